@@ -1,0 +1,42 @@
+"""What is told to a user whose input is wrong: the place, what was found, what was expected, the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in what a user gave.
+
+    where:    the place, as exactly as it is known: "step train, key instance_count (pipeline.py:31)"
+    found:    what stands there
+    expected: what may stand there
+    fix:      what to do, as a sentence or a command
+    """
+
+    where: str
+    found: str
+    expected: str = ""
+    fix: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.found}" if self.where else self.found]
+        if self.expected:
+            lines.append(f"  expected: {self.expected}")
+        if self.fix:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class InputError(Exception):
+    """What the user gave cannot be used. Nothing was started and nothing was changed; the command ends with exit code 2."""
+
+    def __init__(self, *problems: Problem) -> None:
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem]) -> InputError:
+        return cls(*problems)
