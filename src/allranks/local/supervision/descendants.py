@@ -1,0 +1,51 @@
+"""Every process below this one: found by walking /proc, ended for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+def descendants(root: int) -> list[int]:
+    """Ids of the processes below `root`, its children first."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    # The name in parentheses may itself hold spaces and parentheses.
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue  # it ended while we looked
+            children.setdefault(parent, []).append(int(entry))
+    found: list[int] = []
+    level = [root]
+    while level:
+        level = [child for parent in level for child in children.get(parent, ())]
+        found += level
+    return found
+
+
+def end_descendants() -> None:
+    """Kills everything below this process and reaps it; returns when nothing is left.
+
+    This process must be a subreaper or the first of its namespace: then an orphan becomes its child, and having no child left means that nobody
+    is left, however fast they fork.
+    """
+    while _has_children():
+        for pid in descendants(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        os.waitpid(-1, 0)
+
+
+def _has_children() -> bool:
+    """Whether a child is left once those that have ended are reaped."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+    except ChildProcessError:
+        return False
+    return True

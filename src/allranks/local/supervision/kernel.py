@@ -1,0 +1,72 @@
+"""The Linux calls that Python before 3.12 lacks: namespaces, mounts, the parent-death signal, the subreaper."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+NEWNS = 0x00020000
+NEWUTS = 0x04000000
+NEWIPC = 0x08000000
+NEWUSER = 0x10000000
+NEWPID = 0x20000000
+NEWNET = 0x40000000
+
+MS_RDONLY = 1
+MS_REMOUNT = 32
+MS_BIND = 4096
+MS_REC = 16384
+MS_PRIVATE = 1 << 18
+MNT_DETACH = 2
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(function: Callable[..., int], what: str, *arguments: Any) -> None:
+    if function(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+
+
+def unshare(flags: int) -> None:
+    """Moves this process (with NEWPID: its next children) into new namespaces. Raises OSError where that is not allowed."""
+    _call(_libc.unshare, f"unshare({flags:#x})", flags)
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """Moves this process into the namespace that the descriptor holds open."""
+    _call(_libc.setns, f"setns({kind:#x})", descriptor, kind)
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """mount(2). Raises OSError with the target in it."""
+    _call(
+        _libc.mount,
+        f"mount {kind or 'bind'} on {target}",
+        source.encode(),
+        target.encode(),
+        kind.encode() or None,
+        ctypes.c_ulong(flags),
+        options.encode() or None,
+    )
+
+
+def set_hostname(name: str) -> None:
+    """The hostname of this UTS namespace."""
+    _call(_libc.sethostname, f"sethostname({name})", name.encode(), len(name.encode()))
+
+
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Has the kernel send this process a signal when the thread that forked it ends."""
+    _call(_libc.prctl, "prctl(PR_SET_PDEATHSIG)", PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+
+
+def become_subreaper() -> None:
+    """Makes this process the parent of every orphan below it."""
+    _call(_libc.prctl, "prctl(PR_SET_CHILD_SUBREAPER)", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
