@@ -1,0 +1,233 @@
+"""Runs plans on this machine, and resumes runs whose engine was stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+import signal
+import sqlite3
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from allranks.errors import InputError, Problem
+from allranks.local import values
+from allranks.local.attempt import Attempts
+from allranks.local.check import check
+from allranks.local.executor import Executor, processes_per_instance
+from allranks.local.instances import INSTANCE_KINDS
+from allranks.local.notebook import Notebook
+from allranks.local.observer import Observer
+from allranks.local.page.page import write_page
+from allranks.local.plan import Plan, StepOutput
+from allranks.local.record import RunRecord, Status, StepRecord
+from allranks.local.slots import Slots
+from allranks.local.store import Store
+from allranks.local.supervisor import Supervisor, UnfitError
+from allranks.local.tracking.client import Tracking
+from allranks.local.tracking.needed import may_track
+from allranks.local.workspace import Workspace
+
+Result = TypeVar("Result")
+
+AUTO = "auto"
+"""The kind of instances that is the best that this machine can offer."""
+
+
+class DiskFullError(Exception):
+    """The disk under the workspace is full. Every process of the run is gone; what had ended before is kept."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a plan is run.
+
+    instances:   auto, rack or loopback
+    force_rerun: whether earlier results are left aside
+    retries:     how often a failed step is tried again
+    slots:       how many ranks may run at once; a step of more runs alone. None: the number of cores
+    grace:       seconds from SIGTERM to SIGKILL when the run is stopped
+    """
+
+    instances: str = AUTO
+    force_rerun: bool = False
+    retries: int = 0
+    slots: int | None = None
+    grace: float = 10.0
+
+
+def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
+    """Runs the plan and returns its record once no process of it is left.
+
+    Raises InputError for a plan that cannot run, before anything is started or written, or where another engine holds the workspace;
+    DiskFullError.
+    """
+    if problems := check(plan):
+        raise InputError(*problems)
+    identity = secrets.token_hex(4)
+    record = RunRecord(
+        id=identity,
+        name=plan.name,
+        display_name=plan.display_name or plan.name,
+        source=plan.source,
+        instances=options.instances,
+        created=time.time(),
+        folder=str(workspace.runs / identity),
+        inputs={port.name: text for port in plan.inputs if (text := values.resolve(plan, port.value, str)) is not None},
+        steps=[_new_step(plan, name, workspace.runs / identity) for name in (step.name for step in plan.steps)],
+    )
+    with _held(workspace) as store:
+        store.add_run(record, plan)
+        return _execute(plan, record, workspace, store, options, observer or Observer())
+
+
+def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
+    """Goes on with a run that was interrupted, stopped, or failed: its finished steps stay as they are.
+
+    A step that was under way starts again, with what it wrote to its outputs still there, as after an eviction on Azure ML.
+    Raises InputError where there is no such run, or it is complete; else as `run`.
+    """
+    with _held(workspace) as store:
+        record, plan = store.run(run_id), store.plan(run_id)
+        if record.status is Status.COMPLETED:
+            raise InputError(
+                Problem(
+                    f"run {record.id}",
+                    "is complete",
+                    "a run that was interrupted, stopped, or failed",
+                    f"look at it: allranks show {record.id}",
+                )
+            )
+        for step in record.steps:
+            if step.status is not Status.COMPLETED and step.status is not Status.NOT_STARTED:
+                step.status, step.attempt = Status.NOT_STARTED, step.attempt + 1
+        if options.instances == AUTO:
+            options = Options(record.instances, options.force_rerun, options.retries, options.slots, options.grace)
+        return _execute(plan, record, workspace, store, options, observer or Observer())
+
+
+@contextlib.contextmanager
+def _held(workspace: Workspace) -> Any:
+    try:
+        with workspace.hold(), Store(workspace.database) as store:
+            store.interrupt()
+            yield store
+    except (OSError, sqlite3.OperationalError) as error:
+        if getattr(error, "errno", None) == errno.ENOSPC or "disk is full" in str(error):
+            raise DiskFullError(f"no space left on the disk of {workspace.root}") from error
+        raise
+
+
+def _new_step(plan: Plan, name: str, folder: Path) -> StepRecord:
+    step = plan.step(name)
+    return StepRecord(
+        name=step.name,
+        display_name=step.display_name or step.name,
+        component=step.component,
+        distribution=step.distribution.type,
+        instance_count=step.instance_count,
+        process_count_per_instance=processes_per_instance(step.distribution),
+        needs=step.needs(),
+        folder=str(folder / step.name),
+    )
+
+
+def _execute(
+    plan: Plan, record: RunRecord, workspace: Workspace, store: Store, options: Options, observer: Observer
+) -> RunRecord:
+    notebook = Notebook(record, store, observer)
+    asyncio.run(_run(plan, record, workspace, notebook, options))
+    record.ended = time.time()
+    record.outputs = _pipeline_outputs(plan, record)
+    page = Path(record.folder) / "run.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_page(record, page)
+    record.page = str(page)
+    notebook.ended()
+    return record
+
+
+async def _run(plan: Plan, record: RunRecord, workspace: Workspace, notebook: Notebook, options: Options) -> None:
+    tracking = Tracking(workspace)
+    if any(may_track(step) for step in plan.steps):
+        tracking.warm_up()
+    supervisor = await start_supervisor(options.instances, record, notebook)
+    try:
+        attempts = Attempts(
+            plan, record, workspace, notebook, supervisor, INSTANCE_KINDS[record.instances], tracking,
+            force_rerun=options.force_rerun or plan.force_rerun,
+        )  # fmt: skip
+        executor = Executor(
+            plan, record, Slots(options.slots or os.cpu_count() or 1), attempts, notebook.note,
+            halt=lambda: attempts.stop(options.grace), retries=options.retries,
+        )  # fmt: skip
+        record.status = Status.RUNNING
+        notebook.started()
+        with _interruptible(executor, attempts, options.grace):
+            record.status = await executor.execute()
+    finally:
+        await supervisor.close()
+        await tracking.close()
+
+
+async def start_supervisor(kind: str, record: RunRecord, notebook: Notebook) -> Supervisor:
+    """Starts a supervisor for the kind of instances that is asked for, or, for `auto`, the first that this machine can offer.
+
+    Raises InputError where it cannot offer it.
+    """
+    wanted = list(INSTANCE_KINDS) if kind == AUTO else [kind]
+    reasons = []
+    for name in wanted:
+        try:
+            supervisor = await Supervisor.start(name)
+        except UnfitError as error:
+            reasons.append(f"{name}: {error}")
+            continue
+        record.instances = name
+        if reasons:
+            notebook.note(None, f"instances are on {name}, since this machine has no {'; '.join(reasons)}")
+        return supervisor
+    raise InputError(
+        Problem(
+            "--instances",
+            f"this machine cannot offer {'; '.join(reasons)}",
+            "",
+            "use --instances loopback, which works everywhere",
+        )
+    )
+
+
+@contextlib.contextmanager
+def _interruptible(executor: Executor, attempts: Attempts, grace: float) -> Any:
+    """Ctrl-C and SIGTERM stop the run: once in good order, twice at once."""
+    loop = asyncio.get_running_loop()
+    stops: list[asyncio.Task[None]] = []
+
+    def interrupted() -> None:
+        executor.stop()
+        stops.append(loop.create_task(attempts.kill() if stops else attempts.stop(grace)))
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    try:
+        for number in numbers:
+            loop.add_signal_handler(number, interrupted)
+    except (RuntimeError, ValueError):
+        numbers = ()  # not on the main thread: whoever owns it has the signals
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+        for task in stops:
+            task.cancel()
+
+
+def _pipeline_outputs(plan: Plan, record: RunRecord) -> dict[str, str]:
+    output_of = values.outputs_of(record)
+    written = {StepOutput(step.name, output.name) for step in record.steps for output in step.outputs}
+    return {output.name: output_of(output.source) for output in plan.outputs if output.source in written}

@@ -1,0 +1,30 @@
+"""Instances that are addresses on 127.0.0.0/8: they work everywhere, and share this machine's hostname, ports and files."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+
+from allranks.local.instances.instance import Instance
+
+
+class Loopback:
+    name = "loopback"
+    own_network = False
+    interface = "lo"
+
+    def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
+        # Every instance has the same hostname here, so only the address names it.
+        return tuple(
+            Instance(index, f"127.0.0.{rank + 1}", f"127.0.0.{rank + 1}") for rank, index in enumerate(indexes)
+        )
+
+    def master_port(self, master: Instance) -> int:
+        # Azure ML's 6105 may be in use: by another step, another run, anything.
+        with socket.socket() as probe:
+            probe.bind((master.address, 0))
+            return int(probe.getsockname()[1])
+
+    def environment(self) -> Mapping[str, str]:
+        # gloo otherwise resolves the hostname, and finds an address that the other ranks may not reach.
+        return {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}

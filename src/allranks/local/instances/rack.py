@@ -1,0 +1,29 @@
+"""Instances that are namespaces: each has its own address, hostname, ports, processes, /tmp and /dev/shm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from allranks.contract.launch import MASTER_PORT
+from allranks.local.instances.instance import Instance
+
+
+class Rack:
+    name = "rack"
+    own_network = True
+    interface = "eth0"
+
+    def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
+        return tuple(Instance(index, _address(index), f"node-{rank}") for rank, index in enumerate(indexes))
+
+    def master_port(self, master: Instance) -> int:  # noqa: ARG002 - every master has all its ports to itself
+        return MASTER_PORT
+
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
+
+def _address(index: int) -> str:
+    # 10.77.0.0/16 exists in the rack alone; the first machine is 10.77.0.10.
+    high, low = divmod(index + 10, 256)
+    return f"10.77.{high}.{low}"

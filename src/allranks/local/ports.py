@@ -1,0 +1,123 @@
+"""Inputs and outputs of a step as its processes see them: what each mode means for files on this machine.
+
+Modes are Azure ML's. A mounted input is read-only and stays where it is: a bind mount in the rack, a link on loopback, where nothing can keep a
+process from writing to it. A downloaded one is copied to each instance. An uploaded output is written to the instance and copied to the
+run's folder when the step has succeeded; any other is written there at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from allranks.local.plan import Output
+
+PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
+FILE_TYPES = frozenset({"uri_file"}) | PRIMITIVES
+"""Types whose output is one file; of every other type it is a folder."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An input port with its value: text for a primitive, an absolute path for data, None where an optional one is not given."""
+
+    name: str
+    type: str
+    mode: str
+    value: str | None
+
+
+@dataclass
+class Ports:
+    """The ports of a step on one instance.
+
+    inputs, outputs: what the command's placeholders stand for
+    read_only:       (source, target) that the instance must mount
+    uploads:         (folder on the instance, where it goes)
+    """
+
+    inputs: dict[str, str | None] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    read_only: list[tuple[str, str]] = field(default_factory=list)
+    uploads: list[tuple[Path, Path]] = field(default_factory=list)
+
+
+def stage(given: list[Given], outputs: list[tuple[Output, Path]], folder: Path, *, mounts: bool) -> Ports:
+    """Makes a step's ports ready on one instance.
+
+    outputs: each port with the place where what is written must end up
+    folder:  the instance's own folder
+    mounts:  whether the instance can mount; without, a mounted input is a link
+
+    Raises OSError where something cannot be copied.
+    """
+    ports = Ports()
+    for port in given:
+        ports.inputs[port.name] = port.value
+        if port.value is None or port.type in PRIMITIVES or port.mode == "direct":
+            continue
+        source = Path(port.value)
+        target = folder / "inputs" / port.name
+        if source.is_file():
+            # Programs look at a file's name, most of all at how it ends.
+            target = target / source.name
+        ports.inputs[port.name] = str(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove(target)
+        if port.mode in ("download", "eval_download"):
+            _copy(source, target)
+        elif mounts and port.mode != "rw_mount":
+            target.mkdir() if source.is_dir() else target.touch()
+            ports.read_only.append((str(source), str(target)))
+        else:
+            target.symlink_to(source)
+    for output, place in outputs:
+        seen = place
+        if output.mode == "upload" and output.type not in PRIMITIVES:
+            seen = folder / "outputs" / output.name
+            ports.uploads.append((seen, place))
+        for path in (place, seen):
+            (path.parent if output.type in FILE_TYPES else path).mkdir(parents=True, exist_ok=True)
+        ports.outputs[output.name] = str(seen)
+    return ports
+
+
+def upload(ports: Ports) -> None:
+    """Copies what the instance keeps to where it belongs. Several instances' files end up side by side."""
+    for source, target in ports.uploads:
+        if source.exists():
+            _copy(source, target)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    else:
+        shutil.copy2(source, target)
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.is_dir():
+        shutil.rmtree(path)
+
+
+def working_copy(code: Path | None, folder: Path, artifacts: Path) -> Path:
+    """The folder in which a step's processes run on one instance: a copy of the code, with ./outputs leading to the run's artifacts."""
+    copy = folder / "code"
+    _remove(copy)
+    if code is None:
+        copy.mkdir(parents=True)
+    else:
+        shutil.copytree(code, copy, symlinks=True, copy_function=shutil.copy)
+    outputs = copy / "outputs"
+    if outputs.is_dir() and not outputs.is_symlink():
+        # The snapshot has files there already: they are artifacts of the run from the start, as on Azure ML.
+        shutil.copytree(outputs, artifacts, dirs_exist_ok=True)
+        shutil.rmtree(outputs)
+    if not os.path.lexists(outputs):
+        outputs.symlink_to(artifacts)
+    return copy

@@ -1,0 +1,94 @@
+"""What a plan would start, without starting it: the ranks of each step with their environments, and the commands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from allranks.contract.job import Job
+from allranks.contract.launch import Launch, Process, processes
+from allranks.local import rank_environment, values
+from allranks.local.engine import AUTO
+from allranks.local.instances import INSTANCE_KINDS, InstanceKind
+from allranks.local.plan import Plan, Step, StepOutput
+from allranks.local.ports import PRIMITIVES
+from allranks.local.supervisor import Supervisor, UnfitError
+from allranks.local.templating import render
+from allranks.local.tracking.needed import may_track
+from allranks.local.workspace import Workspace
+
+RUN = "RUN"
+"""Stands for the id that the run would get."""
+
+
+def environments(plan: Plan, workspace: Workspace, instances: str) -> dict[str, list[tuple[Process, dict[str, str]]]]:
+    """By step, each process with the variables that it would be given.
+
+    instances: auto, rack or loopback
+    """
+    kind = _kind(instances)
+    return {step.name: _ranks(plan, step, workspace, kind) for step in plan.steps}
+
+
+def commands(plan: Plan, workspace: Workspace) -> dict[str, str]:
+    """By step, the command of its first instance. What another step has yet to write stands as <step.output>."""
+    found = {}
+    for step in plan.steps:
+        inputs, outputs = _ports(plan, step, workspace)
+        found[step.name] = render(step.command, inputs, outputs)
+    return found
+
+
+def _ranks(plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind) -> list[tuple[Process, dict[str, str]]]:
+    instances = kind.instances(range(step.instance_count))
+    launch = Launch(
+        step.distribution,
+        tuple(instance.address for instance in instances),
+        tuple(instance.hostname for instance in instances),
+        kind.master_port(instances[0]),
+        kind.interface,
+    )
+    inputs, outputs = _ports(plan, step, workspace)
+    tracked = may_track(step)
+    job = Job(
+        run_id=f"{RUN}_{step.name}",
+        root_run_id=RUN,
+        experiment=plan.experiment or plan.name,
+        tracking_uri=workspace.tracking_uri if tracked else None,
+        mlflow_run_id="MLFLOW_RUN" if tracked else None,
+        inputs={name: value for name, value in inputs.items() if value is not None},
+        outputs=outputs,
+        parameters={
+            port.name: value for port in step.inputs if port.type in PRIMITIVES and (value := inputs[port.name])
+        },
+    )
+    return [(process, rank_environment.given(step, job, launch, process, kind)) for process in processes(launch)]
+
+
+def _ports(plan: Plan, step: Step, workspace: Workspace) -> tuple[dict[str, str | None], dict[str, str]]:
+    folder = workspace.runs / RUN / step.name
+    inputs: dict[str, str | None] = {}
+    for port in values.given(plan, step, _yet_to_come):
+        data = port.value is not None and port.type not in PRIMITIVES and port.mode != "direct"
+        inputs[port.name] = str(folder / "instances" / "0" / "inputs" / port.name) if data else port.value
+    return inputs, {output.name: str(folder / "named-outputs" / output.name) for output in step.outputs}
+
+
+def _yet_to_come(reference: StepOutput) -> str:
+    return f"<{reference.step}.{reference.name}>"
+
+
+def _kind(instances: str) -> InstanceKind:
+    if instances != AUTO:
+        return INSTANCE_KINDS[instances]
+    return INSTANCE_KINDS[asyncio.run(_first_that_works())]
+
+
+async def _first_that_works() -> str:
+    for name in INSTANCE_KINDS:
+        try:
+            await (await Supervisor.start(name)).close()
+        except UnfitError:
+            continue
+        return name
+    return next(reversed(INSTANCE_KINDS))

@@ -1,0 +1,165 @@
+"""What is known of a run: its state, its steps, their ranks, curves and outputs. The executor fills it in, the store keeps it, people read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Status(str, Enum):
+    """The states of a run, a step or a rank, in Azure ML's words; Interrupted is a run whose engine died."""
+
+    NOT_STARTED = "NotStarted"
+    PREPARING = "Preparing"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+    INTERRUPTED = "Interrupted"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def ended(self) -> bool:
+        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A metric's value at a training step. time: seconds since the epoch."""
+
+    step: int
+    value: float
+    time: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which rank of a step failed first, and why.
+
+    rank:      None where no rank is to blame, as with a time-out
+    exit_code: None where a signal ended it
+    signal:    its name, such as SIGKILL
+    reason:    one line: the exception, or what ended the rank
+    log:       path of the rank's log
+    tail:      the last lines of that log
+    """
+
+    step: str
+    reason: str
+    rank: int | None = None
+    instance_rank: int | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    log: str = ""
+    tail: tuple[str, ...] = ()
+    traceback: str = ""
+
+
+@dataclass
+class RankRecord:
+    """One process of a step. Times are seconds since the epoch; log is an absolute path."""
+
+    rank: int
+    instance_rank: int
+    local_rank: int
+    hostname: str
+    status: Status = Status.NOT_STARTED
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    log: str = ""
+
+
+@dataclass
+class OutputRecord:
+    """What a step wrote: its folder or file, and for a primitive the value as text. digest: of the content."""
+
+    name: str
+    type: str
+    path: str
+    value: str | None = None
+    digest: str = ""
+
+
+@dataclass
+class Progress:
+    """How far a step is, as its runtime reports it: done of total training steps."""
+
+    done: int = 0
+    total: int | None = None
+    epoch: int | None = None
+
+
+@dataclass
+class StepRecord:
+    """One step of a run.
+
+    attempt:     0 for the first try, then 1, 2, ...
+    reused_from: the run whose result of the same step stands in for this one
+    folder:      absolute path of the step's files: user_logs/, outputs/, named-outputs/
+    metrics:     curves by name, each in the order of its points
+    artifacts:   files below the step's ./outputs, relative to `folder`
+    """
+
+    name: str
+    display_name: str
+    component: str
+    distribution: str
+    instance_count: int
+    process_count_per_instance: int
+    needs: tuple[str, ...] = ()
+    status: Status = Status.NOT_STARTED
+    attempt: int = 0
+    started: float | None = None
+    ended: float | None = None
+    reused_from: str | None = None
+    folder: str = ""
+    mlflow_run_id: str | None = None
+    ranks: list[RankRecord] = field(default_factory=list)
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: list[OutputRecord] = field(default_factory=list)
+    metrics: dict[str, list[Point]] = field(default_factory=dict)
+    progress: Progress | None = None
+    artifacts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    verdict: Verdict | None = None
+
+
+@dataclass
+class RunRecord:
+    """One execution of a plan.
+
+    instances: where it ran: rack or loopback
+    outputs:   the pipeline's outputs: name -> path
+    page:      absolute path of the HTML page, once it is written
+    """
+
+    id: str
+    name: str
+    display_name: str
+    source: str
+    instances: str
+    status: Status = Status.NOT_STARTED
+    created: float = 0.0
+    ended: float | None = None
+    folder: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    steps: list[StepRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    page: str = ""
+
+    def step(self, name: str) -> StepRecord:
+        """The step of that name. Raises KeyError where there is none."""
+        for step in self.steps:
+            if step.name == name:
+                return step
+        raise KeyError(name)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The first step's verdict, where one failed."""
+        return next((step.verdict for step in self.steps if step.verdict), None)

@@ -1,0 +1,49 @@
+"""When an earlier result may stand in for a run: the key of all that a step's result depends on."""
+
+from __future__ import annotations
+
+import json
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from allranks.local import digest
+from allranks.local.plan import Step
+from allranks.local.record import StepRecord
+
+
+def key(step: Step, inputs: Mapping[str, str | None]) -> str:
+    """A digest of the step's code, command, layout, environment, outputs, and inputs.
+
+    inputs: for each port its value as text or, for data, the digest of its content
+    """
+    return digest.of_text(
+        step.code.digest if step.code else "",
+        step.command,
+        json.dumps([step.distribution.type, asdict(step.distribution), step.instance_count], sort_keys=True),
+        step.environment,
+        installed(),
+        json.dumps(dict(step.environment_variables), sort_keys=True),
+        json.dumps([[output.name, output.type, output.path] for output in step.outputs]),
+        json.dumps(dict(inputs), sort_keys=True),
+    )
+
+
+@cache
+def installed() -> str:
+    """A digest of the Python and the packages that steps find on this machine: an upgraded package is another environment."""
+    names = {
+        path.name for kind in ("purelib", "platlib") for path in Path(sysconfig.get_path(kind)).glob("*.dist-info")
+    }
+    return digest.of_text(sys.version, *sorted(names))
+
+
+def is_intact(step: StepRecord) -> bool:
+    """Whether what the step wrote is still there, unchanged."""
+    try:
+        return all(digest.of_path(Path(output.path)) == output.digest for output in step.outputs)
+    except OSError:
+        return False

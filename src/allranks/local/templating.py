@@ -1,0 +1,135 @@
+"""Commands as templates: ``${{inputs.x}}``, ``${{outputs.y}}``, and ``$[[ ... ]]`` for inputs that may be missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+_TOKEN = re.compile(r"(?P<open>\$\[\[)|(?P<close>]])|\$\{\{\s*(?P<expression>[^\s{}]*)\s*}}")
+_PLACEHOLDER = re.compile(r"\$\{\{\s*([^\s{}]*)\s*}}")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name as a command uses it: ``${{inputs.lr}}`` is Name("inputs", "lr").
+
+    optional: whether it stands in a ``$[[ ... ]]``
+    """
+
+    kind: str
+    name: str
+    optional: bool = False
+
+    def __str__(self) -> str:
+        return f"${{{{{self.kind}.{self.name}}}}}" if self.name else f"${{{{{self.kind}}}}}"
+
+
+@dataclass(frozen=True)
+class _Optional:
+    parts: tuple[_Part, ...]
+
+
+_Part: TypeAlias = "str | Name | _Optional"
+
+
+def render(command: str, inputs: Mapping[str, str | None], outputs: Mapping[str, str]) -> str:
+    """The command that is run.
+
+    inputs:  what stands for each input: a primitive's value as `wire` writes it, or the path of data; None where an
+             optional input is not given
+    outputs: the path of each output; for a primitive that of the file which the process writes
+
+    A part ``$[[ ... ]]`` is left out where an input that it names is not given; parts may be nested, and an inner one
+    is left out alone. Values are inserted as they are, spaces and shell characters included, as Azure ML inserts them:
+    quotes belong into the command. Expressions of other kinds, such as ``${{search_space.x}}``, stay.
+
+    Raises KeyError for a name that is in neither mapping, and for an input that is not given but stands outside of
+    ``$[[ ... ]]``.
+    """
+    return "".join(_rendered(part, inputs, outputs) for part in _parse(command))
+
+
+def wire(value: str | int | float | bool) -> str:
+    """A literal as a command gets it, which is as Python writes it: ``True``, ``1.0``, ``1e-05``."""
+    return str(value)
+
+
+def used_names(command: str) -> tuple[Name, ...]:
+    """Every name in the command, in order, each as often as it is used."""
+    return tuple(_names(_parse(command), optional=False))
+
+
+def is_closed(command: str) -> bool:
+    """Whether every ``$[[`` has its ``]]``."""
+    depth = 0
+    for token in _TOKEN.finditer(command):
+        if token["open"]:
+            depth += 1
+        elif token["close"] and depth:
+            depth -= 1
+    return depth == 0
+
+
+def output_path(template: str, *, name: str, output_name: str, default_datastore: str = "workspaceblobstore") -> str:
+    """Where an output goes. ``${{name}}`` is the job's name, ``${{output_name}}`` the output's.
+
+    Raises KeyError for an expression that is none of those, nor ``${{default_datastore}}``.
+    """
+    values = {"name": name, "output_name": output_name, "default_datastore": default_datastore}
+    return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
+
+
+def used_placeholders(template: str) -> tuple[str, ...]:
+    """The expressions in an output's path, in order."""
+    return tuple(_PLACEHOLDER.findall(template))
+
+
+def _parse(command: str) -> tuple[_Part, ...]:
+    levels: list[list[_Part]] = [[]]
+    position = 0
+    for token in _TOKEN.finditer(command):
+        if token["close"] and len(levels) == 1:
+            continue  # the shell's own: [[ -f x ]]
+        levels[-1].append(command[position : token.start()])
+        position = token.end()
+        if token["open"]:
+            levels.append([])
+        elif token["close"]:
+            part = _Optional(tuple(levels.pop()))
+            levels[-1].append(part)
+        else:
+            kind, _, name = token["expression"].partition(".")
+            levels[-1].append(Name(kind, name))
+    levels[-1].append(command[position:])
+    while len(levels) > 1:
+        unclosed = levels.pop()
+        levels[-1] += ["$[[", *unclosed]
+    return tuple(levels[0])
+
+
+def _rendered(part: _Part, inputs: Mapping[str, str | None], outputs: Mapping[str, str]) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, _Optional):
+        named = [inner for inner in part.parts if isinstance(inner, Name) and inner.kind == "inputs"]
+        if any(inputs[inner.name] is None for inner in named):
+            return ""
+        return "".join(_rendered(inner, inputs, outputs) for inner in part.parts)
+    if part.kind == "outputs":
+        return outputs[part.name]
+    if part.kind == "inputs":
+        value = inputs[part.name]
+        if value is None:
+            raise KeyError(part.name)
+        return value
+    return str(part)
+
+
+def _names(parts: tuple[_Part, ...], *, optional: bool) -> Iterator[Name]:
+    for part in parts:
+        if isinstance(part, Name):
+            yield Name(part.kind, part.name, optional)
+        elif isinstance(part, _Optional):
+            yield from _names(part.parts, optional=True)

@@ -1,0 +1,60 @@
+"""The process that talks to MLflow: one JSON request a line on stdin, one JSON answer a line on stdout, in the same order."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from typing import Any
+
+from allranks.local.supervision.kernel import die_with_parent
+
+
+def main(tracking_uri: str, artifacts: str) -> None:
+    """Serves until stdin ends. artifacts: the folder in which new experiments keep their files."""
+    die_with_parent()
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print must not mix with answers
+    logging.disable(logging.WARNING)
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = HANDLERS[request.pop("request")](client, artifacts, **request)
+        except Exception as error:  # whatever goes wrong in MLflow must not end the run: the engine notes it
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers)
+
+
+def create(client: Any, artifacts: str, *, experiment: str, name: str, tags: dict[str, str]) -> dict[str, Any]:
+    """Makes an MLflow run, and the experiment where it is new."""
+    found = client.get_experiment_by_name(experiment)
+    if found is None:
+        location = "file://" + os.path.join(artifacts, experiment.replace("/", "_"))
+        experiment_id = client.create_experiment(experiment, artifact_location=location)
+    else:
+        experiment_id = found.experiment_id
+    return {"run_id": client.create_run(experiment_id, run_name=name, tags=tags).info.run_id}
+
+
+def end(client: Any, artifacts: str, *, run_id: str, status: str) -> dict[str, Any]:  # noqa: ARG001 - handlers are called alike
+    """Ends an MLflow run. Answers with its curves: [step, value, seconds since the epoch] by metric."""
+    client.set_terminated(run_id, status)
+    metrics = client.get_run(run_id).data.metrics
+    return {
+        "metrics": {
+            name: [
+                [point.step, point.value, point.timestamp / 1000] for point in client.get_metric_history(run_id, name)
+            ]
+            for name in metrics
+        }
+    }
+
+
+HANDLERS = {"create": create, "end": end}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,119 @@
+"""The folder in which everything local lives, `.allranks/`: the store, the files of each run, code snapshots, MLflow's data."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+
+FOLDER = ".allranks"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Names of what is inside a workspace folder.
+
+    root: the folder itself, absolute; it is made at the first run
+    """
+
+    root: Path
+
+    @classmethod
+    def at(cls, folder: Path | str | None = None) -> Workspace:
+        """The workspace at `folder`; without one, `.allranks` in the nearest folder upwards that has it, or else in the current folder."""
+        if folder is not None:
+            return cls(Path(folder).absolute())
+        here = Path.cwd()
+        for parent in (here, *here.parents):
+            if (parent / FOLDER).is_dir():
+                return cls(parent / FOLDER)
+        return cls(here / FOLDER)
+
+    @property
+    def database(self) -> Path:
+        return self.root / "allranks.db"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.root / "snapshots"
+
+    @property
+    def runs(self) -> Path:
+        return self.root / "runs"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "engine.lock"
+
+    @property
+    def tracking_uri(self) -> str:
+        """Where MLflow keeps metrics and models of this workspace."""
+        return f"sqlite:///{self.root / 'mlflow.db'}"
+
+    @property
+    def tracked_files(self) -> Path:
+        """Where MLflow keeps files: artifacts and models."""
+        return self.root / "mlflow"
+
+    def make(self) -> None:
+        """Makes the folder. Raises InputError where it can't be made or is something else."""
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+            self.snapshots.mkdir(exist_ok=True)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise
+            found = f"cannot be made a workspace: {error.strerror}"
+            raise InputError(
+                Problem(str(self.root), found, "a folder that you may write to", "give another one: --workspace DIR")
+            ) from None
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keeps other engines out as long as the block runs; the kernel lets go when this process ends, however it ends.
+
+        Raises InputError where another engine holds it, with the id of its process.
+        """
+        self.make()
+        with open(self.lock, "a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(self._held(file.name)) from None
+            file.seek(0)
+            file.truncate()
+            json.dump({"pid": os.getpid(), "since": time.strftime("%H:%M:%S")}, file)
+            file.flush()
+            yield
+
+    def is_held(self) -> bool:
+        """Whether an engine works in this workspace now."""
+        try:
+            with open(self.lock, encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def _held(self, lock: str) -> Problem:
+        try:
+            holder = json.loads(Path(lock).read_text(encoding="utf-8"))
+            who = f"process {holder['pid']} has been running a pipeline in it since {holder['since']}"
+        except (OSError, ValueError, KeyError):
+            who = "another engine is running a pipeline in it"
+        return Problem(
+            str(self.root),
+            f"the workspace is in use: {who}",
+            "",
+            "wait for it to end, or use another folder: --workspace DIR",
+        )
