@@ -1,0 +1,51 @@
+"""What Azure ML tells a process of its instance, under every distribution and without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from allranks.contract import variables
+from allranks.contract.process import Process
+
+if TYPE_CHECKING:
+    from allranks.contract.launch import Launch
+
+BATCH_PORT = 6000
+"""The port in AZ_BATCH_MASTER_NODE. Batch keeps it for itself: ranks must not meet there."""
+
+
+def environment(launch: Launch, process: Process) -> dict[str, str]:
+    """The variables of an instance: its number, how many there are, and with several of them Azure Batch's lists.
+
+    Sources: Azure Batch's "compute node environment variables" (AZ_BATCH_*, set for a job of several instances alone;
+    Lightning#14118), and azureml-assets and azureml-examples (AZUREML_*, AZ_BATCHAI_TASK_INDEX).
+    """
+    given = {
+        "AZUREML_NODE_COUNT": str(launch.instance_count),
+        "AZUREML_CR_NODE_RANK": str(process.instance_rank),
+        "AZUREML_PROCESS_NAME": f"rank_{process.rank}",
+        "AZ_BATCHAI_TASK_INDEX": str(process.instance_rank),
+    }
+    if launch.instance_count > 1:
+        given |= {
+            "AZ_BATCH_MASTER_NODE": f"{launch.addresses[0]}:{BATCH_PORT}",
+            "AZ_BATCH_HOST_LIST": ",".join(launch.addresses),
+            "AZ_BATCH_NODE_LIST": ";".join(launch.addresses),
+            "AZ_BATCH_IS_CURRENT_NODE_MASTER": "true" if process.instance_rank == 0 else "false",
+        }
+    return given
+
+
+def read(environ: Mapping[str, str]) -> tuple[int, int] | None:
+    """The instance's rank and the number of instances; None outside Azure ML.
+
+    Raises InputError where one is there without the other, or they contradict each other.
+    """
+    if (
+        variables.text(environ, "AZUREML_NODE_COUNT") is None
+        and variables.text(environ, "AZUREML_CR_NODE_RANK") is None
+    ):
+        return None
+    count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1)
+    return variables.integer(environ, "AZUREML_CR_NODE_RANK", below=count), count

@@ -1,0 +1,74 @@
+"""What a process is given beyond its place: who the job is, where its inputs and outputs are, where it logs to."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from allranks.contract import launch as launches
+from allranks.contract.launch import Launch, Process
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+WORKSPACE: Mapping[str, str] = MappingProxyType(
+    {
+        "AZUREML_ARM_SUBSCRIPTION": str(uuid.UUID(int=0)),
+        "AZUREML_ARM_RESOURCEGROUP": "local",
+        "AZUREML_ARM_WORKSPACE_NAME": "local",
+        # A name that can never resolve (RFC 2606), so that nothing talks to Azure by mistake.
+        "AZUREML_SERVICE_ENDPOINT": "https://allranks.invalid",
+        # On Azure ML this is a secret by which a process speaks for its run. Here it opens nothing.
+        "AZUREML_RUN_TOKEN": "local-run-has-no-token",
+    }
+)
+"""The workspace that a local run pretends to be in."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one step.
+
+    run_id, root_run_id: its own id, and that of the pipeline's run (its own where there is none)
+    experiment:          the name of the experiment
+    tracking_uri:        where MLflow logs to, None where nothing is logged
+    mlflow_run_id:       the MLflow run that the process logs into, None where it starts one itself
+    inputs, outputs:     by name, the path or value that the command sees
+    parameters:          by name, the values of the inputs that are not data
+    """
+
+    run_id: str
+    root_run_id: str
+    experiment: str
+    tracking_uri: str | None = None
+    mlflow_run_id: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    outputs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+
+
+def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
+    """Every variable that Azure ML gives a process: its place in the launch, and what every job has.
+
+    Sources: azureml-mlflow (AZUREML_*, MLFLOW_*), azureml-examples (AZURE_ML_INPUT_*, AZURE_ML_OUTPUT_*,
+    AZUREML_PARAMETER_*), DeepSpeed, which takes AZUREML_EXPERIMENT_ID for "this is Azure ML" and fails without
+    NCCL_SOCKET_IFNAME, which the GPU images set.
+    """
+    given = {
+        **launches.environment(launch, process),
+        **WORKSPACE,
+        "AZUREML_ARM_PROJECT_NAME": job.experiment,
+        "AZUREML_EXPERIMENT_ID": str(uuid.uuid5(uuid.NAMESPACE_URL, job.experiment)),
+        "AZUREML_RUN_ID": job.run_id,
+        "AZUREML_ROOT_RUN_ID": job.root_run_id,
+        "NCCL_SOCKET_IFNAME": "eth0",
+    }
+    if job.tracking_uri is not None:
+        given |= {"MLFLOW_TRACKING_URI": job.tracking_uri, "MLFLOW_EXPERIMENT_NAME": job.experiment}
+        if job.mlflow_run_id is not None:
+            given["MLFLOW_RUN_ID"] = job.mlflow_run_id
+    given |= {f"AZURE_ML_INPUT_{name}": value for name, value in job.inputs.items()}
+    given |= {f"AZURE_ML_OUTPUT_{name}": value for name, value in job.outputs.items()}
+    given |= {f"AZUREML_PARAMETER_{name}": value for name, value in job.parameters.items()}
+    return given

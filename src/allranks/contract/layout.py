@@ -1,0 +1,48 @@
+"""How many processes a job has, and which of them share an instance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Layout:
+    """So many instances with so many processes each. Ranks fill one instance after another.
+
+    Raises ValueError where either count is below 1.
+    """
+
+    instance_count: int = 1
+    process_count_per_instance: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("instance_count", "process_count_per_instance"):
+            count = getattr(self, name)
+            if count < 1:
+                raise ValueError(f"{name} must be at least 1, not {count}")
+
+    @property
+    def world_size(self) -> int:
+        """Processes of the whole job."""
+        return self.instance_count * self.process_count_per_instance
+
+    def instance_rank(self, rank: int) -> int:
+        """The instance that a rank lives on. Raises ValueError where the layout has no such rank."""
+        self._check("rank", rank, self.world_size)
+        return rank // self.process_count_per_instance
+
+    def local_rank(self, rank: int) -> int:
+        """A rank's number within its instance. Raises ValueError where the layout has no such rank."""
+        self._check("rank", rank, self.world_size)
+        return rank % self.process_count_per_instance
+
+    def ranks(self, instance_rank: int) -> range:
+        """The ranks of one instance. Raises ValueError where the layout has no such instance."""
+        self._check("instance rank", instance_rank, self.instance_count)
+        first = instance_rank * self.process_count_per_instance
+        return range(first, first + self.process_count_per_instance)
+
+    @staticmethod
+    def _check(name: str, value: int, count: int) -> None:
+        if not 0 <= value < count:
+            raise ValueError(f"{name} must be from 0 to {count - 1}, not {value}")

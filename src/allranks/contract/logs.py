@@ -1,0 +1,50 @@
+"""The names of a job's logs, as Azure ML's studio shows them, below the run's folder.
+
+Sources: azure-ai-ml streams `user_logs/std_log[\\D]*[0]*(?:_ps)?\\.txt` as the first rank's log, so its digits vary;
+its test of that has `std_log.txt`, `std_log_process_00.txt` to `_04.txt`, and `std_log_node_00_worker.txt`;
+azureml-assets and MONAI's Azure ML tutorial show `std_log_process_0.txt`, and retries are seen under
+`user_logs/retry_035/`. The number of digits is not documented. Ours is "as many as the largest rank needs", which
+sorts logs by rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from allranks.contract.launch import Launch, Process
+
+FOLDER = "user_logs"
+MPI_LOG = f"{FOLDER}/mpi_log.txt"
+"""What mpirun itself prints."""
+
+
+def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
+    """The log of a rank, without a distribution where it is the only one.
+
+    attempt: 0 at first, then the number of the retry, which has a folder of its own
+    """
+    if world_size == 1:
+        return _path("std_log.txt", attempt)
+    return _path(f"std_log_process_{_padded(rank, world_size)}.txt", attempt)
+
+
+def log_of(launch: Launch, process: Process, attempt: int = 0) -> str:
+    """The log of a process, which differs from `log_name` under TensorFlow, and for a distribution of one process."""
+    from allranks.contract.launch import processes
+
+    started = processes(launch)
+    if launch.distribution.type == "tensorflow":
+        number = _padded(process.instance_rank, launch.instance_count)
+        return _path(f"std_log_node_{number}_{process.role}.txt", attempt)
+    if launch.distribution.type != "none" and len(started) == 1:
+        return _path("std_log_process_0.txt", attempt)
+    return log_name(len(started), process.rank, attempt)
+
+
+def _path(name: str, attempt: int) -> str:
+    return f"{FOLDER}/retry_{attempt:03}/{name}" if attempt else f"{FOLDER}/{name}"
+
+
+def _padded(number: int, count: int) -> str:
+    return str(number).zfill(len(str(count - 1)))

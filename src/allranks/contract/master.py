@@ -1,0 +1,46 @@
+"""Where the ranks of a job meet: an address and a port on the first instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from allranks.contract import variables
+
+MASTER_PORT = 6105
+"""The port where nothing else is asked for: Azure ML's default (its distributed GPU training guide)."""
+
+LOOPBACK = "127.0.0.1"
+
+
+def port(environ: Mapping[str, str]) -> int:
+    """MASTER_PORT, or Azure ML's default. Raises InputError where MASTER_PORT is not a port."""
+    return variables.integer(environ, "MASTER_PORT", minimum=1, below=65536, default=MASTER_PORT)
+
+
+def address(environ: Mapping[str, str], instance_count: int) -> str | None:
+    """The first instance's address where no process launcher names it; None where several instances have none.
+
+    MASTER_ADDR comes first: where Azure ML does not set it, the user or an outer launcher did. Then comes Azure Batch:
+    of its AZ_BATCH_MASTER_NODE, `10.0.0.4:6000`, the port is Batch's own and is dropped. AZ_BATCHAI_MPI_MASTER_NODE is
+    meant for a single instance, and may be `localhost`, which is no address for several (hi-ml#588). MASTER_IP is what
+    some clusters outside Azure ML set.
+    """
+    if given := variables.text(environ, "MASTER_ADDR"):
+        return given
+    if batch := variables.text(environ, "AZ_BATCH_MASTER_NODE"):
+        return split(batch)[0]
+    single = variables.text(environ, "AZ_BATCHAI_MPI_MASTER_NODE")
+    if single and (instance_count == 1 or single not in ("localhost", LOOPBACK)):
+        return single
+    return variables.text(environ, "MASTER_IP") or (LOOPBACK if instance_count == 1 else None)
+
+
+def unusual_port(port: int) -> dict[str, str]:
+    """MASTER_PORT where a process could not know it otherwise: where it is not the default."""
+    return {} if port == MASTER_PORT else {"MASTER_PORT": str(port)}
+
+
+def split(endpoint: str) -> tuple[str, int | None]:
+    """`host:port` as a pair; `host` with None."""
+    host, _, tail = endpoint.rpartition(":")
+    return (host, int(tail)) if host and tail.isdecimal() else (endpoint, None)

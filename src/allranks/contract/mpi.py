@@ -1,0 +1,132 @@
+"""The MPI distribution: mpirun starts every process, and its own variables tell each its place.
+
+Azure ML's images have Open MPI; Intel MPI and MPICH are read as well, since both are started by Hydra, whose variables
+are the same. With one process an instance it is per-node launch: that process's OMPI_COMM_WORLD_RANK is its instance's
+rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from allranks.contract import limits, master, process, variables
+from allranks.contract.layout import Layout
+from allranks.contract.process import Process
+from allranks.contract.rank_env import RankEnv, checked
+from allranks.errors import Problem
+
+if TYPE_CHECKING:
+    from allranks.contract.launch import Launch
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """Processes on each instance, not in the whole job."""
+
+    type: ClassVar[str] = "mpi"
+    process_count_per_instance: int = 1
+
+
+class Names(NamedTuple):
+    """How an MPI calls the four numbers that place a process."""
+
+    rank: str
+    world_size: str
+    local_rank: str
+    local_world_size: str
+
+
+OPEN_MPI = Names(
+    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"
+)
+HYDRA = Names("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
+
+
+def problems(settings: Mpi, instance_count: int) -> tuple[Problem, ...]:
+    """What cannot work, by key."""
+    return limits.at_least_one(
+        {
+            "resources.instance_count": instance_count,
+            "distribution.process_count_per_instance": settings.process_count_per_instance,
+        }
+    )
+
+
+def processes(settings: Mpi, instance_count: int) -> tuple[Process, ...]:
+    """Every process, in the order of the ranks. Raises ValueError where a count is below 1."""
+    return process.workers(Layout(instance_count, settings.process_count_per_instance))
+
+
+def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, str]:
+    """What Open MPI's mpirun sets for a process, and on a single instance what Azure ML adds.
+
+    OMPI_COMM_WORLD_NODE_RANK is the rank within the instance, whatever its name. Azure ML gives MPI no MASTER_PORT,
+    which means 6105; a launch that asks for another one could tell nobody without it, so there it is set.
+    """
+    size = str(launch.instance_count * settings.process_count_per_instance)
+    given = {
+        OPEN_MPI.rank: str(process.rank),
+        OPEN_MPI.world_size: size,
+        OPEN_MPI.local_rank: str(process.local_rank),
+        OPEN_MPI.local_world_size: str(settings.process_count_per_instance),
+        "OMPI_COMM_WORLD_NODE_RANK": str(process.local_rank),
+        "OMPI_UNIVERSE_SIZE": size,
+    }
+    if launch.instance_count == 1:
+        given["AZ_BATCHAI_MPI_MASTER_NODE"] = launch.addresses[0]
+    return given | master.unusual_port(launch.master_port)
+
+
+def read(environ: Mapping[str, str]) -> RankEnv | None:
+    """The place that mpirun tells; None where it did not start this process.
+
+    mpirun does not number the instances, so that number follows from the rank, where ranks fill one instance after
+    another (mpirun's default). Raises InputError where they visibly do not.
+    """
+    names = next((names for names in (OPEN_MPI, HYDRA) if _started(environ, names)), None)
+    if names is None:
+        return None
+    rank = variables.integer(environ, names.rank)
+    world_size = variables.integer(environ, names.world_size, minimum=1)
+    local_rank = variables.integer(environ, names.local_rank)
+    local_world_size = variables.integer(environ, names.local_world_size, minimum=1)
+    instance_count = -(-world_size // local_world_size)
+    env = checked(
+        RankEnv(
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+            local_world_size=local_world_size,
+            instance_rank=rank // local_world_size,
+            instance_count=instance_count,
+            master_addr=master.address(environ, instance_count),
+            master_port=master.port(environ),
+            launcher=Mpi.type,
+        ),
+        rank=names.rank,
+        world_size=names.world_size,
+        local_rank=names.local_rank,
+        local_world_size=names.local_world_size,
+        instance_rank=names.rank,
+        instance_count=f"{names.world_size} / {names.local_world_size}",
+    )
+    if world_size % local_world_size or rank % local_world_size != local_rank:
+        raise variables.wrong(
+            names.rank,
+            f"found {rank} of {world_size}, with local rank {local_rank} of {local_world_size}",
+            "as many ranks on every instance, which fill one instance after another",
+            "start mpirun with --map-by slot and as many slots on every host",
+        )
+    return env
+
+
+def _started(environ: Mapping[str, str], names: Names) -> bool:
+    """Whether this MPI's launcher started the process.
+
+    `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE as well, but no local rank: that process is Slurm's.
+    """
+    if variables.text(environ, names.rank) is None:
+        return False
+    return variables.text(environ, names.local_rank) is not None or variables.text(environ, "SLURM_STEP_ID") is None

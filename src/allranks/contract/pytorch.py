@@ -1,0 +1,143 @@
+"""The PyTorch distribution: Azure ML starts every process and gives it torch.distributed's variables.
+
+With one process an instance it is per-node launch: a launcher such as torchrun, which has its own module, starts the
+rest. Source: Azure ML's "Distributed GPU training guide".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from allranks.contract import limits, master, process, variables
+from allranks.contract.layout import Layout
+from allranks.contract.process import Process
+from allranks.contract.rank_env import RankEnv, checked
+from allranks.errors import Problem
+
+if TYPE_CHECKING:
+    from allranks.contract.launch import Launch
+
+
+@dataclass(frozen=True)
+class PyTorch:
+    """Processes on each instance, not in the whole job; as a rule one for each of its GPUs."""
+
+    type: ClassVar[str] = "pytorch"
+    process_count_per_instance: int = 1
+
+
+def problems(settings: PyTorch, instance_count: int) -> tuple[Problem, ...]:
+    """What cannot work, by key."""
+    return limits.at_least_one(
+        {
+            "resources.instance_count": instance_count,
+            "distribution.process_count_per_instance": settings.process_count_per_instance,
+        }
+    )
+
+
+def processes(settings: PyTorch, instance_count: int) -> tuple[Process, ...]:
+    """Every process, in the order of the ranks. Raises ValueError where a count is below 1."""
+    return process.workers(Layout(instance_count, settings.process_count_per_instance))
+
+
+def environment(settings: PyTorch, launch: Launch, process: Process) -> dict[str, str]:
+    """What each instance is given (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, NODE_RANK), and each process.
+
+    Azure ML gives no LOCAL_WORLD_SIZE, so neither does this.
+    """
+    return {
+        "MASTER_ADDR": launch.addresses[0],
+        "MASTER_PORT": str(launch.master_port),
+        "WORLD_SIZE": str(launch.instance_count * settings.process_count_per_instance),
+        "NODE_RANK": str(process.instance_rank),
+        "RANK": str(process.rank),
+        "LOCAL_RANK": str(process.local_rank),
+    }
+
+
+def read(environ: Mapping[str, str]) -> RankEnv | None:
+    """The place that RANK, WORLD_SIZE and LOCAL_RANK tell; None where neither of the first two is set.
+
+    Azure ML does not say how many ranks share an instance, so that is LOCAL_WORLD_SIZE where somebody set it,
+    otherwise WORLD_SIZE / AZUREML_NODE_COUNT, otherwise it follows from RANK, LOCAL_RANK and NODE_RANK. Where nothing
+    tells (NODE_RANK is 0 and the number of instances is unknown) InputError is raised: a guess would be right on one
+    layout and a hang on another.
+    """
+    if variables.text(environ, "RANK") is None and variables.text(environ, "WORLD_SIZE") is None:
+        return None
+    world_size = variables.integer(environ, "WORLD_SIZE", minimum=1)
+    rank = variables.integer(environ, "RANK")
+    if world_size == 1:
+        local_rank = variables.integer(environ, "LOCAL_RANK", default=0)
+    else:
+        # No default: two ranks that both take GPU 0 for theirs are azureml-examples#675.
+        local_rank = variables.integer(environ, "LOCAL_RANK")
+    node_rank = variables.integer(environ, "NODE_RANK", default=None)
+    local_world_size, source = _local_world_size(environ, rank, local_rank, world_size, node_rank)
+    if world_size % local_world_size:
+        raise variables.wrong(source, f"{local_world_size} on each instance", f"a divisor of WORLD_SIZE {world_size}")
+    derived = node_rank is None or source != "LOCAL_WORLD_SIZE"
+    instance_rank = rank // local_world_size if node_rank is None else node_rank
+    env = checked(
+        RankEnv(
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+            local_world_size=local_world_size,
+            instance_rank=instance_rank,
+            instance_count=world_size // local_world_size,
+            master_addr=master.address(environ, world_size // local_world_size),
+            master_port=master.port(environ),
+            launcher=PyTorch.type,
+        ),
+        rank="RANK",
+        world_size="WORLD_SIZE",
+        local_rank="LOCAL_RANK",
+        local_world_size=source,
+        instance_rank="NODE_RANK" if node_rank is not None else "RANK",
+        instance_count=f"WORLD_SIZE / {source}",
+    )
+    if derived and rank != instance_rank * local_world_size + local_rank:
+        raise variables.wrong(
+            "RANK",
+            f"found {rank}, with LOCAL_RANK {local_rank}, on instance {instance_rank} of {local_world_size} ranks each",
+            f"{instance_rank * local_world_size + local_rank}: ranks fill one instance after another",
+            "set NODE_RANK and LOCAL_WORLD_SIZE where the ranks are ordered otherwise",
+        )
+    return env
+
+
+def _local_world_size(
+    environ: Mapping[str, str], rank: int, local_rank: int, world_size: int, node_rank: int | None
+) -> tuple[int, str]:
+    """How many ranks an instance has, and the variable that says so."""
+    given = variables.integer(environ, "LOCAL_WORLD_SIZE", minimum=1, default=None)
+    if given is not None:
+        return given, "LOCAL_WORLD_SIZE"
+    if world_size == 1:
+        return 1, "WORLD_SIZE"
+    instance_count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=None)
+    if instance_count is not None:
+        if world_size % instance_count:
+            raise variables.wrong(
+                "WORLD_SIZE", f"found {world_size}", f"a multiple of AZUREML_NODE_COUNT {instance_count}"
+            )
+        return world_size // instance_count, "AZUREML_NODE_COUNT"
+    if node_rank:
+        if (rank - local_rank) % node_rank or rank <= local_rank:
+            raise variables.wrong(
+                "RANK",
+                f"found {rank}, with LOCAL_RANK {local_rank} and NODE_RANK {node_rank}",
+                "NODE_RANK x the ranks of an instance + LOCAL_RANK",
+            )
+        return (rank - local_rank) // node_rank, "NODE_RANK"
+    if node_rank is None and rank == local_rank:
+        return world_size, "WORLD_SIZE"
+    raise variables.missing(
+        "LOCAL_WORLD_SIZE",
+        f"the number of ranks on each instance: of {world_size} ranks, nothing says how many are on this one",
+        "set LOCAL_WORLD_SIZE, or AZUREML_NODE_COUNT",
+    )

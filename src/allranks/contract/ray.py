@@ -1,0 +1,83 @@
+"""The Ray distribution: Azure ML starts a Ray cluster on the instances, its head on the first.
+
+Documented (RayDistribution of azure-ai-ml, experimental; azure-rest-api-specs#42027): the settings below, that they go
+to `ray start`, and port 6379. Not documented: which variables a process of the job finds. Our reading: one process an
+instance, which has the variables of every instance, and RAY_ADDRESS, by which Ray's own `ray.init()` finds its cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from allranks.contract import instance, limits, master, process, variables
+from allranks.contract.layout import Layout
+from allranks.contract.process import Process
+from allranks.contract.rank_env import RankEnv
+from allranks.errors import Problem
+
+if TYPE_CHECKING:
+    from allranks.contract.launch import Launch
+
+HEAD_PORT = 6379
+
+
+@dataclass(frozen=True)
+class Ray:
+    """What goes to `ray start`; None leaves it to Ray.
+
+    port, address: where the head listens (6379 on the first instance by default); address is `host` or `host:port`
+    """
+
+    type: ClassVar[str] = "ray"
+    port: int | None = None
+    address: str | None = None
+    include_dashboard: bool | None = None
+    dashboard_port: int | None = None
+    head_node_additional_args: str = ""
+    worker_node_additional_args: str = ""
+
+
+def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
+    """What cannot work, by key."""
+    ports = {"distribution.port": settings.port, "distribution.dashboard_port": settings.dashboard_port}
+    return limits.at_least_one({"resources.instance_count": instance_count}) + tuple(
+        Problem(where=key, found=f"found {port}", expected="a port from 1 to 65535", fix=f"set {key} to a free port")
+        for key, port in ports.items()
+        if port is not None and not 1 <= port <= 65535
+    )
+
+
+def processes(settings: Ray, instance_count: int) -> tuple[Process, ...]:  # noqa: ARG001
+    """One process an instance. Raises ValueError where there is none."""
+    return process.workers(Layout(instance_count))
+
+
+def environment(settings: Ray, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
+    """RAY_ADDRESS, and MASTER_PORT where it is not the one that everybody expects."""
+    host, port = master.split(settings.address or launch.addresses[0])
+    head = f"{host}:{settings.port or port or HEAD_PORT}"
+    return {"RAY_ADDRESS": head} | master.unusual_port(launch.master_port)
+
+
+def read(environ: Mapping[str, str]) -> RankEnv | None:
+    """The instance's rank as the rank; None where there is no RAY_ADDRESS, or nothing that numbers the instances.
+
+    The master is the head's instance, but not Ray's port there, where nobody else can listen. `auto` names no host.
+    Raises InputError where the instance's variables contradict each other.
+    """
+    head, place = variables.text(environ, "RAY_ADDRESS"), instance.read(environ)
+    if head is None or place is None:
+        return None
+    rank, count = place
+    host = master.split(head.removeprefix("ray://"))[0]
+    return RankEnv(
+        rank=rank,
+        world_size=count,
+        instance_rank=rank,
+        instance_count=count,
+        master_addr=master.address(environ, count) if host in ("auto", "local") else host,
+        master_port=master.port(environ),
+        launcher=Ray.type,
+    )

@@ -1,0 +1,129 @@
+"""The side channel by which a training process tells the engine how far it is.
+
+The variable ALLRANKS_REPORT names a file, one per rank; where it is unset, nothing is written. Each event is one line
+of JSON, appended with one write, so that a reader may follow the file while it grows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time as clock
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+VARIABLE = "ALLRANKS_REPORT"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Training has reached a step.
+
+    total:   the steps that there will be, None where nobody knows
+    metrics: what was measured at this step
+    time:    seconds since the epoch, here and below
+    """
+
+    step: int
+    total: int | None = None
+    metrics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    epoch: int | None = None
+    time: float = field(default_factory=clock.time)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception ended this rank: its type's name, its message, and the traceback as Python prints it."""
+
+    type: str
+    message: str
+    traceback: str
+    time: float = field(default_factory=clock.time)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a person should read."""
+
+    text: str
+    time: float = field(default_factory=clock.time)
+
+
+Event: TypeAlias = Progress | Failure | Note
+
+KINDS: Mapping[str, type[Event]] = MappingProxyType({"progress": Progress, "failure": Failure, "note": Note})
+
+
+def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
+    """Write an event to the file that ALLRANKS_REPORT names. Never raises: a lost report must not end a training."""
+    path = environ.get(VARIABLE)
+    if not path:
+        return
+    kind = next(name for name, kind in KINDS.items() if isinstance(event, kind))
+    try:
+        line = json.dumps({"event": kind, **_plain(event)}, default=float)
+        # It starts on a line of its own even where a write before it was cut off by a full disk.
+        data = f"\n{line}\n".encode()
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            os.write(file, data)
+        finally:
+            os.close(file)
+    except Exception:  # Whatever the disk, or a metric's conversion to float, has to say.
+        return
+
+
+def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], int]:
+    """The events from an offset in bytes on, and the offset to go on from.
+
+    A last line that is still being written is left for the next call. A line that is torn, or of a kind that is not
+    known here, is skipped. A file that is not there has no events.
+    """
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            data = file.read()
+    except FileNotFoundError:
+        return [], offset
+    complete = data[: data.rfind(b"\n") + 1]
+    events = (_parsed(line) for line in complete.splitlines())
+    return [event for event in events if event is not None], offset + len(complete)
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    """An event's fields; a metric may be any number with a float in it, such as a tensor of one element."""
+    if isinstance(event, Progress):
+        return {**vars(event), "metrics": {name: float(value) for name, value in event.metrics.items()}}
+    return asdict(event)
+
+
+def _parsed(line: bytes) -> Event | None:
+    try:
+        record = json.loads(line)
+        kind = record["event"]
+        if kind == "progress":
+            return Progress(
+                step=int(record["step"]),
+                total=_optional(record["total"]),
+                metrics={str(name): float(value) for name, value in record["metrics"].items()},
+                epoch=_optional(record["epoch"]),
+                time=float(record["time"]),
+            )
+        if kind == "failure":
+            return Failure(
+                type=str(record["type"]),
+                message=str(record["message"]),
+                traceback=str(record["traceback"]),
+                time=float(record["time"]),
+            )
+        if kind == "note":
+            return Note(str(record["text"]), float(record["time"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass
+    return None
+
+
+def _optional(value: Any) -> int | None:
+    return None if value is None else int(value)

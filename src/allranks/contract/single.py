@@ -1,0 +1,44 @@
+"""No distribution: the command runs once on each instance, and the processes know nothing of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from allranks.contract import instance, limits, process
+from allranks.contract.layout import Layout
+from allranks.contract.process import Process
+from allranks.contract.rank_env import RankEnv
+from allranks.errors import Problem
+
+if TYPE_CHECKING:
+    from allranks.contract.launch import Launch
+
+
+@dataclass(frozen=True)
+class Single:
+    """A job without a distribution. It has no settings."""
+
+    type: ClassVar[str] = "none"
+
+
+def problems(settings: Single, instance_count: int) -> tuple[Problem, ...]:  # noqa: ARG001
+    """What cannot work, by key."""
+    return limits.at_least_one({"resources.instance_count": instance_count})
+
+
+def processes(settings: Single, instance_count: int) -> tuple[Process, ...]:  # noqa: ARG001
+    """One process an instance, numbered so that each has a log of its own, though to itself each is rank 0 of 1."""
+    return process.workers(Layout(instance_count))
+
+
+def environment(settings: Single, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
+    """Nothing beyond what every instance is given."""
+    return {}
+
+
+def read(environ: Mapping[str, str]) -> RankEnv:
+    """Rank 0 of 1, on the instance that Azure ML names. Raises InputError where that contradicts itself."""
+    instance_rank, instance_count = instance.read(environ) or (0, 1)
+    return RankEnv(instance_rank=instance_rank, instance_count=instance_count)

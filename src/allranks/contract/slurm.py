@@ -1,0 +1,107 @@
+"""Slurm, read only: a process that srun started as a task of a step.
+
+Source: the "output environment variables" of srun's manual.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from allranks.contract import master, variables
+from allranks.contract.rank_env import RankEnv, checked
+
+FIRST_SPECIAL_STEP = 0xFFFFFFF0
+"""From here on Slurm numbers steps that srun did not make: the batch script, salloc's shell, what is outside."""
+
+
+def read(environ: Mapping[str, str]) -> RankEnv | None:
+    """The place that srun tells; None where this process is no task of a step.
+
+    The body of a batch script and salloc's shell have SLURM_PROCID 0 and the whole job's SLURM_NTASKS as well, and
+    would wait for ranks that nobody started; what they lack is the number of a step (Lightning#20776). The step's own
+    counts come before the job's. The master is the first host of the step. Raises InputError where the variables
+    contradict each other.
+    """
+    step = variables.text(environ, "SLURM_STEP_ID") or variables.text(environ, "SLURM_STEPID")
+    if step is None or not step.isdecimal() or int(step) >= FIRST_SPECIAL_STEP:
+        return None
+    if variables.text(environ, "SLURM_PROCID") is None:
+        return None
+    ranks_name = _first(environ, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
+    instances_name = _first(environ, "SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+    world_size = variables.integer(environ, ranks_name, minimum=1)
+    instance_count = variables.integer(environ, instances_name, minimum=1)
+    instance_rank = 0 if instance_count == 1 else variables.integer(environ, "SLURM_NODEID", below=instance_count)
+    local_world_size, source = _local_world_size(environ, world_size, instance_rank, instance_count)
+    return checked(
+        RankEnv(
+            rank=variables.integer(environ, "SLURM_PROCID"),
+            local_rank=variables.integer(environ, "SLURM_LOCALID"),
+            world_size=world_size,
+            local_world_size=local_world_size,
+            instance_rank=instance_rank,
+            instance_count=instance_count,
+            master_addr=_master(environ, instance_count),
+            master_port=master.port(environ),
+            launcher="slurm",
+        ),
+        rank="SLURM_PROCID",
+        world_size=ranks_name,
+        local_rank="SLURM_LOCALID",
+        local_world_size=source,
+        instance_rank="SLURM_NODEID",
+        instance_count=instances_name,
+    )
+
+
+def tasks_per_node(value: str) -> tuple[int, ...] | None:
+    """The tasks of each node, from Slurm's short form: `2(x3),1` is 2, 2, 2, 1. None where it is not of that form."""
+    counts: list[int] = []
+    for part in value.split(","):
+        match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip(), re.ASCII)
+        if match is None:
+            return None
+        counts += [int(match[1])] * int(match[2] or 1)
+    return tuple(counts)
+
+
+def first_host(nodelist: str) -> str:
+    """The first host of Slurm's short form: `node[01-04,7],other3` is node01, `rack[1-2]n[3-4]` is rack1n3."""
+    prefix, bracket, rest = nodelist.partition("[")
+    if not bracket or "," in prefix:
+        return prefix.split(",")[0]
+    numbers, _, tail = rest.partition("]")
+    return prefix + re.split("[,-]", numbers)[0] + first_host(tail)
+
+
+def _first(environ: Mapping[str, str], *names: str) -> str:
+    """The first of these variables that is set; the last where none is."""
+    return next((name for name in names if variables.text(environ, name) is not None), names[-1])
+
+
+def _local_world_size(
+    environ: Mapping[str, str], world_size: int, instance_rank: int, instance_count: int
+) -> tuple[int, str]:
+    """How many tasks this node has, and the variable that says so."""
+    for name in ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"):
+        value = variables.text(environ, name)
+        if value is None:
+            continue
+        counts = tasks_per_node(value)
+        if counts is None or len(counts) != instance_count:
+            raise variables.wrong(name, f"found {value!r}", f"the tasks of {instance_count} nodes, such as 2(x3),1")
+        return counts[instance_rank], name
+    if instance_count == 1:
+        return world_size, "SLURM_NTASKS"
+    return variables.integer(environ, "SLURM_NTASKS_PER_NODE", minimum=1), "SLURM_NTASKS_PER_NODE"
+
+
+def _master(environ: Mapping[str, str], instance_count: int) -> str | None:
+    """The host of rank 0. Where srun was typed is the last resort, since that may be a login node."""
+    if given := variables.text(environ, "MASTER_ADDR"):
+        return given
+    for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"):
+        if nodes := variables.text(environ, name):
+            return first_host(nodes)
+    return variables.text(environ, "SLURM_LAUNCH_NODE_IPADDR") or master.address(environ, instance_count)

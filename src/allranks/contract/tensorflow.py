@@ -1,0 +1,153 @@
+"""The TensorFlow distribution: workers and parameter servers, at most one of each on an instance, placed by TF_CONFIG.
+
+Source: Azure ML's "Distributed GPU training guide", whose example has port 2222 and no chief, so worker 0 is the
+chief; and TensorFlow's "Multi-worker training" for the chief and the evaluator, which other launchers name in
+TF_CONFIG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from allranks.contract import instance, limits, master, variables
+from allranks.contract.process import Process
+from allranks.contract.rank_env import RankEnv
+from allranks.errors import Problem
+
+if TYPE_CHECKING:
+    from allranks.contract.launch import Launch
+
+PORTS = {"worker": 2222, "ps": 2223}
+"""Where the tasks listen. 2222 is documented; the next one is ours, for a parameter server beside a worker."""
+
+RANKED_ROLES = ("chief", "worker", "ps")
+"""The roles that have ranks, in the order of the ranks."""
+
+
+@dataclass(frozen=True)
+class TensorFlow:
+    """How many workers (None: one an instance) and parameter servers the job has, over all its instances."""
+
+    type: ClassVar[str] = "tensorflow"
+    worker_count: int | None = None
+    parameter_server_count: int = 0
+
+    def workers(self, instance_count: int) -> int:
+        """The number of workers on so many instances."""
+        return instance_count if self.worker_count is None else self.worker_count
+
+
+def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
+    """What cannot work, by key: more workers, or more parameter servers, than instances; no worker at all."""
+    workers = settings.workers(instance_count)
+    found = list(
+        limits.at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers})
+    )
+    if settings.parameter_server_count < 0:
+        found.append(
+            Problem(
+                where="distribution.parameter_server_count",
+                found=f"found {settings.parameter_server_count}",
+                expected="at least 0",
+                fix="set distribution.parameter_server_count to 0 or more",
+            )
+        )
+    counts = {"worker_count": workers, "parameter_server_count": settings.parameter_server_count}
+    for key, count in counts.items():
+        if count > instance_count >= 1:
+            found.append(
+                Problem(
+                    where=f"distribution.{key}",
+                    found=f"{count} on {instance_count} instance{'s' * (instance_count > 1)}",
+                    expected=f"at most {instance_count}: an instance runs one of them",
+                    fix=f"set resources.instance_count to {count}, or distribution.{key} to {instance_count}",
+                )
+            )
+    return tuple(found)
+
+
+def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
+    """The workers in order, then the parameter servers in theirs. Raises ValueError where `problems` finds any."""
+    if wrong := problems(settings, instance_count):
+        raise ValueError("; ".join(f"{problem.where}: {problem.found}" for problem in wrong))
+    workers = settings.workers(instance_count)
+    return (
+        *(Process(index, 0, index) for index in range(workers)),
+        *(
+            Process(workers + index, int(index < workers), index, "ps")
+            for index in range(settings.parameter_server_count)
+        ),
+    )
+
+
+def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[str, str]:
+    """TF_CONFIG. Hosts are named by address, which resolves everywhere. No parameter servers: no `ps` list."""
+    import json
+
+    cluster: dict[str, list[str]] = {}
+    for other in processes(settings, launch.instance_count):
+        host = f"{launch.addresses[other.instance_rank]}:{PORTS[other.role]}"
+        cluster.setdefault(other.role, []).append(host)
+    # A role's tasks stand on the first instances in order, so an instance's rank is its task's index.
+    task = {"type": process.role, "index": process.instance_rank}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
+
+
+def read(environ: Mapping[str, str]) -> RankEnv | None:
+    """The place that TF_CONFIG tells; None where it is unset or names no cluster, which to TensorFlow is one process.
+
+    Ranks count the chief, then the workers, then the parameter servers, all of which are part of the world: each needs
+    a number and a log. `role` says which one a process is. An evaluator is no part of the training cluster, whether it
+    is listed there or not: it is rank 0 of 1. The master is the first of the cluster, at its TensorFlow port. Raises
+    InputError where TF_CONFIG is no JSON, or has no such task.
+    """
+    config = _config(environ)
+    if config is None:
+        return None
+    cluster, role, index = config
+    place = instance.read(environ)
+    if role == "evaluator":
+        instance_rank, instance_count = place or (0, 1)
+        return RankEnv(instance_rank=instance_rank, instance_count=instance_count, launcher=TensorFlow.type, role=role)
+    tasks = [(name, number) for name in RANKED_ROLES for number in range(len(cluster.get(name, ())))]
+    if (role, index) not in tasks:
+        listed = ", ".join(f"{name} {number}" for name, number in tasks)
+        raise variables.wrong("TF_CONFIG", f"found task {role} {index}", f"a task of its cluster: {listed}")
+    rank = tasks.index((role, index))
+    endpoints = [master.split(cluster[name][number]) for name, number in tasks]
+    hosts = [host for host, _ in endpoints]
+    distinct = list(dict.fromkeys(hosts))
+    instance_rank, instance_count = place or (distinct.index(hosts[rank]), len(distinct))
+    return RankEnv(
+        rank=rank,
+        local_rank=hosts[:rank].count(hosts[rank]),
+        world_size=len(tasks),
+        local_world_size=hosts.count(hosts[rank]),
+        instance_rank=instance_rank,
+        instance_count=instance_count,
+        master_addr=hosts[0],
+        master_port=endpoints[0][1],
+        launcher=TensorFlow.type,
+        role=role,
+    )
+
+
+def _config(environ: Mapping[str, str]) -> tuple[dict[str, list[str]], str, int] | None:
+    """The cluster, and this task's role and index."""
+    import json
+
+    value = variables.text(environ, "TF_CONFIG")
+    if value is None:
+        return None
+    expected = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}'
+    try:
+        config: Any = json.loads(value)
+        cluster = {str(role): [str(host) for host in hosts] for role, hosts in config.get("cluster", {}).items()}
+        if not cluster:
+            return None
+        return cluster, str(config["task"]["type"]), int(config["task"]["index"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        shown = value if len(value) <= 200 else f"{value[:200]}..."
+        raise variables.wrong("TF_CONFIG", f"found {shown}", expected) from error
