@@ -134,7 +134,6 @@ class Attempts:
             tuple(instance.address for instance in instances),
             tuple(instance.hostname for instance in instances),
             self._kind.master_port(instances[0]),
-            self._kind.interface,
         )
         if self._stopping:
             record.status, record.ended = Status.CANCELED, time.time()

@@ -46,7 +46,6 @@ def _ranks(plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind) -> 
         tuple(instance.address for instance in instances),
         tuple(instance.hostname for instance in instances),
         kind.master_port(instances[0]),
-        kind.interface,
     )
     inputs, outputs = _ports(plan, step, workspace)
     tracked = may_track(step)

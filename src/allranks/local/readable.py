@@ -31,7 +31,7 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def duration(seconds: float | None, *, whole: bool = False) -> str:
-    """``3.2 s``, ``42 s``, ``2 min 03 s``, ``1 h 04 min``, ``2 d 3 h``. whole: no fraction, as for a clock that ticks."""
+    """``3.2 s``, ``42 s``, ``2 min 03 s``, ``1 h 04 min``, ``2 d 3 h``. whole: no fraction, as on a clock."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     seconds = max(seconds, 0.0)

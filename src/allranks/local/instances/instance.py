@@ -27,9 +27,6 @@ class InstanceKind(Protocol):
     own_network: bool
     """Whether each instance has ports, hostname, mounts and /tmp of its own."""
 
-    interface: str
-    """The network interface by which instances reach each other."""
-
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
         """The instances of a step, the first of which is the master, on these of the run's machines."""
 

@@ -11,7 +11,6 @@ from allranks.local.instances.instance import Instance
 class Loopback:
     name = "loopback"
     own_network = False
-    interface = "lo"
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
         # Every instance has the same hostname here, so only the address names it.

@@ -11,7 +11,6 @@ from allranks.local.instances.instance import Instance
 class Rack:
     name = "rack"
     own_network = True
-    interface = "eth0"
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
         return tuple(Instance(index, _address(index), f"node-{rank}") for rank, index in enumerate(indexes))

@@ -1,0 +1,36 @@
+"""Records, plans and specs as JSON, and back: the keys are the fields' names, states are words, tuples are lists."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def to_json(value: object) -> str:
+    """The dataclass (or a list or a mapping of them) as indented JSON in ASCII.
+
+    Numbers that JSON lacks are the words NaN, Infinity and -Infinity, as protocol buffers write them.
+    """
+    from cattrs import Converter
+
+    return json.dumps(_finite(Converter().unstructure(value)), indent=2, allow_nan=False, default=str)
+
+
+def from_json(text: str, kind: type[T]) -> T:
+    """The dataclass that `to_json` wrote. Raises ValueError or cattrs' errors where the text is not one."""
+    from cattrs import Converter
+
+    return Converter().structure(json.loads(text), kind)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    return value

@@ -1,0 +1,57 @@
+"""`allranks check` and `allranks components`: what can be said without running anything."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from allranks.cli.options import FileArgument, JsonOption, SetOption
+
+
+def check(file: FileArgument, settings: SetOption = None, json: JsonOption = False) -> None:
+    """Say everything that is wrong with a pipeline, a job or its components; exit with 2 if anything is."""
+    import tempfile
+
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.cli.options import settings_of
+    from allranks.errors import InputError
+    from allranks.local.check import check as check_plan
+    from allranks.local.reader import read_plan
+
+    with tempfile.TemporaryDirectory() as snapshots:
+        try:
+            plan = read_plan(file, settings_of(settings), Path(snapshots))
+            problems = tuple(check_plan(plan))
+        except InputError as error:
+            problems = error.problems
+    if json:
+        print(to_json({"file": file, "problems": list(problems)}))
+        sys.exit(2 if problems else 0)
+    if problems:
+        raise InputError(*problems)
+    steps = f"{len(plan.steps)} step" + ("" if len(plan.steps) == 1 else "s")
+    console().print(f"{file}: {plan.name}, {steps}, nothing wrong")
+
+
+def components(
+    folder: Annotated[
+        Optional[Path],
+        typer.Argument(help="Where to look; by default components/ here or in a folder above.", show_default=False),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the components of a project with their ports."""
+    from allranks.catalog.components import find_components
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.cli.show import print_components
+
+    found = find_components(folder)
+    if json:
+        print(to_json(list(found)))
+    else:
+        print_components(console(), found)

@@ -1,0 +1,118 @@
+"""Reads the logs of a run's ranks, once or as they grow."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from allranks.errors import InputError, Problem
+from allranks.local import history
+from allranks.local.record import RankRecord, RunRecord, StepRecord
+from allranks.local.workspace import Workspace
+
+LOOK = 0.2
+"""Seconds between two looks at logs that grow."""
+
+
+def print_logs(workspace: Workspace, identity: str, step: str | None, rank: int | None) -> None:
+    """Prints the logs as they are now. Raises InputError where there is no such run, step or rank."""
+    _Printer().print_new(_chosen(history.run(workspace, identity), step, rank))
+
+
+def follow_logs(workspace: Workspace, identity: str, step: str | None, rank: int | None) -> None:
+    """Prints the logs, and what is added to them, until the run has ended."""
+    printer = _Printer()
+    run = history.run(workspace, identity)
+    identity = run.id  # "latest" must not become another run on the way
+    while True:
+        printer.print_new(_chosen(run, step, rank, wait=not run.status.ended))
+        if run.status.ended:
+            printer.print_rest()
+            return
+        time.sleep(LOOK)
+        run = history.run(workspace, identity)
+
+
+def logs_json(workspace: Workspace, identity: str, step: str | None, rank: int | None) -> str:
+    """The logs as JSON: a list of {step, rank, log, lines}."""
+    chosen = _chosen(history.run(workspace, identity), step, rank)
+    found = [
+        {"step": owner.name, "rank": one.rank, "log": one.log, "lines": _read(one.log).splitlines()}
+        for owner, ranks in chosen
+        for one in ranks
+    ]
+    return json.dumps(found, indent=2)
+
+
+def _chosen(
+    run: RunRecord, step: str | None, rank: int | None, *, wait: bool = False
+) -> list[tuple[StepRecord, list[RankRecord]]]:
+    """The steps and ranks that are asked for. wait: whether those that have not started yet may be missing."""
+    names = [record.name for record in run.steps]
+    if step is not None and step not in names:
+        raise InputError(Problem(f"run {run.id}, step {step}", "there is no such step", f"one of: {', '.join(names)}"))
+    chosen = [record for record in run.steps if step is None or record.name == step]
+    found = [(record, [one for one in record.ranks if rank is None or one.rank == rank]) for record in chosen]
+    if rank is not None and not wait and not any(ranks for _, ranks in found):
+        most = max((one.rank for record in chosen for one in record.ranks), default=None)
+        expected = f"0 to {most}" if most is not None else ""
+        where = f"run {run.id}" + (f", step {step}" if step else "")
+        raise InputError(
+            Problem(f"{where}, rank {rank}", "there is no such rank" if expected else "no rank has started", expected)
+        )
+    return found
+
+
+@dataclass
+class _Printer:
+    """Prints what is new in each log, whole lines only, so that ranks do not cut into each other."""
+
+    read: dict[str, int] = field(default_factory=dict)
+    rest: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def print_new(self, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
+        several = sum(len(ranks) for _, ranks in chosen) > 1
+        for step, ranks in chosen:
+            for rank in ranks:
+                prefix = f"{step.name}:{rank.rank} | " if several else ""
+                for line in self._lines(rank.log, prefix):
+                    sys.stdout.write(f"{prefix}{line}\n")
+        self.flush_rest(chosen)
+        sys.stdout.flush()
+
+    def flush_rest(self, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
+        """A last line without an end is complete once its rank has ended."""
+        for _, ranks in chosen:
+            for rank in ranks:
+                if rank.status.ended and rank.log in self.rest:
+                    prefix, line = self.rest.pop(rank.log)
+                    sys.stdout.write(f"{prefix}{line}\n")
+
+    def print_rest(self) -> None:
+        for prefix, line in self.rest.values():
+            sys.stdout.write(f"{prefix}{line}\n")
+        self.rest.clear()
+        sys.stdout.flush()
+
+    def _lines(self, log: str, prefix: str) -> Iterator[str]:
+        text = _read(log, self.read.get(log, 0))
+        if not text:
+            return
+        self.read[log] = self.read.get(log, 0) + len(text.encode("utf-8", "surrogateescape"))
+        started = self.rest.pop(log, ("", ""))[1]
+        *lines, last = (started + text).split("\n")
+        yield from lines
+        if last:
+            self.rest[log] = (prefix, last)
+
+
+def _read(log: str, offset: int = 0) -> str:
+    try:
+        with open(log, "rb") as file:
+            file.seek(offset)
+            return file.read().decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""

@@ -1,0 +1,85 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Optional, TypeAlias
+
+import typer
+
+WorkspaceOption: TypeAlias = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--workspace",
+        help="Folder for runs and results; by default .allranks here or in a folder above.",
+        show_default=False,
+    ),
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text for people.")]
+SetOption: TypeAlias = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Give an input of the pipeline a value. May be repeated.",
+        show_default=False,
+    ),
+]
+RunArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, or: latest.")
+]
+FileArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE[:FUNCTION]",
+        help="A Python file with a pipeline function, a pipeline YAML, or a command job YAML.",
+        show_default=False,
+    ),
+]
+
+
+class InstancesChoice(str, Enum):
+    """Where emulated instances live."""
+
+    AUTO = "auto"
+    RACK = "rack"
+    LOOPBACK = "loopback"
+
+
+InstancesOption: TypeAlias = Annotated[
+    InstancesChoice,
+    typer.Option(
+        "--instances",
+        help="rack: namespaces, each instance with its own network, hostname and /tmp. loopback: addresses on 127.0.0.0/8. auto: the rack where it works.",
+    ),
+]
+RetriesOption: TypeAlias = Annotated[
+    int, typer.Option("--retries", min=0, help="How often a failed step is tried again.")
+]
+SlotsOption: TypeAlias = Annotated[
+    Optional[int],
+    typer.Option(
+        "--slots",
+        min=1,
+        help="How many ranks may run at once; a step of more runs alone. Default: the number of cores.",
+        show_default=False,
+    ),
+]
+
+
+def settings_of(pairs: list[str] | None) -> dict[str, str]:
+    """What --set was given, by name. Raises InputError for one without "=", or given twice."""
+    from allranks.errors import InputError, Problem
+
+    settings: dict[str, str] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError(
+                Problem(f"--set {pair}", "has no name and value", "NAME=VALUE", "for example: --set epochs=5")
+            )
+        if name in settings:
+            raise InputError(Problem(f"--set {pair}", f"{name} is set twice", "", "keep one of them"))
+        settings[name] = value
+    return settings

@@ -1,0 +1,68 @@
+"""`allranks runs`, `allranks show` and `allranks logs`: what a workspace remembers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from allranks.cli.options import JsonOption, RunArgument, WorkspaceOption
+
+
+def runs(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the newest first.")] = 20,
+    workspace: WorkspaceOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the runs of this workspace, the newest first."""
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.cli.show import print_runs
+    from allranks.local import history
+    from allranks.local.workspace import Workspace
+
+    found = history.runs(Workspace.at(workspace))[:limit]
+    if json:
+        print(to_json(found))
+    else:
+        print_runs(console(), found)
+
+
+def show(identity: RunArgument = "latest", workspace: WorkspaceOption = None, json: JsonOption = False) -> None:
+    """Show a run: its steps, metrics, outputs, and what failed."""
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.cli.show import print_run
+    from allranks.local import history
+    from allranks.local.workspace import Workspace
+
+    record = history.run(Workspace.at(workspace), identity)
+    if json:
+        print(to_json(record))
+    else:
+        print_run(console(), record)
+
+
+def logs(
+    identity: RunArgument = "latest",
+    step: Annotated[
+        Optional[str], typer.Argument(metavar="[STEP]", help="A step; without it, every step.", show_default=False)
+    ] = None,
+    rank: Annotated[
+        Optional[int], typer.Option("--rank", min=0, help="One rank; without it, all.", show_default=False)
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing while the run goes on.")] = False,
+    workspace: WorkspaceOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print what ranks wrote, each line with its step and rank where there are several."""
+    from allranks.cli.log_reader import follow_logs, logs_json, print_logs
+    from allranks.local.workspace import Workspace
+
+    place = Workspace.at(workspace)
+    if json:
+        print(logs_json(place, identity, step, rank))
+    elif follow:
+        follow_logs(place, identity, step, rank)
+    else:
+        print_logs(place, identity, step, rank)

@@ -1,0 +1,138 @@
+"""`allranks run` and `allranks resume`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allranks.cli.options import (
+    FileArgument,
+    InstancesChoice,
+    InstancesOption,
+    JsonOption,
+    RetriesOption,
+    RunArgument,
+    SetOption,
+    SlotsOption,
+    WorkspaceOption,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from allranks.local.observer import Observer
+    from allranks.local.plan import Plan
+    from allranks.local.record import RunRecord
+    from allranks.local.workspace import Workspace
+
+
+def run(
+    file: FileArgument,
+    settings: SetOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan with the environment of each rank; start nothing.")
+    ] = False,
+    instances: InstancesOption = InstancesChoice.AUTO,
+    force_rerun: Annotated[
+        bool, typer.Option("--force-rerun", help="Run every step, also where an earlier result could be reused.")
+    ] = False,
+    retries: RetriesOption = 0,
+    slots: SlotsOption = None,
+    workspace: WorkspaceOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a pipeline on this machine, as Azure ML would.
+
+    [dim]allranks run pipelines/image_classification.py --set epochs=3[/dim]
+    """
+    from allranks.local.engine import Options
+    from allranks.local.engine import run as run_plan
+    from allranks.local.reader import read_plan
+    from allranks.local.workspace import Workspace
+
+    place = Workspace.at(workspace)
+    given = settings_of(settings)
+    if dry_run:
+        _print_dry_run(file, given, place, instances.value, json)
+        return
+    plan = _read(file, given, place)
+    options = Options(instances.value, force_rerun, retries, slots)
+    _finish(lambda observer: run_plan(plan, place, options, observer), json)
+
+
+def resume(
+    identity: RunArgument,
+    instances: InstancesOption = InstancesChoice.AUTO,
+    retries: RetriesOption = 0,
+    slots: SlotsOption = None,
+    workspace: WorkspaceOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Go on with a run that was interrupted, stopped, or failed; finished steps are not done again."""
+    from allranks.local.engine import Options
+    from allranks.local.engine import resume as resume_run
+    from allranks.local.workspace import Workspace
+
+    options = Options(instances.value, False, retries, slots)
+    _finish(lambda observer: resume_run(identity, Workspace.at(workspace), options, observer), json)
+
+
+def _read(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
+    from allranks.local.reader import read_plan
+
+    workspace.make()
+    return read_plan(file, settings, workspace.snapshots)
+
+
+def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, instances: str, json: bool) -> None:
+    import tempfile
+    from pathlib import Path
+
+    from allranks.cli.console import console
+    from allranks.cli.plan_view import plan_json, print_plan
+    from allranks.errors import InputError
+    from allranks.local import preview
+    from allranks.local.check import check
+    from allranks.local.reader import read_plan
+
+    with tempfile.TemporaryDirectory() as snapshots:
+        plan = read_plan(file, settings, Path(snapshots))
+    if problems := check(plan):
+        raise InputError(*problems)
+    environments = preview.environments(plan, workspace, instances)
+    commands = preview.commands(plan, workspace)
+    if json:
+        print(plan_json(plan, environments, commands))
+    else:
+        print_plan(console(), plan, environments, commands)
+
+
+def _finish(execute: Callable[[Observer], RunRecord], json: bool) -> None:
+    """Runs with somebody to watch, prints the end, and exits with the code that says how it went."""
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console, errors
+    from allranks.cli.lines import PlainLines
+    from allranks.cli.live import LiveTree
+    from allranks.local.engine import DiskFullError
+    from allranks.local.record import Status
+
+    # With --json, stdout is for a program: what a person reads goes to stderr.
+    out = errors() if json else console()
+    watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
+    try:
+        with watcher:
+            record = execute(watcher)
+    except DiskFullError as error:
+        errors().print(
+            f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest"
+        )
+        sys.exit(1)
+    if json:
+        print(to_json(record))
+    if record.status is Status.FAILED:
+        sys.exit(1)
+    if record.status is Status.CANCELED:
+        sys.exit(130)

@@ -1,0 +1,45 @@
+"""What is wrong with a plan, before anything runs: above all what azure-ai-ml lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allranks.errors import Problem
+from allranks.local.check import bindings, commands, graph, layouts, names, paths, values
+from allranks.local.plan import Plan, Step
+
+__all__ = ["check"]
+
+
+def check(plan: Plan) -> list[Problem]:
+    """Every problem: those of the pipeline's inputs, of each step in order, of cycles, of the pipeline's outputs.
+
+    Nothing is changed, and nothing but the plan is looked at, except whether local data is there.
+    """
+    return list(_problems(plan))
+
+
+def _problems(plan: Plan) -> Iterator[Problem]:
+    yield from names.of_pipeline(plan)
+    for port in plan.inputs:
+        yield from values.of_pipeline_input(plan, port)
+        yield from paths.of_pipeline_input(plan, port)
+    for step in plan.steps:
+        yield from _of_step(plan, step)
+    yield from graph.cycles(plan)
+    yield from bindings.of_outputs(plan)
+
+
+def _of_step(plan: Plan, step: Step) -> Iterator[Problem]:
+    yield from names.of_step(step)
+    yield from commands.of_step(plan, step)
+    yield from layouts.of_step(step)
+    for port in step.inputs:
+        wrong = list(bindings.of_input(plan, step, port))
+        yield from wrong
+        if not wrong:
+            # A value that is not there, or of a wrong type, has no range to be in.
+            yield from values.of_input(plan, step, port)
+            yield from paths.of_input(step, port)
+    for output in step.outputs:
+        yield from paths.of_output(step, output)

@@ -1,0 +1,113 @@
+"""The page of a run: one HTML file that shows all of it and needs nothing else, from a disk or by mail."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from allranks import __version__
+from allranks.local import curves, readable
+from allranks.local.page import chart, timeline
+from allranks.local.page.confusion import confusions
+from allranks.local.page.graph import graph
+from allranks.local.record import RunRecord
+
+_HEADLINES = 4
+_LAYOUTS = 4
+
+
+def write_page(run: RunRecord, path: str | os.PathLike[str], now: float | None = None) -> None:
+    """Writes the page of the run; a reader finds the page of before or the new one, never a part.
+
+    now: until when what goes on is drawn, in seconds since the epoch; the current time where it is left out
+
+    Raises OSError where the file cannot be written; then nothing is left of the attempt.
+    """
+    target = Path(path)
+    content = page(run, time.time() if now is None else now).encode("utf-8")
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), 0o644)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def page(run: RunRecord, now: float) -> str:
+    """The page as text."""
+    environment = _environment()
+    loader = environment.loader
+    assert loader is not None
+    style, _, _ = loader.get_source(environment, "style.css")
+    script, _, _ = loader.get_source(environment, "tooltip.js")
+    return environment.get_template("page.html").render(
+        run=run,
+        now=now,
+        version=__version__,
+        # Both are the package's own; all else on the page is escaped.
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        headlines=curves.headline(run, _HEADLINES),
+        layouts=list(dict.fromkeys(map(readable.step_layout, run.steps)))[:_LAYOUTS],
+        graph=graph(run.steps),
+        timeline=timeline.timeline(run, now),
+        charts=[drawn for step in run.steps for drawn in chart.charts(step)],
+        confusions=[matrix for step in run.steps for matrix in confusions(step)],
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("allranks.local.page", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.globals.update(
+        NOTHING=readable.NOTHING,
+        SYMBOLS=readable.SYMBOLS,
+        best=curves.best,
+        cause=readable.cause,
+        chart_size=chart,
+        count=readable.count,
+        duration=readable.duration,
+        elapsed=readable.elapsed,
+        layout=readable.step_layout,
+        link=_link,
+        number=readable.number,
+        shorten=_shorten,
+        timeline_size=timeline,
+        when=readable.when,
+    )
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """No name and no log line brings a character that HTML forbids."""
+    return readable.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _link(path: str) -> str:
+    """The file URL of an absolute path; empty for anything else, so that no text of a user becomes a link's target."""
+    try:
+        return Path(path).as_uri()
+    except (ValueError, UnicodeError):
+        return ""
+
+
+def _shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

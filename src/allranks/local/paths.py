@@ -1,0 +1,37 @@
+"""Where data is: local paths made absolute, URIs and names of assets left as they are."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+
+
+def is_remote(path: str) -> bool:
+    """Whether it is a URI or the name of an asset, which this machine cannot open."""
+    return bool(_SCHEME.match(path)) or path.startswith("azureml:")
+
+
+def located(path: str, base: Path) -> str:
+    """The path as a plan has it. base: the folder that relative paths are relative to."""
+    if path.startswith("file://"):
+        parts = urlsplit(path)
+        return os.path.normpath(unquote(parts.path))
+    if is_remote(path):
+        return path
+    local = os.path.normpath(base.absolute() / os.path.expanduser(path))
+    # The SDK drops "azureml:" from the name of a data asset, and takes what has a colon or an at sign for such a name.
+    if not os.path.isabs(path) and (":" in path or "@" in path) and not os.path.exists(local):
+        return f"azureml:{path}"
+    return local
+
+
+def shown(path: str | Path) -> str:
+    """A path for messages: relative where it lies below the current folder."""
+    try:
+        return str(Path(path).absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,49 @@
+"""The environment of a step as a text: what it names, with a digest of what it is made from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import Problem
+from allranks.local import digest
+from allranks.local.paths import is_remote, shown
+from allranks.local.reader.context import Context, Place
+
+
+def described(environment: Any, place: Place, context: Context) -> str:
+    """Such as ``azureml:torch:3`` or ``torch:3, image python:3.12, conda 1f0c...``; empty where there is none."""
+    if environment is None:
+        return ""
+    if isinstance(environment, str):
+        return environment if environment.startswith("azureml:") else f"azureml:{environment}"
+    parts = []
+    if environment.name and not environment._is_anonymous:
+        parts.append(f"{environment.name}:{environment.version}" if environment.version else environment.name)
+    if environment.image:
+        parts.append(f"image {environment.image}")
+    if environment.conda_file:
+        conda = json.dumps(environment.conda_file, sort_keys=True, default=str)
+        parts.append(f"conda {_short(digest.of_text(conda))}")
+    if environment.build is not None:
+        parts.append(_build(environment, place, context))
+    return ", ".join(part for part in parts if part)
+
+
+def _build(environment: Any, place: Place, context: Context) -> str:
+    path = str(environment.build.path)
+    if is_remote(path):
+        return f"build {path}"
+    folder = Path(environment.base_path, path)
+    dockerfile = environment.build.dockerfile_path or "Dockerfile"
+    try:
+        return f"build {_short(digest.of_path(folder))} {dockerfile}"
+    except OSError as error:
+        found = f"{shown(folder)} cannot be read: {error.strerror}"
+        context.problems.append(Problem(place.key("environment.build.path"), found, "a folder with a Dockerfile"))
+        return ""
+
+
+def _short(digest: str) -> str:
+    return digest[:16]

@@ -1,0 +1,112 @@
+"""azure-ai-ml as a library that is quiet and quick, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import yaml
+
+_PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
+_LOGGERS = ("azure", "azure.ai.ml", "marshmallow", "mldesigner", "msrest", "opentelemetry")
+
+
+@contextlib.contextmanager
+def session() -> Iterator[None]:
+    """Import and use azure-ai-ml inside of this block.
+
+    What it logs and warns of is dropped, what anybody prints goes to the standard error, control flow nodes are on,
+    and the temporary folders that it never deletes are deleted.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        # Schema classes are built at import, so this must be set by then.
+        stack.enter_context(_variable(_PRIVATE_FEATURES, "true"))
+        stack.enter_context(_muted())
+        stack.enter_context(_temporary_folders())
+        stack.enter_context(_hurried())
+        yield
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextlib.contextmanager
+def _temporary_folders() -> Iterator[None]:
+    """Deletes the folders that two modules make, for additional includes and for expressions, and leave behind."""
+    from azure.ai.ml.entities._component import _additional_includes
+    from azure.ai.ml.entities._job.pipeline import _pipeline_expression
+
+    modules = (_additional_includes, _pipeline_expression)
+    before = [module.tempfile for module in modules]
+    with tempfile.TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) as folder:
+        own = SimpleNamespace(mkdtemp=functools.partial(tempfile.mkdtemp, dir=folder))
+        for module in modules:
+            module.tempfile = own
+        try:
+            yield
+        finally:
+            for module, original in zip(modules, before, strict=True):
+                module.tempfile = original
+
+
+@contextlib.contextmanager
+def _muted() -> Iterator[None]:
+    import azure.ai.ml  # noqa: F401 (it gives its logger a handler and a level)
+
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _hurried() -> Iterator[None]:
+    """Spares two things that take most of the time that a node costs, and change nothing.
+
+    The SDK writes the whole component as YAML into the doc string of the function that makes a node, for each node; and
+    reads a component's file once for each step, with the loader that is written in Python.
+    """
+    from azure.ai.ml.entities._job.pipeline import _load_component
+
+    to_function, safe_load = _load_component.to_component_func, yaml.safe_load
+
+    def without_yaml(component: Any, create: Any) -> Any:
+        written = component._yaml_str
+        component._yaml_str = written or "-"
+        try:
+            return to_function(component, create)
+        finally:
+            component._yaml_str = written
+
+    _load_component.to_component_func = without_yaml
+    yaml.safe_load = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    try:
+        yield
+    finally:
+        _load_component.to_component_func, yaml.safe_load = to_function, safe_load
