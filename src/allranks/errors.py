@@ -31,7 +31,10 @@ class Problem:
 
 
 class InputError(Exception):
-    """What the user gave cannot be used. Nothing was started and nothing was changed; the command ends with exit code 2."""
+    """What the user gave cannot be used.
+
+    Nothing was started and nothing was changed; the command ends with exit code 2.
+    """
 
     def __init__(self, *problems: Problem) -> None:
         self.problems = problems

@@ -42,6 +42,13 @@ def kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
     return str(request.param)
 
 
+@pytest.fixture(autouse=True)
+def _without_mlflow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLflow takes seconds to start: it is as if it were not installed, but for the tests of what it keeps."""
+    if "mlflow" not in request.keywords:
+        monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: None)
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path / "workspace")
@@ -51,7 +58,9 @@ def workspace(tmp_path: Path) -> Workspace:
 def run_steps(workspace: Workspace) -> Runner:
     """Runs steps as a plan, by default on loopback."""
 
-    def run_them(*steps: Step, observer: Observer | None = None, plan: Plan | None = None, **options: object) -> RunRecord:
+    def run_them(
+        *steps: Step, observer: Observer | None = None, plan: Plan | None = None, **options: object
+    ) -> RunRecord:
         options.setdefault("instances", "loopback")
         options.setdefault("slots", 8)
         return run(plan or Plan("plan", steps), workspace, Options(**options), observer)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Order, parallel steps, retries, and what a failure does to the rest. What is tried here is told by a fake attempt; processes have tests of their own."""
+"""Order, parallel steps, retries, and what a failure does to the rest. What is tried here is told by a fake attempt;
+processes have tests of their own."""
 
 from __future__ import annotations
 
@@ -14,9 +15,17 @@ from allranks.local.slots import Machines, Slots
 
 
 class Trial:
-    """Runs a plan whose steps do nothing but end as they are told. ends: by step, the state of each try; Completed if it says nothing."""
+    """Runs a plan whose steps do nothing but end as they are told. ends: by step, the state of each try; Completed if
+    it says nothing."""
 
-    def __init__(self, *steps: Step, ends: dict[str, list[Status]] | None = None, slots: int = 8, retries: int = 0, go_on: bool = True) -> None:
+    def __init__(
+        self,
+        *steps: Step,
+        ends: dict[str, list[Status]] | None = None,
+        slots: int = 8,
+        retries: int = 0,
+        go_on: bool = True,
+    ) -> None:
         self.plan = Plan("p", steps, continue_on_step_failure=go_on)
         records = [StepRecord(step.name, step.name, "", "none", 1, 1, step.needs()) for step in steps]
         self.run = RunRecord("r", "p", "p", "", "loopback", steps=records)
@@ -25,7 +34,9 @@ class Trial:
         self.at_once: list[frozenset[str]] = []
         self.notes: list[str] = []
         self.halted = False
-        self.executor = Executor(self.plan, self.run, Slots(slots), self.attempt, lambda _, text: self.notes.append(text), self.halt, retries)
+        self.executor = Executor(
+            self.plan, self.run, Slots(slots), self.attempt, lambda _, text: self.notes.append(text), self.halt, retries
+        )
         self._now: set[str] = set()
 
     async def attempt(self, step: Step, record: StepRecord) -> None:
@@ -49,7 +60,9 @@ class Trial:
 
 
 def test_a_step_starts_when_those_it_needs_have_ended() -> None:
-    trial = Trial(Step("a", ""), Step("b", "", after=("a",)), Step("c", "", after=("a",)), Step("d", "", after=("b", "c")))
+    trial = Trial(
+        Step("a", ""), Step("b", "", after=("a",)), Step("c", "", after=("a",)), Step("d", "", after=("b", "c"))
+    )
     assert trial.execute() is Status.COMPLETED
     assert trial.tries[0] == "a"
     assert trial.tries[-1] == "d"
@@ -71,9 +84,20 @@ def test_a_step_with_more_ranks_than_slots_runs_alone() -> None:
 
 
 def test_what_needs_a_failed_step_is_not_started() -> None:
-    trial = Trial(Step("a", ""), Step("b", "", after=("a",)), Step("c", "", after=("b",)), Step("other", ""), ends={"a": [Status.FAILED]})
+    trial = Trial(
+        Step("a", ""),
+        Step("b", "", after=("a",)),
+        Step("c", "", after=("b",)),
+        Step("other", ""),
+        ends={"a": [Status.FAILED]},
+    )
     assert trial.execute() is Status.FAILED
-    assert trial.states() == {"a": Status.FAILED, "b": Status.NOT_STARTED, "c": Status.NOT_STARTED, "other": Status.COMPLETED}
+    assert trial.states() == {
+        "a": Status.FAILED,
+        "b": Status.NOT_STARTED,
+        "c": Status.NOT_STARTED,
+        "other": Status.COMPLETED,
+    }
 
 
 def test_a_failure_ends_the_run_where_the_pipeline_wants_it() -> None:
@@ -83,7 +107,10 @@ def test_a_failure_ends_the_run_where_the_pipeline_wants_it() -> None:
     assert trial.states()["later"] is Status.NOT_STARTED
 
 
-@pytest.mark.parametrize(("retries", "state", "attempt"), [(0, Status.FAILED, 0), (1, Status.FAILED, 1), (2, Status.COMPLETED, 2), (5, Status.COMPLETED, 2)])
+@pytest.mark.parametrize(
+    ("retries", "state", "attempt"),
+    [(0, Status.FAILED, 0), (1, Status.FAILED, 1), (2, Status.COMPLETED, 2), (5, Status.COMPLETED, 2)],
+)
 def test_a_failed_step_is_tried_again(retries: int, state: Status, attempt: int) -> None:
     trial = Trial(Step("a", ""), ends={"a": [Status.FAILED, Status.FAILED]}, retries=retries)
     assert trial.execute() is state

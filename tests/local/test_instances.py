@@ -10,15 +10,16 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
-from allranks.local.plan import Input, Output, Path as DataPath, Step, StepOutput
+from allranks.local.plan import Input, Output, Step, StepOutput
+from allranks.local.plan import Path as DataPath
 from allranks.local.record import RunRecord, Status
 
 LOOK = """
 import json, os, socket, sys
 place = dict(os.environ)
-place.update(hostname=socket.gethostname(), tmp=os.listdir("/tmp"), pid=os.getpid(), shm=os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize)
+shm = os.statvfs("/dev/shm")
+place.update(hostname=socket.gethostname(), pid=os.getpid(), shm=shm.f_blocks * shm.f_frsize)
 place["interfaces"] = [name for _, name in socket.if_nameindex()]
-place["shown"] = sorted(os.listdir("/sys/class/net"))
 json.dump(place, open(os.path.join(os.environ["AZURE_ML_OUTPUT_seen"], os.environ.get("RANK", "0")), "w"))
 """
 
@@ -28,7 +29,7 @@ def _look(run_steps, **step: object) -> tuple[RunRecord, list[dict]]:
     step.setdefault("instance_count", 2)
     kind = step.pop("kind")
     record = run_steps(
-        Step("look", f"{sys.executable} -c '{LOOK}'", outputs=(Output("seen", "uri_folder"),), **step),  # type: ignore[arg-type]
+        Step("look", f"{sys.executable} - <<'END'\n{LOOK}END", outputs=(Output("seen", "uri_folder"),), **step),  # type: ignore[arg-type]
         instances=kind,
     )
     assert record.status is Status.COMPLETED, record.verdict
@@ -39,10 +40,17 @@ def _look(run_steps, **step: object) -> tuple[RunRecord, list[dict]]:
 def test_each_rank_reads_its_own_place(kind: str, run_steps) -> None:
     record, seen = _look(run_steps, kind=kind)
     places = [RankEnv.detect(environ) for environ in map(_texts, seen)]
-    assert [(place.rank, place.local_rank, place.instance_rank) for place in places] == [(0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 1, 1)]
+    assert [(place.rank, place.local_rank, place.instance_rank) for place in places] == [
+        (0, 0, 0),
+        (1, 1, 0),
+        (2, 0, 1),
+        (3, 1, 1),
+    ]
     assert {(place.world_size, place.local_world_size, place.instance_count) for place in places} == {(4, 2, 2)}
     assert len({(place.master_addr, place.master_port) for place in places}) == 1
-    assert [rank.hostname for rank in record.step("look").ranks] == [record.step("look").ranks[rank].hostname for rank in range(4)]
+    assert [rank.hostname for rank in record.step("look").ranks] == [
+        record.step("look").ranks[rank].hostname for rank in range(4)
+    ]
 
 
 def _texts(environ: dict) -> dict[str, str]:
@@ -74,7 +82,9 @@ def test_rack_instances_reach_each_other_by_name(rack_works: bool, run_steps) ->
     )
     step = Step("talk", f'{sys.executable} -c "{talk}"', distribution=PyTorch(1), instance_count=2, timeout=60)
     # Two at once: the same addresses and the same port, in racks that never meet, or on machines of their own.
-    record = run_steps(step, Step("again", step.command, distribution=PyTorch(1), instance_count=2, timeout=60), instances="rack")
+    record = run_steps(
+        step, Step("again", step.command, distribution=PyTorch(1), instance_count=2, timeout=60), instances="rack"
+    )
     assert record.status is Status.COMPLETED, record.verdict
     assert Path(record.step("talk").ranks[0].log).read_text() == "from far\n"
 
@@ -116,7 +126,11 @@ def test_a_mounted_input_cannot_be_changed_in_the_rack(rack_works: bool, run_ste
     if not rack_works:
         pytest.skip("this machine has no user namespaces")
     (tmp_path / "data").mkdir()
-    step = Step("spoil", "touch ${{inputs.data}}/new", inputs=(Input("data", "uri_folder", DataPath(str(tmp_path / "data")), "ro_mount"),))
+    step = Step(
+        "spoil",
+        "touch ${{inputs.data}}/new",
+        inputs=(Input("data", "uri_folder", DataPath(str(tmp_path / "data")), "ro_mount"),),
+    )
     record = run_steps(step, instances="rack")
     assert record.status is Status.FAILED
     assert "Read-only file system" in record.verdict.tail[-1]

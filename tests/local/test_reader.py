@@ -390,7 +390,7 @@ def test_expressions_become_steps_and_leave_no_files(here: Path) -> None:
 def test_decorated_functions_as_components(here: Path) -> None:
     write(
         here,
-        "parts/prepare.py",
+        "parts/deep/prepare.py",
         """\
         from mldesigner import Input, Output, command_component
 
@@ -404,7 +404,7 @@ def test_decorated_functions_as_components(here: Path) -> None:
         write_dsl(
             here,
             """
-            from parts.prepare import prepare
+            from parts.deep.prepare import prepare
 
             @dsl.pipeline()
             def decorated():
@@ -417,7 +417,7 @@ def test_decorated_functions_as_components(here: Path) -> None:
     assert step.inputs == (Input("count", "integer", Literal(4), minimum=1.0),)
     assert step.code is not None
     assert os.listdir(step.code.folder) == ["prepare.py"]
-    assert "parts" not in sys.modules
+    assert not [name for name in sys.modules if name.partition(".")[0] == "parts"]
 
 
 def test_code_is_merged_with_what_it_includes_and_kept_once(here: Path) -> None:
@@ -486,3 +486,25 @@ def test_what_the_pipelines_file_prints_is_no_output(here: Path, capfd: pytest.C
     read(write_dsl(here, "print('hello')\n" + DSL), {"data": "data"})
     out, err = capfd.readouterr()
     assert (out, err) == ("", "hello\n")
+
+
+def test_what_a_file_adds_to_the_search_path_is_taken_back(here: Path) -> None:
+    write(here, "far/settings.py", "NAME = 'first'\n")
+    file = write_dsl(
+        here,
+        """
+        import sys
+        sys.path.insert(0, "far")
+
+        @dsl.pipeline()
+        def digits():
+            import settings
+            step = train(data=Input(path="data"))
+            step.name = settings.NAME
+        """,
+    )
+    before = list(sys.path)
+    assert [step.name for step in read(file).steps] == ["first"]
+    write(here, "far/settings.py", "NAME = 'second'\n")
+    assert [step.name for step in read(file).steps] == ["second"]
+    assert sys.path == before

@@ -17,13 +17,28 @@ from allranks.errors import InputError
 from allranks.local import history
 from allranks.local.engine import Options, resume, run
 from allranks.local.observer import Observer
-from allranks.local.plan import Code, Input, Literal, Output, Path as DataPath, PipelineInput, PipelineOutput, Plan, Step, StepOutput
+from allranks.local.plan import (
+    Code,
+    Input,
+    Literal,
+    Output,
+    PipelineInput,
+    PipelineOutput,
+    Plan,
+    Step,
+    StepOutput,
+)
+from allranks.local.plan import (
+    Path as DataPath,
+)
 from allranks.local.record import RunRecord, Status, StepRecord
 from allranks.local.workspace import Workspace
 
 
 def test_ranks_have_azure_mls_log_names(kind: str, run_steps) -> None:
-    record = run_steps(Step("train", "echo out $RANK; echo err >&2", distribution=PyTorch(2), instance_count=2), instances=kind)
+    record = run_steps(
+        Step("train", "echo out $RANK; echo err >&2", distribution=PyTorch(2), instance_count=2), instances=kind
+    )
     logs = [Path(rank.log) for rank in record.step("train").ranks]
     assert [log.name for log in logs] == [f"std_log_process_{rank}.txt" for rank in range(4)]
     assert {log.parent.name for log in logs} == {"user_logs"}
@@ -68,13 +83,17 @@ def test_a_program_that_is_not_there_is_a_failure_with_its_reason(run_steps) -> 
 
 
 def test_an_abort_of_gloo_after_the_work_is_forgiven(run_steps) -> None:
-    record = run_steps(Step("train", "echo done; echo 'terminate called without an active exception' >&2; kill -ABRT $$"))
+    record = run_steps(
+        Step("train", "echo done; echo 'terminate called without an active exception' >&2; kill -ABRT $$")
+    )
     assert record.status is Status.COMPLETED
     assert "forgiven" in record.step("train").notes[0]
 
 
 def test_another_abort_is_not_forgiven(run_steps) -> None:
-    record = run_steps(Step("train", "echo 'terminate called without an active exception'; echo more; echo more; kill -ABRT $$"))
+    record = run_steps(
+        Step("train", "echo 'terminate called without an active exception'; echo more; echo more; kill -ABRT $$")
+    )
     assert record.status is Status.FAILED
     assert record.verdict.signal == "SIGABRT"
 
@@ -97,7 +116,12 @@ def test_a_retry_has_a_log_folder_of_its_own_and_keeps_outputs(run_steps) -> Non
 def test_pipeline_inputs_and_outputs(workspace: Workspace) -> None:
     step = Step("say", "echo ${{inputs.x}} ${{inputs.flag}} > ${{outputs.out}}",
                 inputs=(Input("x", "number", PipelineInput("lr")), Input("flag", "boolean", Literal(True))), outputs=(Output("out", "uri_file", "rw_mount"),))  # fmt: skip
-    plan = Plan("p", (step,), (Input("lr", "number", Literal(1e-05)),), (PipelineOutput("result", StepOutput("say", "out"), "uri_file"),))
+    plan = Plan(
+        "p",
+        (step,),
+        (Input("lr", "number", Literal(1e-05)),),
+        (PipelineOutput("result", StepOutput("say", "out"), "uri_file"),),
+    )
     record = run(plan, workspace, Options(instances="loopback"))
     assert Path(record.outputs["result"]).read_text() == "1e-05 True\n"
     assert record.inputs == {"lr": "1e-05"}
@@ -144,7 +168,9 @@ class TestReuse:
             inputs=(Input("data", "uri_folder", DataPath(str(data)), "ro_mount"), Input("n", "integer", Literal(3))),
             outputs=(Output("out", "uri_folder", "rw_mount"),),
         )  # fmt: skip
-        second = Step("use", "cat ${{inputs.in}}/y", inputs=(Input("in", "uri_folder", StepOutput("prepare", "out"), "ro_mount"),))
+        second = Step(
+            "use", "cat ${{inputs.in}}/y", inputs=(Input("in", "uri_folder", StepOutput("prepare", "out"), "ro_mount"),)
+        )
         return first, second
 
     def test_a_second_run_reuses_everything_and_says_so(self, steps, run_steps, kind: str) -> None:
@@ -183,7 +209,9 @@ class TestReuse:
         changed = run_steps(self.CHANGES[change](steps[0]), steps[1])
         assert changed.step("prepare").reused_from is None
 
-    def test_new_content_of_an_input_runs_the_step_again_but_a_new_place_does_not(self, steps, run_steps, data: Path, tmp_path: Path) -> None:
+    def test_new_content_of_an_input_runs_the_step_again_but_a_new_place_does_not(
+        self, steps, run_steps, data: Path, tmp_path: Path
+    ) -> None:
         run_steps(*steps)
         moved = data.rename(tmp_path / "moved")
         inputs = (Input("data", "uri_folder", DataPath(str(moved)), "ro_mount"), steps[0].inputs[1])
@@ -233,7 +261,9 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
             Step("train", train, after=("prepare",), outputs=(Output("out", "uri_folder", "rw_mount"),)),
             Step("evaluate", count.format("evaluate"), after=("train",)),
         ))  # fmt: skip
-        engine = subprocess.Popen([sys.executable, "-c", self.ENGINE, converter().dumps(plan, Plan), str(workspace.root), kind])
+        engine = subprocess.Popen(
+            [sys.executable, "-c", self.ENGINE, converter().dumps(plan, Plan), str(workspace.root), kind]
+        )
         fifo.read_text()  # blocks until the training step has come so far
         engine.send_signal(signal.SIGKILL)
         engine.wait()

@@ -10,7 +10,22 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
-from allranks.local.plan import Code, Input, Literal, Location, Output, Path as DataPath, PipelineInput, PipelineOutput, Plan, Step, StepOutput, Text
+from allranks.local.plan import (
+    Code,
+    Input,
+    Literal,
+    Location,
+    Output,
+    PipelineInput,
+    PipelineOutput,
+    Plan,
+    Step,
+    StepOutput,
+    Text,
+)
+from allranks.local.plan import (
+    Path as DataPath,
+)
 from allranks.local.record import OutputRecord, Point, Progress, RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.local.store import Store
 
@@ -39,7 +54,17 @@ def _record(identity: str = "aaaa1111", created: float = 1.0) -> RunRecord:
         [OutputRecord("o", "uri_folder", "/o", None, "digest")], progress=Progress(3, 10, 1), artifacts=["outputs/x"], notes=["n"],
         verdict=Verdict("a", "why", 0, 0, None, "SIGKILL", "/log", ("tail",), "tb"),
     )  # fmt: skip
-    return RunRecord(identity, "p", "P", "f.py", "rack", Status.RUNNING, created, folder="/r", steps=[step, StepRecord("z", "z", "", "tensorflow", 1, 1)])
+    return RunRecord(
+        identity,
+        "p",
+        "P",
+        "f.py",
+        "rack",
+        Status.RUNNING,
+        created,
+        folder="/r",
+        steps=[step, StepRecord("z", "z", "", "tensorflow", 1, 1)],
+    )
 
 
 @pytest.fixture
@@ -69,7 +94,11 @@ def test_a_record_comes_back_as_it_was(store: Store) -> None:
 def test_curves_come_back_in_order_with_nan_and_infinity(store: Store) -> None:
     store.add_run(_record(), PLAN)
     points = [Point(0, 1.5, 1.0), Point(1, math.nan, 2.0), Point(1, math.inf, 2.0)]
-    store.add_points("aaaa1111", "a", [("loss", points[0]), ("accuracy", Point(0, 0.1, 1.0)), ("loss", points[1]), ("loss", points[2])])
+    store.add_points(
+        "aaaa1111",
+        "a",
+        [("loss", points[0]), ("accuracy", Point(0, 0.1, 1.0)), ("loss", points[1]), ("loss", points[2])],
+    )
     found = store.run("aaaa1111").step("a").metrics
     assert list(found) == ["loss", "accuracy"]
     assert repr(found["loss"]) == repr(points)

@@ -68,7 +68,9 @@ def _until(condition: object, what: str) -> None:
 def engine(kind: str, tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
     """An engine in a process of its own, with four ranks and four daemons running."""
     source = ENGINE.format(command=STEP.format(mark=mark), workspace=str(tmp_path / "w"), kind=kind)
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             _until(lambda: len(_sleepers(mark)) == 4, "the ranks did not start")
             yield process

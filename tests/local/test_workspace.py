@@ -34,7 +34,9 @@ def test_reading_makes_nothing(workspace: Workspace) -> None:
 
 def test_another_engine_is_kept_out_and_told_who_holds_it(workspace: Workspace, run_steps) -> None:
     hold = "import sys; from pathlib import Path; from allranks.local.workspace import Workspace\nwith Workspace(Path(sys.argv[1])).hold(): print('held', flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", hold, str(workspace.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(workspace.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         assert workspace.is_held()
@@ -73,7 +75,8 @@ from pathlib import Path
 from allranks.local.engine import DiskFullError, Options, run
 from allranks.local.plan import Output, Plan, Step
 from allranks.local.workspace import Workspace
-fill = Step("fill", "dd if=/dev/zero of=${{outputs.out}}/big bs=64k count=1000 2>/dev/null; true", outputs=(Output("out", "uri_folder", "rw_mount"),))
+out = (Output("out", "uri_folder", "rw_mount"),)
+fill = Step("fill", "dd if=/dev/zero of=${{outputs.out}}/big bs=64k count=1000 2>/dev/null; true", outputs=out)
 after = tuple(Step(f"s{number}", "echo a line of some length", after=("fill",)) for number in range(20))
 try:
     print(run(Plan("p", (fill, *after)), Workspace(Path(sys.argv[1])), Options(instances="loopback")).status)

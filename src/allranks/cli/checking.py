@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -39,7 +39,7 @@ def check(file: FileArgument, settings: SetOption = None, json: JsonOption = Fal
 
 def components(
     folder: Annotated[
-        Optional[Path],
+        Path | None,
         typer.Argument(help="Where to look; by default components/ here or in a folder above.", show_default=False),
     ] = None,
     json: JsonOption = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -43,7 +43,8 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command that stands in sys.argv. Exit codes: 0 done; 1 a step failed, or the disk is full; 2 wrong input; 130 stopped."""
+    """Runs the command that stands in sys.argv. Exit codes: 0 done; 1 a step failed, or the disk is full; 2 wrong
+    input; 130 stopped."""
     from allranks.errors import InputError
 
     try:

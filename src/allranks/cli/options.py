@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Optional, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 WorkspaceOption: TypeAlias = Annotated[
-    Optional[Path],
+    Path | None,
     typer.Option(
         "--workspace",
         help="Folder for runs and results; by default .allranks here or in a folder above.",
@@ -18,7 +18,7 @@ WorkspaceOption: TypeAlias = Annotated[
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text for people.")]
 SetOption: TypeAlias = Annotated[
-    Optional[list[str]],
+    list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
@@ -51,14 +51,15 @@ InstancesOption: TypeAlias = Annotated[
     InstancesChoice,
     typer.Option(
         "--instances",
-        help="rack: namespaces, each instance with its own network, hostname and /tmp. loopback: addresses on 127.0.0.0/8. auto: the rack where it works.",
+        help="rack: namespaces, each instance with its own network, hostname and /tmp. "
+        "loopback: addresses on 127.0.0.0/8. auto: the rack where it works.",
     ),
 ]
 RetriesOption: TypeAlias = Annotated[
     int, typer.Option("--retries", min=0, help="How often a failed step is tried again.")
 ]
 SlotsOption: TypeAlias = Annotated[
-    Optional[int],
+    int | None,
     typer.Option(
         "--slots",
         min=1,

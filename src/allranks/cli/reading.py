@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -46,10 +46,10 @@ def show(identity: RunArgument = "latest", workspace: WorkspaceOption = None, js
 def logs(
     identity: RunArgument = "latest",
     step: Annotated[
-        Optional[str], typer.Argument(metavar="[STEP]", help="A step; without it, every step.", show_default=False)
+        str | None, typer.Argument(metavar="[STEP]", help="A step; without it, every step.", show_default=False)
     ] = None,
     rank: Annotated[
-        Optional[int], typer.Option("--rank", min=0, help="One rank; without it, all.", show_default=False)
+        int | None, typer.Option("--rank", min=0, help="One rank; without it, all.", show_default=False)
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing while the run goes on.")] = False,
     workspace: WorkspaceOption = None,

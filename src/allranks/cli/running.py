@@ -50,7 +50,6 @@ def run(
     """
     from allranks.local.engine import Options
     from allranks.local.engine import run as run_plan
-    from allranks.local.reader import read_plan
     from allranks.local.workspace import Workspace
 
     place = Workspace.at(workspace)

@@ -1,4 +1,5 @@
-"""One try of one step: reuse an earlier result, or make instances ready, start the ranks, watch them, and keep what they wrote."""
+"""One try of one step: reuse an earlier result, or make instances ready, start the ranks, watch them, and keep what
+they wrote."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ import secrets
 import signal
 import sqlite3
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -64,8 +63,8 @@ class Options:
 def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
     """Runs the plan and returns its record once no process of it is left.
 
-    Raises InputError for a plan that cannot run, before anything is started or written, or where another engine holds the workspace;
-    DiskFullError.
+    Raises InputError for a plan that cannot run, before anything is started or written, or where another engine holds
+    the workspace; DiskFullError.
     """
     if problems := check(plan):
         raise InputError(*problems)
@@ -89,8 +88,8 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
 def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
     """Goes on with a run that was interrupted, stopped, or failed: its finished steps stay as they are.
 
-    A step that was under way starts again, with what it wrote to its outputs still there, as after an eviction on Azure ML.
-    Raises InputError where there is no such run, or it is complete; else as `run`.
+    A step that was under way starts again, with what it wrote to its outputs still there, as after an eviction on Azure
+    ML. Raises InputError where there is no such run, or it is complete; else as `run`.
     """
     with _held(workspace) as store:
         record, plan = store.run(run_id), store.plan(run_id)
@@ -176,7 +175,8 @@ async def _run(plan: Plan, record: RunRecord, workspace: Workspace, notebook: No
 
 
 async def start_supervisor(kind: str, record: RunRecord, notebook: Notebook) -> Supervisor:
-    """Starts a supervisor for the kind of instances that is asked for, or, for `auto`, the first that this machine can offer.
+    """Starts a supervisor for the kind of instances that is asked for, or, for `auto`, the first that this machine can
+    offer.
 
     Raises InputError where it cannot offer it.
     """
@@ -212,16 +212,17 @@ def _interruptible(executor: Executor, attempts: Attempts, grace: float) -> Any:
         executor.stop()
         stops.append(loop.create_task(attempts.kill() if stops else attempts.stop(grace)))
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    try:
-        for number in numbers:
+    handled = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        try:
             loop.add_signal_handler(number, interrupted)
-    except (RuntimeError, ValueError):
-        numbers = ()  # not on the main thread: whoever owns it has the signals
+        except (RuntimeError, ValueError):
+            break  # not on the main thread: whoever owns that has the signals
+        handled.append(number)
     try:
         yield
     finally:
-        for number in numbers:
+        for number in handled:
             loop.remove_signal_handler(number)
         for task in stops:
             task.cancel()

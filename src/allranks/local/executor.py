@@ -1,4 +1,5 @@
-"""Runs the steps of a plan in their order, side by side as far as the machine's slots go. It starts nothing itself: a step is tried by what it is given."""
+"""Runs the steps of a plan in their order, side by side as far as the machine's slots go. It starts nothing itself: a
+step is tried by what it is given."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ def runs(workspace: Workspace) -> list[RunRecord]:
 
 
 def run(workspace: Workspace, identity: str) -> RunRecord:
-    """A run with its curves. identity: its id, the beginning of it, or "latest". Raises InputError where there is no such run."""
+    """A run with its curves. identity: its id, the beginning of it, or "latest". Raises InputError where there is no
+    such run."""
     if not workspace.database.exists():
         raise InputError(
             Problem(

@@ -6,7 +6,8 @@ from allranks.local.record import RunRecord, StepRecord
 
 
 class Observer:
-    """Is told of every change of a run, on the engine's thread; each method does nothing unless a subclass says otherwise.
+    """Is told of every change of a run, on the engine's thread; each method does nothing unless a subclass says
+    otherwise.
 
     A call must be quick: the engine waits for it.
     """

@@ -56,7 +56,8 @@ class StepOutput:
 
 @dataclass(frozen=True)
 class Text:
-    """A text with bindings inside it, in order: ``"lr-${{parent.inputs.lr}}"`` is ``Text(("lr-", PipelineInput("lr")))``."""
+    """A text with bindings inside it, in order: ``"lr-${{parent.inputs.lr}}"`` is ``Text(("lr-",
+    PipelineInput("lr")))``."""
 
     parts: tuple[str | PipelineInput | StepOutput, ...]
 
@@ -88,7 +89,8 @@ class Output:
     """An output port.
 
     mode: rw_mount, mount, upload, direct; "" for a primitive, which is the path of a file that the process writes
-    path: where the user wants it (a local path, or a template with ``${{name}}``, ``${{output_name}}``); None: the run's folder
+    path: where the user wants it (a local path, or a template with ``${{name}}``, ``${{output_name}}``); None: the
+    run's folder
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Inputs and outputs of a step as its processes see them: what each mode means for files on this machine.
 
-Modes are Azure ML's. A mounted input is read-only and stays where it is: a bind mount in the rack, a link on loopback, where nothing can keep a
-process from writing to it. A downloaded one is copied to each instance. An uploaded output is written to the instance and copied to the
-run's folder when the step has succeeded; any other is written there at once.
+Modes are Azure ML's. A mounted input is read-only and stays where it is: a bind mount in the rack, a link on loopback,
+where nothing can keep a process from writing to it. A downloaded one is copied to each instance. An uploaded output is
+written to the instance and copied to the run's folder when the step has succeeded; any other is written there at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ FILE_TYPES = frozenset({"uri_file"}) | PRIMITIVES
 
 @dataclass(frozen=True)
 class Given:
-    """An input port with its value: text for a primitive, an absolute path for data, None where an optional one is not given."""
+    """An input port with its value: text for a primitive, an absolute path for data, None where an optional one is not
+    given."""
 
     name: str
     type: str
@@ -106,7 +107,8 @@ def _remove(path: Path) -> None:
 
 
 def working_copy(code: Path | None, folder: Path, artifacts: Path) -> Path:
-    """The folder in which a step's processes run on one instance: a copy of the code, with ./outputs leading to the run's artifacts."""
+    """The folder in which a step's processes run on one instance: a copy of the code, with ./outputs leading to the
+    run's artifacts."""
     copy = folder / "code"
     _remove(copy)
     if code is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 from allranks.contract.job import Job
 from allranks.contract.launch import Launch, Process, processes

@@ -1,4 +1,5 @@
-"""The whole environment of a rank: what Azure ML gives it, on top of the little that any process of this machine needs."""
+"""The whole environment of a rank: what Azure ML gives it, on top of the little that any process of this machine
+needs."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from allranks.local.plan import Step
 INHERITED = (
     "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ",
     "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
-    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
+    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+    "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
     "HF_HOME", "HF_HUB_OFFLINE", "TORCH_HOME",
 )  # fmt: skip
-"""What a rank inherits of the user's own shell. Not the rest: a stray RANK or MASTER_ADDR of the shell would not be there on Azure ML either."""
+"""What a rank inherits of the user's own shell. Not the rest: a stray RANK or MASTER_ADDR of the shell would not be
+there on Azure ML either."""
 
 
 def machine(environ: Mapping[str, str], ranks: int) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""What is known of a run: its state, its steps, their ranks, curves and outputs. The executor fills it in, the store keeps it, people read it."""
+"""What is known of a run: its state, its steps, their ranks, curves and outputs. The executor fills it in, the store
+keeps it, people read it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ def key(step: Step, inputs: Mapping[str, str | None]) -> str:
 
 @cache
 def installed() -> str:
-    """A digest of the Python and the packages that steps find on this machine: an upgraded package is another environment."""
+    """A digest of the Python and the packages that steps find on this machine: an upgraded package is another
+    environment."""
     names = {
         path.name for kind in ("purelib", "platlib") for path in Path(sysconfig.get_path(kind)).glob("*.dist-info")
     }

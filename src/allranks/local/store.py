@@ -1,6 +1,7 @@
 """What a workspace remembers: runs, their plans and steps, curves, and results to reuse, in one SQLite file.
 
-Every change is one transaction, so a killed engine leaves a run that can be read and resumed. Readers work while an engine writes.
+Every change is one transaction, so a killed engine leaves a run that can be read and resumed. Readers work while an
+engine writes.
 """
 
 from __future__ import annotations
@@ -9,21 +10,23 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+
 from allranks.errors import InputError, Problem
 from allranks.local.codec import converter
 from allranks.local.plan import Plan
-from allranks.local.record import Point, RunRecord, Status, StepRecord
+from allranks.local.record import Point, RankRecord, RunRecord, Status, StepRecord
 
 VERSION = 1
 """Of the tables below; a file of another version is refused, not guessed at."""
 
 TABLES = """
 CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
-CREATE TABLE step (run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, name TEXT NOT NULL, record TEXT NOT NULL,
+CREATE TABLE step (run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, name TEXT NOT NULL, record TEXT NOT
+NULL,
     PRIMARY KEY (run, name)) STRICT;
-CREATE TABLE point (run TEXT NOT NULL, step TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time REAL NOT NULL) STRICT;
-CREATE INDEX point_of_step ON point (run, step);
-CREATE TABLE result (key TEXT PRIMARY KEY, run TEXT NOT NULL, step TEXT NOT NULL) STRICT;
+CREATE TABLE point (run TEXT NOT NULL, step TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time
+REAL NOT NULL) STRICT; CREATE INDEX point_of_step ON point (run, step); CREATE TABLE result (key TEXT PRIMARY KEY, run
+TEXT NOT NULL, step TEXT NOT NULL) STRICT;
 """
 
 
@@ -98,7 +101,8 @@ class Store:
     def result(self, key: str) -> tuple[str, StepRecord] | None:
         """The run and the step that did what the key stands for."""
         row = self.connection.execute(
-            "SELECT step.run, step.record FROM result JOIN step ON step.run = result.run AND step.name = result.step WHERE key = ?",
+            "SELECT step.run, step.record FROM result"
+            " JOIN step ON step.run = result.run AND step.name = result.step WHERE key = ?",
             (key,),
         ).fetchone()
         return (row[0], converter().loads(row[1], StepRecord)) if row else None
@@ -109,7 +113,8 @@ class Store:
         return converter().loads(row[0], Plan)
 
     def run(self, run: str) -> RunRecord:
-        """A run with its steps and curves. run: its id or an unambiguous beginning of it. Raises InputError where there is no such run."""
+        """A run with its steps and curves. run: its id or an unambiguous beginning of it. Raises InputError where there
+        is no such run."""
         identity = self.find(run)
         (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
         record = converter().loads(text, RunRecord)
@@ -188,10 +193,10 @@ class Store:
 def mark_interrupted(run: RunRecord) -> None:
     """Says of a run that has not ended, and of what was running in it, that its engine is gone."""
     run.status = Status.INTERRUPTED
-    for step in run.steps:
-        for item in (step, *step.ranks):
-            if item.status in (Status.RUNNING, Status.PREPARING):
-                item.status = Status.INTERRUPTED
+    items: list[StepRecord | RankRecord] = [*run.steps, *(rank for step in run.steps for rank in step.ranks)]
+    for item in items:
+        if item.status in (Status.RUNNING, Status.PREPARING):
+            item.status = Status.INTERRUPTED
 
 
 def _dump_run(run: RunRecord) -> str:

@@ -45,7 +45,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class RankProcess:
-    """What starts one rank: a program with its arguments, all of its environment, its working directory, and its log."""
+    """What starts one rank: a program with its arguments, all of its environment, its working directory, and its
+    log."""
 
     rank: int
     arguments: Sequence[str]
@@ -58,7 +59,8 @@ class RankProcess:
 class Event:
     """What a keeper tells.
 
-    kind:   started, exited (a rank), failed (the machine could not be entered; `reason`), gone (the keeper and everything it started)
+    kind:   started, exited (a rank), failed (the machine could not be entered; `reason`), gone (the keeper and
+            everything it started)
     rank:   whose event it is, or None
     code:   exit code; below 0 the number of the signal that ended the rank
     time:   seconds since the epoch, taken where it happened
@@ -86,7 +88,8 @@ class Supervisor:
 
     @classmethod
     async def start(cls, kind: str) -> Supervisor:
-        """Starts a supervisor for `loopback` or `rack` machines. Raises UnfitError where this machine cannot offer them."""
+        """Starts a supervisor for `loopback` or `rack` machines. Raises UnfitError where this machine cannot offer
+        them."""
         process = await asyncio.create_subprocess_exec(
             # Isolated and without site-packages: it starts in a fifth of the time, whatever is installed.
             sys.executable, "-I", "-S", "-c", BOOT, str(SOURCE), kind,

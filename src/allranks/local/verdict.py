@@ -13,7 +13,8 @@ TAIL_LINES = 20
 TAIL_BYTES = 1 << 16
 
 GLOO_ABORT = "terminate called without an active exception"
-"""What libstdc++ prints when torch's gloo threads are still there while the interpreter shuts down (seen with torch 2.13)."""
+"""What libstdc++ prints when torch's gloo threads are still there while the interpreter shuts down (seen with torch
+2.13)."""
 
 
 def tail(log: str, lines: int = TAIL_LINES) -> tuple[str, ...]:
@@ -28,7 +29,8 @@ def tail(log: str, lines: int = TAIL_LINES) -> tuple[str, ...]:
 
 
 def aborted_after_its_work(rank: RankRecord, code: int) -> bool:
-    """Whether the rank did its work and was then aborted by gloo's race with the interpreter's exit: no failure of the rank.
+    """Whether the rank did its work and was then aborted by gloo's race with the interpreter's exit: no failure of the
+    rank.
 
     A shell in between turns the signal (-6) into exit code 134.
     """
@@ -49,8 +51,8 @@ def signal_name(number: int) -> str:
 def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Verdict:
     """The verdict over a step of which a rank failed.
 
-    A rank that failed drags the others down within milliseconds ("Connection closed by peer"), so the first to fail counts: by its own report where
-    one is there, else by the time of its end.
+    A rank that failed drags the others down within milliseconds ("Connection closed by peer"), so the first to fail
+    counts: by its own report where one is there, else by the time of its end.
 
     reports: the report file of each rank
     """

@@ -60,7 +60,8 @@ class Watch:
         self._broken = ""
 
     async def until_gone(self) -> None:
-        """Returns when no process of the attempt is left; its record then has the state, and where it failed the verdict."""
+        """Returns when no process of the attempt is left; its record then has the state, and where it failed the
+        verdict."""
         clock = asyncio.get_running_loop().time
         started = clock()
         while self._left:

@@ -1,4 +1,5 @@
-"""The folder in which everything local lives, `.allranks/`: the store, the files of each run, code snapshots, MLflow's data."""
+"""The folder in which everything local lives, `.allranks/`: the store, the files of each run, code snapshots, MLflow's
+data."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Workspace:
 
     @classmethod
     def at(cls, folder: Path | str | None = None) -> Workspace:
-        """The workspace at `folder`; without one, `.allranks` in the nearest folder upwards that has it, or else in the current folder."""
+        """The workspace at `folder`; without one, `.allranks` in the nearest folder upwards that has it, or else in the
+        current folder."""
         if folder is not None:
             return cls(Path(folder).absolute())
         here = Path.cwd()
@@ -78,7 +80,8 @@ class Workspace:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Keeps other engines out as long as the block runs; the kernel lets go when this process ends, however it ends.
+        """Keeps other engines out as long as the block runs; the kernel lets go when this process ends, however it
+        ends.
 
         Raises InputError where another engine holds it, with the id of its process.
         """

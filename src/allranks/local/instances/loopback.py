@@ -1,4 +1,5 @@
-"""Instances that are addresses on 127.0.0.0/8: they work everywhere, and share this machine's hostname, ports and files."""
+"""Instances that are addresses on 127.0.0.0/8: they work everywhere, and share this machine's hostname, ports and
+files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The platform itself starts every process, each with its own variables: distribution type pytorch, and jobs without a distribution."""
+"""The platform itself starts every process, each with its own variables: distribution type pytorch, and jobs without a
+distribution."""
 
 from __future__ import annotations
 

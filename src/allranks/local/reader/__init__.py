@@ -27,7 +27,7 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path) -> Plan:
     What the SDK lets through is for `allranks.local.check.check` to find.
     """
     path, function = _split(target)
-    with sdk.session():
+    with sdk.session(), dsl_file.importable(path):
         file = _open(path, function)
         job = file.build(_converted(file, values))
         return pipeline.read(job, snapshots, str(path), file.location)

@@ -58,7 +58,7 @@ class DslFile:
         """
         self._require_plain(values)
         nodes: list[tuple[Any, Location | None]] = []
-        with _importable(self.path), self._recorded(nodes), _told(self.path):
+        with self._recorded(nodes), _told(self.path):
             job = self.function(**self._arguments(values))
         self.lines.clear()
         for node, location in nodes:
@@ -149,12 +149,41 @@ class DslFile:
             del builder.add_node
 
 
+@contextlib.contextmanager
+def importable(path: Path) -> Iterator[None]:
+    """Lets the file import what lies beside it, as ``python FILE`` does, and takes that back afterwards.
+
+    The search path is again what it was, and what was found by what the file itself added to it is forgotten: it keeps
+    working, but the next file's modules may have the same names.
+    """
+    search, modules = list(sys.path), set(sys.modules)
+    sys.path.insert(0, str(path.parent))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        added = [str(Path(folder).absolute()) for folder in sys.path if folder not in search]
+        sys.path[:] = search
+        # A package of several folders cannot say where it is once its parent is gone, so all are asked first.
+        own = [name for name in set(sys.modules) - modules if _is_from(sys.modules[name], added)]
+        for name in own:
+            del sys.modules[name]
+
+
+def _is_from(module: ModuleType, folders: list[str]) -> bool:
+    """Whether a module of the user's was found in one of the folders."""
+    # A folder without __init__.py is a module that has no file.
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+    return bool(file) and _is_users(str(file)) and any(Path(str(file)).is_relative_to(folder) for folder in folders)
+
+
 def read(path: Path, function: str | None) -> DslFile:
     """Imports the file and finds its pipeline: the one of that name, or the only one.
 
-    Raises InputError where the file cannot be imported, or does not have that pipeline, or has several.
+    Call it, and `DslFile.build`, inside of `importable`. Raises InputError where the file cannot be imported, or does
+    not have that pipeline, or has several.
     """
-    with _importable(path), _told(path):
+    with _told(path):
         module = _import(path)
     found = {name: value for name, value in vars(module).items() if _is_pipeline(value)}
     own = {name: value for name, value in found.items() if value.__wrapped__.__module__ == module.__name__} or found
@@ -198,29 +227,6 @@ def _plain_type(parameter: inspect.Parameter) -> str | None:
     names = {int: "integer", float: "number", bool: "boolean", str: "string"}
     annotated = {kind.__name__: name for kind, name in names.items()}
     return names.get(parameter.annotation) or annotated.get(str(parameter.annotation))
-
-
-@contextlib.contextmanager
-def _importable(path: Path) -> Iterator[None]:
-    """Lets the file import what lies beside it, as ``python FILE`` does, and forgets those modules afterwards.
-
-    They keep working; but another file's modules may have the same names.
-    """
-    folder = str(path.parent)
-    before = set(sys.modules)
-    sys.path.insert(0, folder)
-    importlib.invalidate_caches()
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(folder)
-        for name in set(sys.modules) - before:
-            module = sys.modules[name]
-            # A folder without __init__.py is a module that has no file.
-            file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-            if file and Path(file).is_relative_to(folder) and _is_users(file):
-                del sys.modules[name]
 
 
 @contextlib.contextmanager

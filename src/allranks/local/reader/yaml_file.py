@@ -171,28 +171,35 @@ def _value(text: YamlText, key: str) -> Any:
 
 
 def _refused(text: YamlText, error: Exception) -> list[Problem]:
-    problems = []
-    for key, value, message in complaints.said(error):
-        name = key.removeprefix("inputs.")
-        if key == f"inputs.{name}" and _type((text.tree.get("inputs") or {}).get(name)) in PRIMITIVES:
-            expected = "in a job a literal is its value alone"
-            problems.append(Problem(where(text, key), "it declares a type", expected, f"write {name}: VALUE"))
-        elif message == "Unknown field.":
-            problems.append(
-                Problem(where(text, key), "Azure ML knows no such key", fix="remove it, or correct its name")
-            )
-        elif message == "Missing data for required field.":
-            problems.append(Problem(where(text, key), "the key is missing", fix="add it"))
-        elif "node name should be" in message:
-            expected = "lower-case letters, digits and _; a letter or _ first"
-            name = key.removeprefix("jobs.")
-            problems.append(Problem(where(text, key), f"{name!r} cannot be the name of a step", expected, "rename it"))
-        elif message.endswith(" does not exist"):
-            problems.append(Problem(where(text, key), message, "a path, relative to this file"))
-        elif (value := _value(text, key) if value is None else value) is None:
-            problems.append(
-                Problem(where(text, key), message if complaints.is_own(error) else complaints.one_line(error))
-            )
-        else:
-            problems.append(Problem(where(text, key), f"found {value!r}", message))
-    return problems
+    said = complaints.said(error)
+    # A job is either a command or a component; of the latter it also says what is missing when the former is wrong.
+    likely = [(key, value, message) for key, value, message in said if not _is_other_kind(text, key, message)] or said
+    return [_problem(text, key, value, message, error) for key, value, message in likely]
+
+
+def _problem(text: YamlText, key: str, value: Any, message: str, error: Exception) -> Problem:
+    at = where(text, key)
+    name = key.rpartition(".")[2]
+    if key == f"inputs.{name}" and _type((text.tree.get("inputs") or {}).get(name)) in PRIMITIVES:
+        return Problem(at, "it declares a type", "in a job a literal is its value alone", f"write {name}: VALUE")
+    if message == "Unknown field.":
+        return Problem(at, "Azure ML knows no such key", fix="remove it, or correct its name")
+    if message == _MISSING:
+        return Problem(at, "the key is missing", fix="add it")
+    if "node name should be" in message:
+        expected = "lower-case letters, digits and _; a letter or _ first"
+        return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
+    if message.endswith(" does not exist"):
+        return Problem(at, message, "a path, relative to this file")
+    value = _value(text, key) if value is None else value
+    if value is None:
+        return Problem(at, message if complaints.is_own(error) else complaints.one_line(error))
+    return Problem(at, f"found {value!r}", message)
+
+
+_MISSING = "Missing data for required field."
+
+
+def _is_other_kind(text: YamlText, key: str, message: str) -> bool:
+    job, _, last = key.rpartition(".")
+    return message == _MISSING and last == "component" and f"{job}.command" in text.lines

@@ -29,8 +29,8 @@ def descendants(root: int) -> list[int]:
 def end_descendants() -> None:
     """Kills everything below this process and reaps it; returns when nothing is left.
 
-    This process must be a subreaper or the first of its namespace: then an orphan becomes its child, and having no child left means that nobody
-    is left, however fast they fork.
+    This process must be a subreaper or the first of its namespace: then an orphan becomes its child, and having no
+    child left means that nobody is left, however fast they fork.
     """
     while _has_children():
         for pid in descendants(os.getpid()):

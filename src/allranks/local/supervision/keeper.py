@@ -1,4 +1,5 @@
-"""The keeper of one instance during one step: starts the instance's ranks, tells of their ends, and leaves nothing behind."""
+"""The keeper of one instance during one step: starts the instance's ranks, tells of their ends, and leaves nothing
+behind."""
 
 from __future__ import annotations
 
@@ -14,12 +15,14 @@ from allranks.local.supervision.descendants import end_descendants
 
 
 def tell(events: int, **event: Any) -> None:
-    """Writes an event for the engine. A line below PIPE_BUF (4,096 bytes) is written whole, whoever else writes to the same pipe."""
+    """Writes an event for the engine. A line below PIPE_BUF (4,096 bytes) is written whole, whoever else writes to the
+    same pipe."""
     os.write(events, (json.dumps(event, separators=(",", ":")) + "\n").encode())
 
 
 def keep(name: str, processes: list[dict[str, Any]], control: int, events: int) -> None:
-    """Runs until every rank has ended, then kills whatever they left. The caller has made this process a subreaper or a namespace's first.
+    """Runs until every rank has ended, then kills whatever they left. The caller has made this process a subreaper or a
+    namespace's first.
 
     processes: rank, arguments, environment, folder, log of each
     control:   a pipe on which each byte is a signal's number for all ranks; its end means that the supervisor is gone

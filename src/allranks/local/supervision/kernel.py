@@ -35,7 +35,8 @@ def _call(function: Callable[..., int], what: str, *arguments: Any) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Moves this process (with NEWPID: its next children) into new namespaces. Raises OSError where that is not allowed."""
+    """Moves this process (with NEWPID: its next children) into new namespaces. Raises OSError where that is not
+    allowed."""
     _call(_libc.unshare, f"unshare({flags:#x})", flags)
 
 

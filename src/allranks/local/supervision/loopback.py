@@ -9,7 +9,8 @@ from allranks.local.supervision.kernel import become_subreaper
 
 
 class LoopbackMachines:
-    """The keeper is an ordinary child; as a subreaper it inherits, and in the end kills, whatever its ranks leave behind."""
+    """The keeper is an ordinary child; as a subreaper it inherits, and in the end kills, whatever its ranks leave
+    behind."""
 
     def fork(self, machine: dict[str, Any]) -> int:  # noqa: ARG002 - every loopback machine is this machine
         return os.fork()

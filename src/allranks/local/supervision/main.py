@@ -19,7 +19,8 @@ from allranks.local.supervision.machines import MACHINES, Machines
 def main(kind: str) -> None:
     """Serves the engine until its stdin ends, then ends everything.
 
-    kind: where instances live, a key of MACHINES. What it cannot offer on this machine is told as an `unfit` event with the reason.
+    kind: where instances live, a key of MACHINES. What it cannot offer on this machine is told as an `unfit` event with
+    the reason.
     """
     # stdout is the engine's: nothing but events may go there.
     events = os.dup(1)
@@ -92,7 +93,8 @@ class Supervisor:
             return
         status = 0
         try:
-            # Another keeper's pipe held open here would hide the supervisor's death from it; commands are not for a keeper either.
+            # Another keeper's pipe held open here would hide the supervisor's death from it; commands are not for a
+            # keeper either.
             for descriptor in (0, control, *self.controls.values()):
                 os.close(descriptor)
             self.machines.enter(command["machine"])

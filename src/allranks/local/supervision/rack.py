@@ -1,7 +1,8 @@
-"""Machines that are namespaces: each has its own network and address, hostname, process space, /tmp, /dev/shm, /sys and /etc/hosts.
+"""Machines that are namespaces: each has its own network and address, hostname, process space, /tmp, /dev/shm, /sys and
+/etc/hosts.
 
-Works for an ordinary user wherever unprivileged user namespaces do, and for root also without them. The addresses are private to the rack: two
-racks side by side use the same ones and never meet.
+Works for an ordinary user wherever unprivileged user namespaces do, and for root also without them. The addresses are
+private to the rack: two racks side by side use the same ones and never meet.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 """Where `ip` lives; an ordinary user's PATH often leaves the sbin folders out."""
 
 KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048}
-"""statvfs(3) flag -> mount(2) flag. Inside a user namespace a bind mount must keep those of its source, or the kernel refuses it."""
+"""statvfs(3) flag -> mount(2) flag. Inside a user namespace a bind mount must keep those of its source, or the kernel
+refuses it."""
 
 
 class RackMachines:
-    """A bridge, and on it as many machines as were ever asked for; a machine's network stays for the run, like a warm cluster's."""
+    """A bridge, and on it as many machines as were ever asked for; a machine's network stays for the run, like a warm
+    cluster's."""
 
     def __init__(self) -> None:
         _enter_own_namespaces()
@@ -36,7 +39,8 @@ class RackMachines:
     def fork(self, machine: dict[str, Any]) -> int:
         if machine["index"] not in self.networks:
             self.networks[machine["index"]] = self._connect(f"rack{machine['index']}", machine["address"])
-        # The keeper is the first of a new process space: when it ends, however it ends, the kernel kills everybody in there.
+        # The keeper is the first of a new process space: when it ends, however it ends, the kernel kills everybody in
+        # there.
         kernel.unshare(kernel.NEWPID)
         try:
             pid = os.fork()
@@ -65,7 +69,8 @@ class RackMachines:
             _bind_read_only(source, target)
 
     def _connect(self, port: str, address: str) -> int:
-        """A new network with one interface, eth0, that the bridge leads to. Returns the descriptor that keeps it alive."""
+        """A new network with one interface, eth0, that the bridge leads to. Returns the descriptor that keeps it
+        alive."""
         kernel.unshare(kernel.NEWNET)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         kernel.setns(self.network, kernel.NEWNET)

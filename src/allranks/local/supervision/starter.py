@@ -16,8 +16,8 @@ def start(arguments: list[str], environment: Mapping[str, str], folder: str, log
     folder:    its working directory
     log:       the file to which its stdout and stderr are appended; its folder must exist
 
-    The process leads a session of its own, so that a signal to its group reaches what it started, and dies with the caller. A folder or a program
-    that cannot be used ends it with exit code 127 and the reason in its log.
+    The process leads a session of its own, so that a signal to its group reaches what it started, and dies with the
+    caller. A folder or a program that cannot be used ends it with exit code 127 and the reason in its log.
     """
     pid = os.fork()
     if pid:

@@ -21,7 +21,8 @@ class TrackingError(Exception):
 
 
 class Tracking:
-    """Makes and ends MLflow runs, one request at a time. The process behind it is started by the first use, or by `warm_up`."""
+    """Makes and ends MLflow runs, one request at a time. The process behind it is started by the first use, or by
+    `warm_up`."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

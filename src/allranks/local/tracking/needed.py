@@ -10,7 +10,7 @@ from allranks.local.plan import Step
 def may_track(step: Step) -> bool:
     """Whether the step could log to MLflow: it is installed, and the step has code or starts Python.
 
-    On Azure ML every job has an MLflow run, which costs nothing there. Here making one takes some 10 ms after a start of seconds, so a step
-    that only runs, say, `cp`, goes without.
+    On Azure ML every job has an MLflow run, which costs nothing there. Here making one takes some 10 ms after a start
+    of seconds, so a step that only runs, say, `cp`, goes without.
     """
     return find_spec("mlflow") is not None and (step.code is not None or "python" in step.command)

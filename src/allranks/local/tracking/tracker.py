@@ -1,4 +1,5 @@
-"""The process that talks to MLflow: one JSON request a line on stdin, one JSON answer a line on stdout, in the same order."""
+"""The process that talks to MLflow: one JSON request a line on stdin, one JSON answer a line on stdout, in the same
+order."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from allranks.local.supervision.kernel import die_with_parent
@@ -54,7 +56,7 @@ def end(client: Any, artifacts: str, *, run_id: str, status: str) -> dict[str, A
     }
 
 
-HANDLERS = {"create": create, "end": end}
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"create": create, "end": end}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
