@@ -1,0 +1,73 @@
+"""From a source to the folder of prepared images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from prepared_images import BadData, Description, Images, describe, write
+from sources.collection import Collection
+from splits import divide
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the component's inputs, described in component.py."""
+
+    source: str
+    folder: Path | None
+    archive: Path | None
+    archive_url: str
+    archive_md5: str
+    image_size: int
+    validation_fraction: float
+    test_fraction: float
+    seed: int
+
+
+def prepare(request: Request, output: Path) -> Description:
+    """Read the source, divide it, write it to the output folder. Raises BadData, and then has written nothing."""
+    collection = SOURCES[request.source](request)
+    splits = divided(collection, request)
+    description = describe(request.source, collection.classes, splits)
+    write(output, description, splits)
+    return description
+
+
+def divided(collection: Collection, request: Request) -> dict[str, Images]:
+    """The collection's splits. A test set that the source sets apart is kept as it is."""
+    generator = np.random.default_rng(request.seed)
+    images, classes = collection.images, collection.classes
+    if collection.test is not None:
+        train, validation = divide(images, [request.validation_fraction], classes, generator)
+        return {"train": train, "validation": validation, "test": collection.test}
+    shares = [request.validation_fraction, request.test_fraction]
+    train, validation, test = divide(images, shares, classes, generator)
+    return {"train": train, "validation": validation, "test": test}
+
+
+def digits(_: Request) -> Collection:
+    from sources.digits import read
+
+    return read()
+
+
+def cifar10(request: Request) -> Collection:
+    from sources.cifar10 import read
+
+    return read(request.archive, request.archive_url, request.archive_md5)
+
+
+def folder(request: Request) -> Collection:
+    from sources.folder import read
+
+    if request.folder is None:
+        raise BadData("source is 'folder', and no `folder` is given. Give a folder with one sub-folder for each class.")
+    return read(request.folder, request.image_size)
+
+
+# What a source needs is imported when it is used: digits alone needs scikit-learn, folders alone need Pillow.
+SOURCES: dict[str, Callable[[Request], Collection]] = {"digits": digits, "cifar10": cifar10, "folder": folder}
+"""The one table of sources."""

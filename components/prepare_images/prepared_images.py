@@ -1,0 +1,119 @@
+"""The folder that `prepare_images` writes and that training and evaluation read.
+
+    dataset.json                                    what the images are: `Description`
+    train_pixels.npy, validation_..., test_...      uint8, (count, channels, height, width)
+    train_labels.npy, validation_..., test_...      int64, (count,), an index into the classes
+
+One array a file, so that the ranks of an instance map the same pages instead of each holding a copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPLITS = ("train", "validation", "test")
+DESCRIPTION = "dataset.json"
+
+
+class BadData(Exception):
+    """The data cannot be used. The message says where, what was found and what to do; nothing was written."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """Labelled images: pixels (count, channels, height, width) uint8, labels (count,) int64."""
+
+    pixels: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Images:
+        return Images(self.pixels[indices], self.labels[indices])
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `dataset.json` says.
+
+    shape:     channels, height, width
+    mean, std: of the training pixels as fractions of 255, one for each channel
+    counts:    images in each split
+    """
+
+    source: str
+    classes: tuple[str, ...]
+    shape: tuple[int, int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    counts: Mapping[str, int]
+
+
+def describe(source: str, classes: tuple[str, ...], splits: Mapping[str, Images]) -> Description:
+    """The description of these splits."""
+    train = splits["train"].pixels
+    _, channels, height, width = train.shape
+    by_channel = [train[:, channel].astype(np.float64) / 255 for channel in range(channels)]
+    return Description(
+        source=source,
+        classes=classes,
+        shape=(channels, height, width),
+        mean=tuple(float(values.mean()) for values in by_channel),
+        # A channel that never varies is left as it is rather than divided by nothing.
+        std=tuple(float(values.std()) or 1.0 for values in by_channel),
+        counts={name: len(images) for name, images in splits.items()},
+    )
+
+
+def write(folder: Path, description: Description, splits: Mapping[str, Images]) -> None:
+    """Write the splits and, last, their description. Where it fails, nothing half-written is left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
+    try:
+        for name, images in splits.items():
+            np.save(partial / f"{name}_pixels.npy", images.pixels)
+            np.save(partial / f"{name}_labels.npy", images.labels)
+        (partial / DESCRIPTION).write_text(json.dumps(asdict(description), indent=2) + "\n", encoding="utf-8")
+        for file in sorted(partial.iterdir(), key=lambda file: file.name == DESCRIPTION):
+            os.replace(file, folder / file.name)
+    finally:
+        shutil.rmtree(partial)
+
+
+def read_description(folder: Path) -> Description:
+    """What `dataset.json` in the folder says. Raises BadData where the folder was not written by prepare_images."""
+    file = folder / DESCRIPTION
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        channels, height, width = found["shape"]
+        return Description(
+            source=found["source"],
+            classes=tuple(found["classes"]),
+            shape=(channels, height, width),
+            mean=tuple(found["mean"]),
+            std=tuple(found["std"]),
+            counts=dict(found["counts"]),
+        )
+    except FileNotFoundError:
+        raise BadData(f"{folder} holds no {DESCRIPTION}. Give the output `images` of prepare_images.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadData(f"{file} is damaged ({error!r}). Run prepare_images again.") from None
+
+
+def read(folder: Path, split: str) -> Images:
+    """One of the SPLITS, mapped into memory and not to be written to. Raises BadData where it is missing or damaged."""
+    try:
+        pixels, labels = (np.load(folder / f"{split}_{part}.npy", mmap_mode="r") for part in ("pixels", "labels"))
+    except (OSError, ValueError) as error:
+        raise BadData(f"{folder}: the {split} split cannot be read ({error}). Run prepare_images again.") from None
+    return Images(pixels, labels)

@@ -1,0 +1,20 @@
+"""The handwritten digits that ship with scikit-learn: 1797 grey images of 8 x 8 pixels, no download."""
+
+from __future__ import annotations
+
+import numpy as np
+from prepared_images import Images
+
+from sources.collection import Collection
+
+
+def read() -> Collection:
+    """The digits 0 to 9. Their 17 shades (0 to 16) are spread over 0 to 255."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[:, np.newaxis]
+    return Collection(
+        classes=tuple(str(name) for name in digits.target_names),
+        images=Images(pixels, digits.target.astype(np.int64)),
+    )

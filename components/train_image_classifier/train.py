@@ -1,0 +1,166 @@
+"""Train an image classifier on the ranks that there are: one process alone, or many on many instances."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from augmentation import Augmentation, draw, move
+from network import NETWORKS, ImageClassifier
+from prepared_images import BadData, Description, Images, read, read_description
+from torch import Tensor, nn
+from torch.nn import functional
+
+from allranks import runtime
+from allranks.errors import InputError, Problem
+
+LOG_EVERY = 10
+"""Steps between two points of the loss curve: the loss is averaged over the ranks for each, and that is not free."""
+
+
+def train(ranks: runtime.Ranks) -> None:
+    args = arguments()
+    description, images, validation = data(args.data)
+    torch.manual_seed(args.seed)
+    network = NETWORKS[args.network](description.shape, len(description.classes))
+    model = ranks.strategy.prepare(ImageClassifier(network, description.mean, description.std))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=args.weight_decay)
+    sampler = runtime.ResumableSampler(len(images), ranks, batch_size=args.batch_size, seed=args.seed)
+    augmentation = Augmentation(args.max_shift, args.mirror)
+
+    checkpoints = runtime.Checkpoints(
+        args.checkpoints,
+        ranks,
+        {"model": model, "optimizer": optimizer, "sampler": sampler},
+        every_steps=args.checkpoint_every,
+    )
+    step = checkpoints.load(start_from=args.resume_from)
+    total = args.epochs * len(sampler)
+    ranks.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
+
+    for epoch in range(sampler.epoch, args.epochs):
+        moves = draw(augmentation, len(images), seed=args.seed, epoch=epoch)
+        model.train()
+        for indices in sampler.track(sampler):
+            rate = learning_rate(args.learning_rate, step, total)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            pixels, labels = batch(images, indices)
+            scores = model(move(pixels, moves, torch.tensor(indices)).to(ranks.device))
+            loss = sampler.weight * functional.cross_entropy(scores, labels.to(ranks.device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            step += 1
+            if step % LOG_EVERY == 0 or step == total:
+                values = {"train_loss": mean_over_ranks(loss, ranks), "learning_rate": rate}
+                ranks.metrics.log(values, step=step, total=total, epoch=epoch)
+            checkpoints.save_if_due(step)
+        accuracy = correct_fraction(ranks.strategy.unwrap(model), validation, args.batch_size, ranks)
+        ranks.metrics.log({"validation_accuracy": accuracy}, step=step, total=total, epoch=epoch)
+        if ranks.is_main:
+            print(f"epoch {epoch + 1} of {args.epochs}: validation accuracy {accuracy:.4f}", flush=True)
+
+    checkpoints.save(step)
+    if ranks.is_main:
+        save(ranks.strategy.unwrap(model), description, args.model)
+    ranks.barrier()
+
+
+def data(source: Path) -> tuple[Description, Images, Images]:
+    """What the images are, the training and the validation set, from a copy that the ranks of an instance share."""
+    try:
+        folder = runtime.stage(source)
+        return read_description(folder), read(folder, "train"), read(folder, "validation")
+    except BadData as error:
+        raise InputError(Problem("input data", str(error))) from None
+
+
+def batch(images: Images, indices: list[int]) -> tuple[Tensor, Tensor]:
+    """Pixels (len(indices), channels, height, width) uint8 and labels (len(indices),)."""
+    return torch.from_numpy(np.take(images.pixels, indices, axis=0)), torch.from_numpy(np.take(images.labels, indices))
+
+
+def learning_rate(peak: float, step: int, total: int) -> float:
+    """Up to the peak over the first tenth of the steps, then down along a cosine. It depends on the step alone, so that
+    a resumed training has nothing to restore."""
+    warm_up = max(1, total // 10)
+    if step < warm_up:
+        return peak * (step + 1) / warm_up
+    return peak * 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, total - warm_up)))
+
+
+def mean_over_ranks(value: Tensor, ranks: runtime.Ranks) -> float:
+    """The mean over all ranks. A collective."""
+    total = value.detach().clone()
+    dist.all_reduce(total)
+    return total.item() / ranks.world_size
+
+
+@torch.no_grad()
+def correct_fraction(model: nn.Module, images: Images, batch_size: int, ranks: runtime.Ranks) -> float:
+    """The share of the images that the model classifies right, each rank looking at its own. A collective.
+
+    The model is not the wrapped one, whose ranks would wait for each other at every batch: some may have one more.
+    """
+    model.eval()
+    correct = torch.zeros((), dtype=torch.int64, device=ranks.device)
+    own = range(ranks.rank, len(images), ranks.world_size)
+    for start in range(0, len(own), batch_size):
+        pixels, labels = batch(images, list(own[start : start + batch_size]))
+        correct += (model(pixels.to(ranks.device)).argmax(dim=1) == labels.to(ranks.device)).sum()
+    dist.all_reduce(correct)
+    return int(correct) / len(images)
+
+
+def save(model: nn.Module, description: Description, folder: Path) -> None:
+    """Write the model as an MLflow model: a graph with its weights, which loads anywhere without this code."""
+    import mlflow.pytorch
+    from mlflow.models import infer_signature
+
+    model = model.cpu().eval()
+    example = np.zeros((2, *description.shape), dtype=np.uint8)
+    with torch.no_grad():
+        signature = infer_signature(example, model(torch.from_numpy(example)).numpy())
+    with tempfile.TemporaryDirectory() as temporary:
+        mlflow.pytorch.save_model(
+            model,
+            temporary,
+            signature=signature,
+            input_example=example,
+            serialization_format="pt2",
+            pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
+            metadata={"classes": list(description.classes)},
+        )
+        # The output may be there already: the platform makes it, and an earlier attempt may have written to it.
+        shutil.copytree(temporary, folder, dirs_exist_ok=True)
+
+
+def arguments() -> argparse.Namespace:
+    """The component's inputs and outputs, described in component.yaml."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--resume_from", type=Path)
+    parser.add_argument("--network", choices=sorted(NETWORKS), default="cnn")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--batch_size", type=int, default=64)
+    parser.add_argument("--learning_rate", type=float, default=0.004)
+    parser.add_argument("--weight_decay", type=float, default=0.01)
+    parser.add_argument("--max_shift", type=int, default=1)
+    parser.add_argument("--mirror", type=lambda text: text.lower() == "true", default=False)
+    parser.add_argument("--checkpoint_every", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--strategy", default="ddp")
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--checkpoints", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    runtime.main(train, strategy=arguments().strategy)

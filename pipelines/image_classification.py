@@ -1,0 +1,74 @@
+"""Image classification, from images to a registered model, with the training spread over several instances.
+
+    allranks run pipelines/image_classification.py
+    allranks run pipelines/image_classification.py --set epochs=20 --set instance_count=4
+
+Nothing here knows where it runs: `MLClient.jobs.create_or_update(image_classification())` submits the same pipeline.
+"""
+
+import sys
+from pathlib import Path
+
+from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml.dsl import pipeline
+from azure.ai.ml.entities import JobResourceConfiguration
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPONENTS = ROOT / "components"
+sys.path.insert(0, str(ROOT))  # where Python finds the components that are written in it
+
+from components.prepare_images.component import prepare_images  # noqa: E402
+from components.register_model.component import register_model  # noqa: E402
+
+train_image_classifier = load_component(COMPONENTS / "train_image_classifier/component.yaml")
+evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifier/component.yaml")
+
+
+@pipeline(
+    name="image_classification",
+    display_name="Image classification",
+    description="Prepares images, trains a classifier on all ranks, evaluates it on all ranks and registers it.",
+    default_compute="cpu-cluster",
+)
+def image_classification(
+    source: Input(type="string", enum=["digits", "cifar10", "folder"]) = "digits",
+    folder: Input(type="uri_folder", optional=True) = None,
+    archive: Input(type="uri_file", optional=True) = None,
+    network: Input(type="string", enum=["cnn", "mlp"]) = "cnn",
+    epochs: Input(type="integer", min=1) = 8,
+    batch_size: Input(type="integer", min=1) = 64,
+    learning_rate: Input(type="number", min=1e-6) = 0.004,
+    seed: Input(type="integer", min=0) = 0,
+    instance_count: Input(type="integer", min=1) = 2,
+    process_count_per_instance: Input(type="integer", min=1) = 2,
+    model_name: Input(type="string") = "image-classifier",
+    minimum_accuracy: Input(type="number", min=0.0, max=1.0) = 0.0,
+):
+    prepare = prepare_images(source=source, folder=folder, archive=archive, seed=seed)
+
+    train = train_image_classifier(
+        data=prepare.outputs.images,
+        network=network,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+    )
+    evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
+    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
+    train.distribution = evaluate.distribution = PyTorchDistribution(
+        process_count_per_instance=process_count_per_instance
+    )
+
+    register = register_model(
+        model=train.outputs.model,
+        metrics=evaluate.outputs.metrics,
+        name=model_name,
+        minimum_accuracy=minimum_accuracy,
+    )
+    return {
+        "model": train.outputs.model,
+        "metrics": evaluate.outputs.metrics,
+        "registration": register.outputs.registration,
+    }

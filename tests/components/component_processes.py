@@ -1,0 +1,95 @@
+"""Components run as real processes, as a platform runs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.contract import launch
+from allranks.contract.pytorch import PyTorch
+
+COMPONENTS = Path(__file__).parents[2] / "components"
+BOUND_SECONDS = 200
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the processes of a component ended: exit codes and standard errors by rank, what all of them printed."""
+
+    codes: list[int]
+    output: str
+    errors: list[str]
+
+
+def run_script(component: str, *arguments: str, script: Path, folder: Path, ranks: int = 1) -> Ended:
+    """Run a component's script, in a folder of its own, on so many ranks; one is a plain process with no launcher."""
+    code = [str(COMPONENTS / component), str(COMPONENTS / "prepare_images")]
+    environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(script), *arguments]
+    if ranks == 1:
+        return run([command], [environment], folder)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    job = launch.Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
+    environments = [environment | launch.environment(job, process) for process in launch.processes(job)]
+    return run([command] * ranks, environments, folder)
+
+
+def execute(
+    component: str, inputs: dict[str, object], outputs: dict[str, Path], folder: Path, **variables: str
+) -> Ended:
+    """Run a component that mldesigner wrote, by the command that mldesigner gives it."""
+    command = [shutil.which("mldesigner", path=str(Path(sys.executable).parent)) or "mldesigner", "execute"]
+    command += ["--source", str(COMPONENTS / component / "component.py"), "--name", component]
+    command += ["--inputs", *(f"{name}={value}" for name, value in inputs.items())]
+    command += ["--outputs", *(f"{name}={path}" for name, path in outputs.items())]
+    return run([command], [clean() | variables], folder)
+
+
+def run(commands: list[list[str]], environments: list[dict[str, str]], folder: Path) -> Ended:
+    temporary = folder / "temporary"
+    temporary.mkdir(parents=True, exist_ok=True)
+    processes = [
+        subprocess.Popen(
+            command,
+            env=variables | {"TMPDIR": str(temporary)},
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command, variables in zip(commands, environments, strict=True)
+    ]
+    try:
+        ended = [process.communicate(timeout=BOUND_SECONDS) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    codes = [process.returncode for process in processes]
+    return Ended(codes, "".join(output for output, _ in ended), [error for _, error in ended])
+
+
+def clean() -> dict[str, str]:
+    """This environment without what a launcher or a tracking server would have set; no bytecode beside the code."""
+    told = ("AZUREML_", "AZ_BATCH", "MLFLOW_", "ALLRANKS_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(told)}
+    return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def train(data: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
+    places = ["--data", str(data), "--model", str(folder / "model"), "--checkpoints", str(folder / "checkpoints")]
+    script = COMPONENTS / "train_image_classifier/train.py"
+    return run_script("train_image_classifier", *places, *arguments, script=script, folder=folder, ranks=ranks)
+
+
+def evaluate(data: Path, model: Path, folder: Path, ranks: int = 1) -> Ended:
+    places = ["--data", str(data), "--model", str(model), "--metrics", str(folder / "metrics")]
+    script = COMPONENTS / "evaluate_image_classifier/evaluate.py"
+    return run_script("evaluate_image_classifier", *places, script=script, folder=folder, ranks=ranks)

@@ -1,0 +1,103 @@
+"""evaluate_image_classifier: scores of a confusion matrix, exact on any number of ranks, and the whole as a process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from component_processes import evaluate, run_script, train
+
+Importer = Callable[[str, str], Any]
+
+COUNT = """
+import json, sys
+from pathlib import Path
+import numpy as np, torch
+from allranks import runtime
+from evaluate import count
+from prepared_images import Images
+
+def main(ranks):
+    # A model that knows the class from the first pixel, and is wrong where the second one says so.
+    def model(pixels):
+        return torch.nn.functional.one_hot((pixels[:, 0, 0, 0].long() + pixels[:, 0, 0, 1].long()) % 5, 5)
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 5, 101)
+    wrong = generator.integers(0, 3, 101) == 0
+    pixels = np.stack([labels, wrong], axis=1).astype(np.uint8).reshape(101, 1, 1, 2)
+    confusion = count(model, Images(pixels, labels), 5, 7, ranks)
+    expected = np.zeros((5, 5), int)
+    np.add.at(expected, (labels, (labels + wrong) % 5), 1)
+    assert confusion.tolist() == expected.tolist(), (ranks.rank, confusion)
+
+runtime.main(main)
+"""
+
+
+@pytest.fixture
+def scores(code: Importer) -> Any:
+    return code("evaluate_image_classifier", "scores")
+
+
+def test_scores_of_a_confusion_matrix(scores: Any) -> None:
+    found = scores.scores(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), ("a", "b", "c"))
+    assert found["count"] == 8
+    assert found["accuracy"] == pytest.approx(5 / 8)
+    assert found["classes"]["a"] == pytest.approx({"precision": 3 / 5, "recall": 3 / 4, "f1": 2 / 3, "count": 4})
+    assert found["classes"]["b"] == pytest.approx({"precision": 2 / 3, "recall": 1 / 2, "f1": 4 / 7, "count": 4})
+    assert found["classes"]["c"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "count": 0}
+    assert found["macro_f1"] == pytest.approx((2 / 3 + 4 / 7) / 3)
+
+
+def test_every_image_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:
+    script = tmp_path / "count.py"
+    script.write_text(COUNT)
+    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run", ranks=2)
+    assert ended.codes == [0, 0], ended.errors
+
+
+def test_one_process_evaluates_what_two_ranks_trained(digits: Path, trained: Path, tmp_path: Path) -> None:
+    ended = evaluate(digits, trained / "model", tmp_path)
+    assert ended.codes == [0], ended.errors
+    metrics = json.loads((tmp_path / "metrics/metrics.json").read_text())
+    assert metrics["accuracy"] >= 0.9
+    assert metrics["source"] == "digits"
+    assert metrics["count"] == json.loads((digits / "dataset.json").read_text())["counts"]["test"]
+    drawn = json.loads((tmp_path / "outputs/confusion_matrix.json").read_text())
+    assert drawn == json.loads((tmp_path / "metrics/confusion_matrix.json").read_text())
+    assert drawn["schema_type"] == "confusion_matrix"
+    assert drawn["schema_version"] == "v1"
+    assert drawn["data"]["class_labels"] == list("0123456789")
+    assert np.sum(drawn["data"]["matrix"]) == metrics["count"]
+    assert np.trace(drawn["data"]["matrix"]) == round(metrics["accuracy"] * metrics["count"])
+
+
+def test_a_folder_without_a_model_ends_with_a_message(digits: Path, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    ended = evaluate(digits, tmp_path / "model", tmp_path)
+    assert ended.codes == [2]
+    assert "holds no file MLmodel" in ended.errors[0]
+    assert "Traceback" not in ended.errors[0]
+    assert not (tmp_path / "metrics").exists()
+
+
+@pytest.mark.slow
+def test_the_default_training_is_accurate(digits: Path, tmp_path: Path) -> None:
+    ended = train(digits, tmp_path)
+    assert ended.codes == [0], ended.errors
+    ended = evaluate(digits, tmp_path / "model", tmp_path)
+    assert ended.codes == [0], ended.errors
+    assert json.loads((tmp_path / "metrics/metrics.json").read_text())["accuracy"] >= 0.97
+
+
+@pytest.mark.slow
+def test_two_ranks_find_what_one_process_finds(digits: Path, trained: Path, tmp_path: Path) -> None:
+    for ranks in (1, 2):
+        ended = evaluate(digits, trained / "model", tmp_path / str(ranks), ranks=ranks)
+        assert ended.codes == [0] * ranks, ended.errors
+    one, two = ((tmp_path / ranks / "metrics/metrics.json").read_text() for ranks in ("1", "2"))
+    assert one == two

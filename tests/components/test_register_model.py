@@ -1,0 +1,105 @@
+"""register_model: a new version in MLflow's registry, or none where the accuracy is too low."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from component_processes import execute
+
+Importer = Callable[[str, str], Any]
+
+
+@pytest.fixture
+def registration(code: Importer) -> Any:
+    return code("register_model", "registration")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """The least that is a model in MLflow's format."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "MLmodel").write_text("flavors:\n  python_function:\n    loader_module: none\nmodel_uuid: 0\n")
+    (folder / "weights").write_bytes(b"\0\1\2")
+    return folder
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> Path:
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    (folder / "metrics.json").write_text(json.dumps({"accuracy": 0.975, "source": "digits"}))
+    return folder
+
+
+def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, metrics: Path, tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    ended = execute(
+        "register_model",
+        {"model": model, "metrics": metrics, "name": "digits", "minimum_accuracy": 0.97},
+        {"registration": tmp_path / "registration"},
+        tmp_path,
+        MLFLOW_TRACKING_URI=uri,
+    )
+    assert ended.codes == [0], ended.errors
+    assert "registered as digits, version 1: accuracy 0.9750" in ended.output
+    written = json.loads((tmp_path / "registration/registration.json").read_text())
+    assert written == {"name": "digits", "version": "1", "accuracy": 0.975, "minimum_accuracy": 0.97}
+    client = MlflowClient(uri, uri)
+    found = client.get_model_version("digits", "1")
+    assert found.tags == {"accuracy": "0.9750", "data": "digits", "run": found.run_id}
+    weights = client.download_artifacts(found.run_id, "model/weights", str(tmp_path))
+    assert Path(weights).read_bytes() == b"\0\1\2"
+
+
+def test_a_poor_model_is_not_registered(
+    registration: Any, model: Path, metrics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    found = registration.register(model, metrics, "digits", 0.98, tmp_path / "registration")
+    assert str(found) == "not registered as digits: accuracy 0.9750 is below the minimum of 0.9800"
+    assert json.loads((tmp_path / "registration/registration.json").read_text())["version"] is None
+    assert not (tmp_path / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("model/MLmodel", None, "holds no file MLmodel"),
+        ("metrics/metrics.json", None, "gives no accuracy"),
+        ("metrics/metrics.json", '{"loss": 0.1}', "gives no accuracy"),
+        ("metrics/metrics.json", "accuracy: 0.97", "gives no accuracy"),
+    ],
+    ids=["no model", "no metrics", "no accuracy", "no JSON"],
+)
+def test_what_cannot_be_registered(
+    registration: Any,
+    model: Path,
+    metrics: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    content: str | None,
+    said: str,
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    (tmp_path / file).unlink()
+    if content is not None:
+        (tmp_path / file).write_text(content)
+    with pytest.raises(registration.CannotRegister, match=said):
+        registration.register(model, metrics, "digits", 0.0, tmp_path / "registration")
+    assert not (tmp_path / "registration").exists()
+
+
+def test_without_a_registry_nothing_is_registered(
+    registration: Any, model: Path, metrics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with pytest.raises(registration.CannotRegister, match="MLFLOW_TRACKING_URI is not set"):
+        registration.register(model, metrics, "digits", 0.0, tmp_path / "registration")

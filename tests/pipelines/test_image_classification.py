@@ -1,0 +1,75 @@
+"""The image classification pipeline compiles and validates with no network, for every layout and source."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILE = Path(__file__).parents[2] / "pipelines/image_classification.py"
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Iterator[Any]:
+    """The pipeline function, imported as a file in any folder is."""
+    path, modules = list(sys.path), set(sys.modules)
+    specification = importlib.util.spec_from_file_location("image_classification", FILE)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    yield module.image_classification
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] == "components":
+            del sys.modules[name]
+
+
+def test_it_validates_and_names_its_steps(pipeline: Any) -> None:
+    job = pipeline()
+    assert job._validate().passed, job._validate().error_messages
+    assert list(job.jobs) == ["prepare", "train", "evaluate", "register"]
+    assert set(job.outputs) == {"model", "metrics", "registration"}
+
+
+def test_data_flows_from_step_to_step(pipeline: Any) -> None:
+    jobs = pipeline()._to_rest_object().properties.jobs
+    bound = {
+        (step, name): value["value"]
+        for step in ("train", "evaluate", "register")
+        for name, value in jobs[step]["inputs"].items()
+        if "parent.jobs" in str(value.get("value"))
+    }
+    assert bound == {
+        ("train", "data"): "${{parent.jobs.prepare.outputs.images}}",
+        ("evaluate", "data"): "${{parent.jobs.prepare.outputs.images}}",
+        ("evaluate", "model"): "${{parent.jobs.train.outputs.model}}",
+        ("register", "model"): "${{parent.jobs.train.outputs.model}}",
+        ("register", "metrics"): "${{parent.jobs.evaluate.outputs.metrics}}",
+    }
+
+
+def test_the_layout_is_an_input_and_touches_no_other_pipeline(pipeline: Any) -> None:
+    first, second = pipeline(instance_count=3), pipeline(process_count_per_instance=8)
+    for job, layout in ((first, (3, 2)), (second, (2, 8))):
+        jobs = job._to_rest_object().properties.jobs
+        for step in ("train", "evaluate"):
+            assert jobs[step]["resources"]["instance_count"] == "${{parent.inputs.instance_count}}"
+            count = jobs[step]["distribution"]["process_count_per_instance"]
+            assert count == "${{parent.inputs.process_count_per_instance}}"
+        inputs = {name: value._data for name, value in job.inputs.items()}
+        assert (inputs["instance_count"], inputs["process_count_per_instance"]) == layout
+
+
+@pytest.mark.parametrize("name", ["folder", "archive"])
+def test_other_sources_are_given_as_data(pipeline: Any, tmp_path: Path, name: str) -> None:
+    from azure.ai.ml import Input
+
+    kind, source = {"folder": ("uri_folder", "folder"), "archive": ("uri_file", "cifar10")}[name]
+    job = pipeline(source=source, **{name: Input(type=kind, path=str(tmp_path))})
+    assert job._validate().passed
+    assert job.inputs[name].path == str(tmp_path)
