@@ -13,7 +13,7 @@ from pipeline_files import write
 from allranks.errors import InputError
 from allranks.local.reader.snapshot import Ignored, take
 
-NOTHING = Ignored(lambda path: False)  # noqa: ARG005
+NOTHING = Ignored(lambda path: False)
 
 
 @pytest.fixture
@@ -148,5 +148,5 @@ def test_a_copy_that_fails_leaves_nothing(code: Path, tmp_path: Path, monkeypatc
     assert os.listdir(tmp_path / "kept") == []
 
 
-def _full(path: Path, target: Path) -> Path:  # noqa: ARG001
+def _full(path: Path, target: Path) -> Path:
     raise OSError(28, "No space left on device", str(target))

@@ -140,12 +140,23 @@ def test_a_mounted_input_cannot_be_changed_in_the_rack(rack_works: bool, run_ste
 @pytest.mark.parametrize("mode", ["rw_mount", "mount", "upload"])
 def test_outputs_reach_the_next_step(mode: str, kind: str, run_steps) -> None:
     record = run_steps(
-        Step("write", "echo $RANK > ${{outputs.out}}/$RANK; echo 7 > ${{outputs.count}}",
-             outputs=(Output("out", "uri_folder", mode), Output("count", "integer")), distribution=PyTorch(1), instance_count=2),
-        Step("read", "ls ${{inputs.in}} && echo n=${{inputs.n}}",
-             inputs=(Input("in", "uri_folder", StepOutput("write", "out"), "ro_mount"), Input("n", "integer", StepOutput("write", "count")))),
+        Step(
+            "write",
+            "echo $RANK > ${{outputs.out}}/$RANK; echo 7 > ${{outputs.count}}",
+            outputs=(Output("out", "uri_folder", mode), Output("count", "integer")),
+            distribution=PyTorch(1),
+            instance_count=2,
+        ),
+        Step(
+            "read",
+            "ls ${{inputs.in}} && echo n=${{inputs.n}}",
+            inputs=(
+                Input("in", "uri_folder", StepOutput("write", "out"), "ro_mount"),
+                Input("n", "integer", StepOutput("write", "count")),
+            ),
+        ),
         instances=kind,
-    )  # fmt: skip
+    )
     assert record.status is Status.COMPLETED, record.verdict
     assert Path(record.step("read").ranks[0].log).read_text().split() == ["0", "1", "n=7"]
 

@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -67,7 +69,8 @@ def test_the_rank_that_reported_first_is_to_blame_not_the_one_that_ended_first(r
         "import os, time\n"
         "from allranks.contract import report\n"
         "late = os.environ['RANK'] == '1'\n"
-        "report.append(report.Failure('ValueError' if late else 'RuntimeError', 'loss is NaN' if late else 'Connection closed by peer', 'tb', 1.0 if late else 2.0))\n"
+        "told = ('ValueError', 'loss is NaN', 'tb', 1.0) if late else ('RuntimeError', 'peer is gone', 'other', 2.0)\n"
+        "report.append(report.Failure(*told))\n"
         "raise SystemExit(1)\n"
     )
     record = run_steps(Step("train", f'{sys.executable} -c "{report}"', distribution=PyTorch(2)))
@@ -114,8 +117,12 @@ def test_a_retry_has_a_log_folder_of_its_own_and_keeps_outputs(run_steps) -> Non
 
 
 def test_pipeline_inputs_and_outputs(workspace: Workspace) -> None:
-    step = Step("say", "echo ${{inputs.x}} ${{inputs.flag}} > ${{outputs.out}}",
-                inputs=(Input("x", "number", PipelineInput("lr")), Input("flag", "boolean", Literal(True))), outputs=(Output("out", "uri_file", "rw_mount"),))  # fmt: skip
+    step = Step(
+        "say",
+        "echo ${{inputs.x}} ${{inputs.flag}} > ${{outputs.out}}",
+        inputs=(Input("x", "number", PipelineInput("lr")), Input("flag", "boolean", Literal(True))),
+        outputs=(Output("out", "uri_file", "rw_mount"),),
+    )
     plan = Plan(
         "p",
         (step,),
@@ -163,11 +170,13 @@ class TestReuse:
     @pytest.fixture
     def steps(self, data: Path, code: Path) -> tuple[Step, Step]:
         first = Step(
-            "prepare", "sh copy.sh ${{inputs.data}} ${{outputs.out}} ${{inputs.n}}",
-            code=Code(str(code), "digest-1"), environment="cpu:1",
+            "prepare",
+            "sh copy.sh ${{inputs.data}} ${{outputs.out}} ${{inputs.n}}",
+            code=Code(str(code), "digest-1"),
+            environment="cpu:1",
             inputs=(Input("data", "uri_folder", DataPath(str(data)), "ro_mount"), Input("n", "integer", Literal(3))),
             outputs=(Output("out", "uri_folder", "rw_mount"),),
-        )  # fmt: skip
+        )
         second = Step(
             "use", "cat ${{inputs.in}}/y", inputs=(Input("in", "uri_folder", StepOutput("prepare", "out"), "ro_mount"),)
         )
@@ -193,7 +202,7 @@ class TestReuse:
         run_steps(*steps)
         assert run_steps(*steps).step("prepare").reused_from is None
 
-    CHANGES = {
+    CHANGES: ClassVar[dict[str, Callable[[Step], Step]]] = {
         "command": lambda step: replace(step, command=step.command + " again"),
         "code": lambda step: replace(step, code=Code(step.code.folder, "digest-2")),
         "environment": lambda step: replace(step, environment="cpu:2"),
@@ -255,12 +264,16 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
         fifo = scratch / "reached"
         os.mkfifo(fifo)
         count = "echo ran >> " + str(scratch / "{}")
-        train = f"{count.format('train')}; [ -e ${{{{outputs.out}}}}/half ] && exit 0; touch ${{{{outputs.out}}}}/half; echo > {fifo}; exec sleep 1000"
-        plan = Plan("p", (
-            Step("prepare", count.format("prepare")),
-            Step("train", train, after=("prepare",), outputs=(Output("out", "uri_folder", "rw_mount"),)),
-            Step("evaluate", count.format("evaluate"), after=("train",)),
-        ))  # fmt: skip
+        half = "[ -e ${{outputs.out}}/half ] && exit 0; touch ${{outputs.out}}/half"
+        train = f"{count.format('train')}; {half}; echo > {fifo}; exec sleep 1000"
+        plan = Plan(
+            "p",
+            (
+                Step("prepare", count.format("prepare")),
+                Step("train", train, after=("prepare",), outputs=(Output("out", "uri_folder", "rw_mount"),)),
+                Step("evaluate", count.format("evaluate"), after=("train",)),
+            ),
+        )
         engine = subprocess.Popen(
             [sys.executable, "-c", self.ENGINE, converter().dumps(plan, Plan), str(workspace.root), kind]
         )

@@ -33,27 +33,57 @@ PLAN = Plan(
     "p",
     (
         Step(
-            "a", "cmd", "component", "1", code=Code("/c", "d"), environment_variables={"A": "b"}, distribution=PyTorch(2), timeout=1.5,
+            "a",
+            "cmd",
+            "component",
+            "1",
+            code=Code("/c", "d"),
+            environment_variables={"A": "b"},
+            distribution=PyTorch(2),
+            timeout=1.5,
             inputs=(
-                Input("i", "integer", Literal(3)), Input("b", "boolean", Literal(True)), Input("f", "number", Literal(3.0)), Input("s", "string", Literal("3")),
-                Input("t", "string", Text(("x", PipelineInput("p"), StepOutput("z", "o")))), Input("d", "uri_folder", DataPath("/d"), "ro_mount", enum=("a", "b")),
+                Input("i", "integer", Literal(3)),
+                Input("b", "boolean", Literal(True)),
+                Input("f", "number", Literal(3.0)),
+                Input("s", "string", Literal("3")),
+                Input("t", "string", Text(("x", PipelineInput("p"), StepOutput("z", "o")))),
+                Input("d", "uri_folder", DataPath("/d"), "ro_mount", enum=("a", "b")),
                 Input("none", "number", None, optional=True, minimum=0.5),
             ),
-            outputs=(Output("o", "uri_folder", "upload", "./x"),), location=Location("f.py", 3), after=("z",),
+            outputs=(Output("o", "uri_folder", "upload", "./x"),),
+            location=Location("f.py", 3),
+            after=("z",),
         ),
         Step("z", "cmd", distribution=TensorFlow(worker_count=2)),
     ),
     outputs=(PipelineOutput("o", StepOutput("a", "o")),),
-)  # fmt: skip
+)
 
 
 def _record(identity: str = "aaaa1111", created: float = 1.0) -> RunRecord:
     step = StepRecord(
-        "a", "A", "component", "pytorch", 1, 2, ("z",), Status.FAILED, 1, 1.0, 2.0, "other", "/f", "mlflow",
-        [RankRecord(0, 0, 0, "node-0", Status.FAILED, 1.0, 2.0, None, "SIGKILL", "/log")], {"i": "3"},
-        [OutputRecord("o", "uri_folder", "/o", None, "digest")], progress=Progress(3, 10, 1), artifacts=["outputs/x"], notes=["n"],
+        "a",
+        "A",
+        "component",
+        "pytorch",
+        1,
+        2,
+        ("z",),
+        Status.FAILED,
+        1,
+        1.0,
+        2.0,
+        "other",
+        "/f",
+        "mlflow",
+        [RankRecord(0, 0, 0, "node-0", Status.FAILED, 1.0, 2.0, None, "SIGKILL", "/log")],
+        {"i": "3"},
+        [OutputRecord("o", "uri_folder", "/o", None, "digest")],
+        progress=Progress(3, 10, 1),
+        artifacts=["outputs/x"],
+        notes=["n"],
         verdict=Verdict("a", "why", 0, 0, None, "SIGKILL", "/log", ("tail",), "tb"),
-    )  # fmt: skip
+    )
     return RunRecord(
         identity,
         "p",

@@ -33,7 +33,10 @@ def test_reading_makes_nothing(workspace: Workspace) -> None:
 
 
 def test_another_engine_is_kept_out_and_told_who_holds_it(workspace: Workspace, run_steps) -> None:
-    hold = "import sys; from pathlib import Path; from allranks.local.workspace import Workspace\nwith Workspace(Path(sys.argv[1])).hold(): print('held', flush=True); sys.stdin.read()"
+    hold = (
+        "import sys; from pathlib import Path; from allranks.local.workspace import Workspace\n"
+        "with Workspace(Path(sys.argv[1])).hold(): print('held', flush=True); sys.stdin.read()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", hold, str(workspace.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
@@ -90,8 +93,23 @@ def test_a_full_disk_ends_the_run_with_one_message(rack_works: bool, tmp_path: P
         pytest.skip("this machine has no user namespaces")
     mount = 'mount -t tmpfs -o size=2m none "$0" && exec "$@"'
     done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, tmp_path, sys.executable, "-c", FULL, tmp_path / "w"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            mount,
+            tmp_path,
+            sys.executable,
+            "-c",
+            FULL,
+            tmp_path / "w",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert "Traceback" not in done.stderr
     assert f"no space left on the disk of {tmp_path / 'w'}" in done.stdout

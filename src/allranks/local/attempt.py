@@ -157,6 +157,8 @@ class Attempts:
                 self._idle.set()
         if record.status is Status.COMPLETED:
             await asyncio.to_thread(self._collect, record, places, [ports for _, ports in prepared])
+        if record.verdict and (hint := verdict.hint(record.verdict, own_network=self._kind.own_network)):
+            self._notebook.note(record, hint)
         await self._end_mlflow_run(record)
         record.ended = time.time()
         if record.status is Status.COMPLETED:

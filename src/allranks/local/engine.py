@@ -10,19 +10,18 @@ import secrets
 import signal
 import sqlite3
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 from allranks.errors import InputError, Problem
-from allranks.local import values
+from allranks.local import history, values
 from allranks.local.attempt import Attempts
 from allranks.local.check import check
 from allranks.local.executor import Executor, processes_per_instance
 from allranks.local.instances import INSTANCE_KINDS
 from allranks.local.notebook import Notebook
 from allranks.local.observer import Observer
-from allranks.local.page.page import write_page
 from allranks.local.plan import Plan, StepOutput
 from allranks.local.record import RunRecord, Status, StepRecord
 from allranks.local.slots import Slots
@@ -31,8 +30,6 @@ from allranks.local.supervisor import Supervisor, UnfitError
 from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.needed import may_track
 from allranks.local.workspace import Workspace
-
-Result = TypeVar("Result")
 
 AUTO = "auto"
 """The kind of instances that is the best that this machine can offer."""
@@ -81,8 +78,7 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
         steps=[_new_step(plan, name, workspace.runs / identity) for name in (step.name for step in plan.steps)],
     )
     with _held(workspace) as store:
-        store.add_run(record, plan)
-        return _execute(plan, record, workspace, store, options, observer or Observer())
+        return _execute(plan, record, workspace, store, options, observer, lambda: store.add_run(record, plan))
 
 
 def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
@@ -91,27 +87,22 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
     A step that was under way starts again, with what it wrote to its outputs still there, as after an eviction on Azure
     ML. Raises InputError where there is no such run, or it is complete; else as `run`.
     """
+    history.run(workspace, run_id)  # says what is wrong where there is none, and makes no workspace
     with _held(workspace) as store:
         record, plan = store.run(run_id), store.plan(run_id)
         if record.status is Status.COMPLETED:
-            raise InputError(
-                Problem(
-                    f"run {record.id}",
-                    "is complete",
-                    "a run that was interrupted, stopped, or failed",
-                    f"look at it: allranks show {record.id}",
-                )
-            )
+            expected = "a run that was interrupted, stopped, or failed"
+            raise InputError(Problem(f"run {record.id}", "is complete", expected, f"see: allranks show {record.id}"))
         for step in record.steps:
             if step.status is not Status.COMPLETED and step.status is not Status.NOT_STARTED:
                 step.status, step.attempt = Status.NOT_STARTED, step.attempt + 1
         if options.instances == AUTO:
-            options = Options(record.instances, options.force_rerun, options.retries, options.slots, options.grace)
-        return _execute(plan, record, workspace, store, options, observer or Observer())
+            options = replace(options, instances=record.instances)
+        return _execute(plan, record, workspace, store, options, observer, lambda: None)
 
 
 @contextlib.contextmanager
-def _held(workspace: Workspace) -> Any:
+def _held(workspace: Workspace) -> Iterator[Store]:
     try:
         with workspace.hold(), Store(workspace.database) as store:
             store.interrupt()
@@ -137,10 +128,19 @@ def _new_step(plan: Plan, name: str, folder: Path) -> StepRecord:
 
 
 def _execute(
-    plan: Plan, record: RunRecord, workspace: Workspace, store: Store, options: Options, observer: Observer
+    plan: Plan,
+    record: RunRecord,
+    workspace: Workspace,
+    store: Store,
+    options: Options,
+    observer: Observer | None,
+    keep: Callable[[], None],
 ) -> RunRecord:
-    notebook = Notebook(record, store, observer)
-    asyncio.run(_run(plan, record, workspace, notebook, options))
+    """Runs the steps that are not finished. keep: adds the run to the store, once it is clear that it can run here."""
+    from allranks.local.page.page import write_page
+
+    notebook = Notebook(record, store, observer or Observer())
+    asyncio.run(_run(plan, record, workspace, notebook, options, keep))
     record.ended = time.time()
     record.outputs = _pipeline_outputs(plan, record)
     page = Path(record.folder) / "run.html"
@@ -151,59 +151,82 @@ def _execute(
     return record
 
 
-async def _run(plan: Plan, record: RunRecord, workspace: Workspace, notebook: Notebook, options: Options) -> None:
+async def _run(
+    plan: Plan,
+    record: RunRecord,
+    workspace: Workspace,
+    notebook: Notebook,
+    options: Options,
+    keep: Callable[[], None],
+) -> None:
     tracking = Tracking(workspace)
     if any(may_track(step) for step in plan.steps):
         tracking.warm_up()
-    supervisor = await start_supervisor(options.instances, record, notebook)
     try:
-        attempts = Attempts(
-            plan, record, workspace, notebook, supervisor, INSTANCE_KINDS[record.instances], tracking,
-            force_rerun=options.force_rerun or plan.force_rerun,
-        )  # fmt: skip
-        executor = Executor(
-            plan, record, Slots(options.slots or os.cpu_count() or 1), attempts, notebook.note,
-            halt=lambda: attempts.stop(options.grace), retries=options.retries,
-        )  # fmt: skip
-        record.status = Status.RUNNING
-        notebook.started()
-        with _interruptible(executor, attempts, options.grace):
-            record.status = await executor.execute()
+        supervisor, missing = await _start_supervisor(options.instances)
+        try:
+            record.instances, record.status = supervisor.kind, Status.RUNNING
+            keep()
+            notebook.started()
+            if missing:
+                notebook.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
+            await _run_steps(plan, record, workspace, notebook, options, supervisor, tracking)
+        finally:
+            await supervisor.close()
     finally:
-        await supervisor.close()
         await tracking.close()
 
 
-async def start_supervisor(kind: str, record: RunRecord, notebook: Notebook) -> Supervisor:
-    """Starts a supervisor for the kind of instances that is asked for, or, for `auto`, the first that this machine can
-    offer.
-
-    Raises InputError where it cannot offer it.
-    """
-    wanted = list(INSTANCE_KINDS) if kind == AUTO else [kind]
-    reasons = []
-    for name in wanted:
-        try:
-            supervisor = await Supervisor.start(name)
-        except UnfitError as error:
-            reasons.append(f"{name}: {error}")
-            continue
-        record.instances = name
-        if reasons:
-            notebook.note(None, f"instances are on {name}, since this machine has no {'; '.join(reasons)}")
-        return supervisor
-    raise InputError(
-        Problem(
-            "--instances",
-            f"this machine cannot offer {'; '.join(reasons)}",
-            "",
-            "use --instances loopback, which works everywhere",
-        )
+async def _run_steps(
+    plan: Plan,
+    record: RunRecord,
+    workspace: Workspace,
+    notebook: Notebook,
+    options: Options,
+    supervisor: Supervisor,
+    tracking: Tracking,
+) -> None:
+    attempts = Attempts(
+        plan,
+        record,
+        workspace,
+        notebook,
+        supervisor,
+        INSTANCE_KINDS[supervisor.kind],
+        tracking,
+        force_rerun=options.force_rerun or plan.force_rerun,
     )
+    executor = Executor(
+        plan,
+        record,
+        Slots(options.slots or os.cpu_count() or 1),
+        attempts,
+        notebook.note,
+        halt=lambda: attempts.stop(options.grace),
+        retries=options.retries,
+    )
+    with _interruptible(executor, attempts, options.grace):
+        record.status = await executor.execute()
+
+
+async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
+    """A supervisor for the kind of instances that is asked for or, for `auto`, the first that this machine can offer,
+    and what it cannot, with the reason.
+
+    Raises InputError where it cannot offer what is asked for.
+    """
+    missing = []
+    for name in INSTANCE_KINDS if kind == AUTO else (kind,):
+        try:
+            return await Supervisor.start(name), "; ".join(missing)
+        except UnfitError as error:
+            missing.append(f"{name}: {error}")
+    fix = "use --instances loopback, which works everywhere"
+    raise InputError(Problem("--instances", f"this machine has no {'; '.join(missing)}", "", fix))
 
 
 @contextlib.contextmanager
-def _interruptible(executor: Executor, attempts: Attempts, grace: float) -> Any:
+def _interruptible(executor: Executor, attempts: Attempts, grace: float) -> Iterator[None]:
     """Ctrl-C and SIGTERM stop the run: once in good order, twice at once."""
     loop = asyncio.get_running_loop()
     stops: list[asyncio.Task[None]] = []

@@ -172,7 +172,7 @@ class Store:
         ended = [str(status) for status in Status if status.ended]
         marks = ", ".join("?" * len(ended))
         rows = self.connection.execute(
-            f"SELECT id FROM run WHERE record ->> '$.status' NOT IN ({marks})", ended
+            f"SELECT id FROM run WHERE json_extract(record, '$.status') NOT IN ({marks})", ended
         ).fetchall()
         for (identity,) in rows:
             run = self.run(identity)

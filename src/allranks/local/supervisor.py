@@ -75,11 +75,19 @@ class Event:
 
 
 class Supervisor:
-    """A running supervisor. `close` ends every process that it ever started."""
+    """A running supervisor. `close` ends every process that it ever started.
+
+    kind: of the machines that it offers
+    """
 
     def __init__(
-        self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        kind: str,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
+        self.kind = kind
         self._process = process
         self._reader = reader
         self._writer = writer
@@ -106,7 +114,7 @@ class Supervisor:
             process.stdin.close()
             await process.wait()
             raise UnfitError(event["reason"])
-        supervisor = cls(process, process.stdout, process.stdin)
+        supervisor = cls(kind, process, process.stdout, process.stdin)
         supervisor._pump = asyncio.create_task(supervisor._read())
         return supervisor
 
