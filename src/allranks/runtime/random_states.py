@@ -1,0 +1,32 @@
+"""The random states of this process: python's, numpy's, torch's, the GPU's."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+import torch
+
+
+def capture(device: torch.device) -> dict[str, Any]:
+    """Every generator's state as plain values and tensors. numpy's only where the script uses numpy."""
+    states: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if numpy := sys.modules.get("numpy"):
+        name, keys, *rest = numpy.random.get_state()
+        states["numpy"] = (name, keys.tolist(), *rest)
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def restore(states: dict[str, Any], device: torch.device) -> None:
+    """Set the generators to states that `capture` gave."""
+    random.setstate(states["python"])
+    torch.set_rng_state(states["torch"])
+    if "numpy" in states:
+        import numpy
+
+        numpy.random.set_state(states["numpy"])
+    if "cuda" in states and device.type == "cuda":
+        torch.cuda.set_rng_state(states["cuda"], device)

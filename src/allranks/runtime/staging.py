@@ -1,0 +1,120 @@
+"""A mounted input's local copy, made once per instance and shared by its ranks."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+
+COPY_THREADS = 16
+"""Files that are read at the same time: a mounted store answers slowly, and many requests at once."""
+
+
+def stage(source: str | Path, *, copy: bool = True, timeout_seconds: float = 3600.0) -> Path:
+    """The path of a local copy of a file or a folder, which has the source's name.
+
+    The first of an instance's ranks copies while the others wait; where it is killed the next one takes over. A copy
+    lives in the instance's temporary folder under the job's name, and is made again where names, sizes or times of the
+    source have changed. No process group is needed.
+
+    copy:            False gives the source itself, where it is on a local disk already or too large for one
+    timeout_seconds: how long to wait for the rank that copies
+
+    Raises InputError where there is no such source, or no room for it; TimeoutError.
+    """
+    source = Path(source)
+    if not source.exists():
+        raise InputError(Problem("input", f"there is nothing at {source}", "a file or a folder", "look at the path"))
+    if not copy:
+        return source
+    source = source.resolve()
+    files = sorted(_files(source))
+    base = _job_folder()
+    target = base / _stamp(source, files)
+    with _lock(target.with_suffix(".lock"), timeout_seconds):
+        if not target.exists():
+            _copy(source, files, target)
+    return target / source.name
+
+
+def _job_folder() -> Path:
+    names = ["allranks", str(os.getuid()), os.environ.get("AZUREML_RUN_ID", "")]
+    folder = Path(tempfile.gettempdir(), "-".join(filter(None, names)))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise InputError(Problem("temporary folder", f"{folder} is another user's", fix="set TMPDIR to your own"))
+    return folder
+
+
+def _files(source: Path) -> Iterator[Path]:
+    """Every file of the source, links followed, relative to the folder that holds the source."""
+    if source.is_file():
+        yield Path(source.name)
+    for folder, _, names in os.walk(source, followlinks=True):
+        yield from (Path(folder, name).relative_to(source.parent) for name in names)
+
+
+def _stamp(source: Path, files: list[Path]) -> str:
+    stamp = hashlib.sha256(os.fsencode(source))
+    for file in files:
+        try:
+            status = (source.parent / file).stat()
+        except FileNotFoundError:
+            problem = Problem(
+                f"input {source}", f"{file} is a link to nothing", "a file", "remove it, or what it misses"
+            )
+            raise InputError(problem) from None
+        stamp.update(b"%s\0%d\0%d\0" % (os.fsencode(file), status.st_size, status.st_mtime_ns))
+    return stamp.hexdigest()[:16]
+
+
+@contextmanager
+def _lock(path: Path, timeout_seconds: float) -> Generator[None]:
+    # The kernel gives the lock of a killed process back, which no marker file would.
+    deadline = time.monotonic() + timeout_seconds
+    with path.open("a") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise TimeoutError(f"another rank has been copying for {timeout_seconds:g} s ({path})") from None
+                time.sleep(0.05)
+        yield
+
+
+def _copy(source: Path, files: list[Path], target: Path) -> None:
+    """Make the copy beside the target and rename it: a target that exists is whole."""
+    partial = target.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    (partial / source.name if source.is_dir() else partial).mkdir(parents=True)
+    try:
+        for folder in {file.parent for file in files}:
+            (partial / folder).mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(COPY_THREADS) as pool:
+            for _ in pool.map(lambda file: shutil.copy2(source.parent / file, partial / file), files):
+                pass
+        partial.replace(target)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        needed = sum((source.parent / file).stat().st_size for file in files)
+        raise InputError(
+            Problem(
+                where=f"input {source}",
+                found=f"no room for a copy of {needed:,} bytes below {target.parent}",
+                fix="stage with copy=False, set TMPDIR to a larger disk, or choose a size with one",
+            )
+        ) from error

@@ -1,0 +1,168 @@
+"""Starting real ranks: a script, a launch of the contract, one process for each rank."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from allranks.contract import report
+from allranks.contract.distributions import Distribution
+from allranks.contract.launch import Launch, environment, processes
+from allranks.contract.pytorch import PyTorch
+from allranks.runtime.metrics import Metrics
+from allranks.runtime.ranks import Ranks, started
+from allranks.runtime.strategies.ddp import Ddp
+
+SCRIPTS = Path(__file__).parent / "scripts"
+BOUND_SECONDS = 120
+CLEARED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "GLOO_", "NCCL_", "OMPI_")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a rank ended: its exit code (negative for a signal), what it printed, what it reported."""
+
+    rank: int
+    code: int
+    stdout: str
+    stderr: str
+    events: tuple[report.Event, ...]
+
+    def of(self, kind: type[report.Event]) -> list[report.Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+class Started:
+    """Ranks that run. Whatever is left of them is killed at the end of the test."""
+
+    def __init__(self, folder: Path, command: list[str], environments: list[dict[str, str]]) -> None:
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self.processes = []
+        for rank, variables in enumerate(environments):
+            with (folder / f"{rank}.out").open("wb") as out, (folder / f"{rank}.err").open("wb") as err:
+                variables = {**variables, report.VARIABLE: str(folder / f"{rank}.report")}
+                self.processes.append(
+                    subprocess.Popen(command, env=variables, stdout=out, stderr=err, stdin=subprocess.PIPE, cwd=folder)
+                )
+
+    def wait(self) -> list[Ended]:
+        for process in self.processes:
+            process.wait(BOUND_SECONDS)
+        return [
+            Ended(
+                rank,
+                process.returncode,
+                (self._folder / f"{rank}.out").read_text(),
+                (self._folder / f"{rank}.err").read_text(),
+                tuple(report.read(self._folder / f"{rank}.report")[0]),
+            )
+            for rank, process in enumerate(self.processes)
+        ]
+
+    def kill(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+            if process.stdin:
+                process.stdin.close()
+
+
+Start = Callable[..., Started]
+
+
+def plain_environment(tmp_path: Path) -> dict[str, str]:
+    """This process's environment without any launcher's variables, temporary files kept in the test's folder."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
+    temporary = tmp_path / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return {**kept, "OMP_NUM_THREADS": "1", "TMPDIR": str(temporary), "MLFLOW_DISABLE_TELEMETRY": "true"}
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that nobody listened at a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def start_environment(tmp_path: Path) -> dict[str, str]:
+    """What a rank is started with besides its launcher's variables."""
+    return plain_environment(tmp_path)
+
+
+@pytest.fixture
+def start(tmp_path: Path, free_port: int) -> Iterator[Start]:
+    """start(script, *arguments, ...) starts a script of the scripts folder on every rank of a launch."""
+    runs: list[Started] = []
+
+    def start_ranks(
+        script: str,
+        *arguments: object,
+        distribution: Distribution | None = None,
+        instance_count: int = 1,
+        variables: Mapping[str, str] | None = None,
+        interpreter: Sequence[str] = (),
+    ) -> Started:
+        """Without a distribution: one process without any launcher. `interpreter`: options of Python's."""
+        environments: list[dict[str, str]] = [{}]
+        if distribution is not None:
+            addresses = tuple(f"127.0.0.{number + 2}" for number in range(instance_count))
+            hostnames = tuple(f"instance-{number}" for number in range(instance_count))
+            launch = Launch(distribution, addresses, hostnames, free_port + len(runs))
+            environments = [environment(launch, process) for process in processes(launch)]
+        plain = plain_environment(tmp_path)
+        runs.append(
+            Started(
+                tmp_path / f"run-{len(runs)}",
+                [sys.executable, *interpreter, str(SCRIPTS / script), *map(str, arguments)],
+                [{**plain, **given, **(variables or {})} for given in environments],
+            )
+        )
+        return runs[-1]
+
+    yield start_ranks
+    for run in runs:
+        run.kill()
+
+
+@pytest.fixture
+def two(start: Start) -> Callable[..., list[Ended]]:
+    """two(script, *arguments): the script on two ranks of one instance, to its end."""
+    return lambda script, *arguments, **options: start(script, *arguments, distribution=PyTorch(2), **options).wait()
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ranks]:
+    """The one rank of a training, in the test's own process."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith(CLEARED):
+            monkeypatch.delenv(name)
+    handler = signal.getsignal(signal.SIGTERM)
+    with started() as ranks:
+        yield ranks
+    signal.signal(signal.SIGTERM, handler)
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def place() -> Callable[[int, int], Ranks]:
+    """place(rank, world_size): a rank of a training that is not up, for what needs to know its place alone."""
+    cpu = torch.device("cpu")
+    metrics = Metrics(is_main=False)
+    return lambda rank, world_size: Ranks(rank, rank, world_size, world_size, 0, 1, "pytorch", cpu, Ddp(cpu), metrics)

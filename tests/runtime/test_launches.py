@@ -1,0 +1,106 @@
+"""The same script under every launch: the group comes up, collectives and DistributedDataParallel work."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from allranks.contract import report
+from allranks.contract.distributions import Distribution
+from allranks.contract.mpi import Mpi
+from allranks.contract.pytorch import PyTorch
+from allranks.contract.single import Single
+from allranks.contract.tensorflow import TensorFlow
+
+
+@pytest.mark.parametrize(
+    ("distribution", "instance_count", "local_ranks", "instance_ranks"),
+    [
+        (PyTorch(2), 2, [0, 1, 0, 1], [0, 0, 1, 1]),
+        (Mpi(2), 1, [0, 1], [0, 0]),
+        (TensorFlow(), 2, [0, 0], [0, 1]),
+    ],
+    ids=["pytorch-2x2", "mpi-1x2", "tensorflow-2x1"],
+)
+def test_launch(
+    start: Callable, distribution: Distribution, instance_count: int, local_ranks: list[int], instance_ranks: list[int]
+) -> None:
+    world = len(local_ranks)
+    variables = {} if distribution.type == "pytorch" else {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": _port()}
+    ended = start("sum_ranks.py", distribution=distribution, instance_count=instance_count, variables=variables).wait()
+    assert [rank.code for rank in ended] == [0] * world, ended
+    mean = sum(range(world)) / world
+    total = world * (world + 1) // 2
+    assert [rank.stdout.split() for rank in ended] == [
+        [
+            *map(str, (rank, world, local_ranks[rank], instance_ranks[rank])),
+            distribution.type,
+            str(total),
+            str(mean),
+            "lo",
+        ]
+        for rank in range(world)
+    ]
+
+
+def test_single_on_two_instances_is_two_trainings(start: Callable) -> None:
+    ended = start("sum_ranks.py", distribution=Single(), instance_count=2).wait()
+    assert [rank.code for rank in ended] == [0, 0], ended
+    assert [rank.stdout.split()[:2] for rank in ended] == [["0", "1"], ["0", "1"]]
+
+
+def test_no_launcher(start: Callable) -> None:
+    (ended,) = start("sum_ranks.py").wait()
+    assert ended.code == 0, ended
+    assert ended.stdout.split() == ["0", "1", "0", "0", "none", "1", "0.0", "lo"]
+
+
+def test_one_process_needs_no_port(start: Callable) -> None:
+    """Lightning#14118: the port is in use already, by another job's single process."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        variables = {"MASTER_PORT": str(other.getsockname()[1])}
+        (ended,) = start("sum_ranks.py", distribution=PyTorch(1), variables=variables).wait()
+    assert ended.code == 0, ended
+
+
+def test_torchrun(start: Callable) -> None:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
+    (agent,) = start("sum_ranks.py", interpreter=torchrun).wait()
+    assert agent.code == 0, agent
+    assert sorted(agent.stdout.splitlines()) == ["0 2 0 0 torchrun 3 0.5 lo", "1 2 1 0 torchrun 3 0.5 lo"]
+
+
+def test_a_users_interface_wins(two: Callable) -> None:
+    ended = two("sum_ranks.py", variables={"GLOO_SOCKET_IFNAME": "bogus0"})
+    assert [rank.code for rank in ended] == [1, 1]
+    assert all("bogus0" in rank.stderr for rank in ended)
+
+
+def test_ranks_that_never_come(start: Callable) -> None:
+    """hi-ml#739: one process waits for a second that nobody starts."""
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": _port()}
+    (ended,) = start("sum_ranks.py", 2, variables={**variables, "NODE_RANK": "0", "AZUREML_NODE_COUNT": "1"}).wait()
+    assert ended.code == 1
+    (failure,) = ended.of(report.Failure)
+    assert failure.type == "ConnectionError"
+    assert "rank 0 of 2" in failure.message
+    assert "within 2 s" in failure.message
+
+
+def test_no_address_to_meet_at(start: Callable) -> None:
+    variables = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "2", "SLURM_NNODES": "2"}
+    variables |= {"SLURM_NODEID": "0", "SLURM_STEP_ID": "0", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_JOB_ID": "1"}
+    (ended,) = start("sum_ranks.py", variables=variables).wait()
+    assert ended.code == 2, ended
+    assert "MASTER_ADDR" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def _port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
