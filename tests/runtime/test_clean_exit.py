@@ -16,6 +16,7 @@ def test_what_a_program_expects_at_its_end(start: Callable) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_twenty_jobs_of_four_ranks(start: Callable) -> None:
     codes = []
     for _ in range(20):
