@@ -1,8 +1,7 @@
-"""What the engine's tests share: plans made by hand, a workspace of their own, both kinds of instances."""
+"""What the engine's tests share: plans made by hand, and a workspace of their own."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,34 +11,9 @@ from allranks.local.engine import Options, run
 from allranks.local.observer import Observer
 from allranks.local.plan import Plan, Step
 from allranks.local.record import RunRecord
-from allranks.local.supervisor import Supervisor, UnfitError
 from allranks.local.workspace import Workspace
 
 Runner = Callable[..., RunRecord]
-
-
-def _works(kind: str) -> bool:
-    async def try_it() -> bool:
-        try:
-            await (await Supervisor.start(kind)).close()
-        except UnfitError:
-            return False
-        return True
-
-    return asyncio.run(try_it())
-
-
-@pytest.fixture(scope="session")
-def rack_works() -> bool:
-    return _works("rack")
-
-
-@pytest.fixture(params=["loopback", "rack"])
-def kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
-    """Both kinds of instances; the rack only where this machine has user namespaces."""
-    if request.param == "rack" and not rack_works:
-        pytest.skip("this machine has no user namespaces")
-    return str(request.param)
 
 
 @pytest.fixture(autouse=True)

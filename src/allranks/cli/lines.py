@@ -10,7 +10,7 @@ from rich.text import Text
 
 from allranks.cli.summary import summary
 from allranks.local.observer import Observer
-from allranks.local.readable import cause, clock, count, duration, elapsed, number, plain, step_layout
+from allranks.local.readable import cause, clock, count, duration, elapsed, number, plain, reason, step_layout
 from allranks.local.record import Point, RunRecord, Status, StepRecord
 
 _CURVES = 4
@@ -80,7 +80,7 @@ def _what(step: StepRecord, now: float) -> str:
     elif step.status.ended:
         parts.append(duration(elapsed(step, now)))
     if step.verdict:
-        parts.append(": ".join(part for part in (cause(step.verdict), step.verdict.reason) if part))
+        parts.append(": ".join(part for part in (cause(step.verdict), reason(step.verdict)) if part))
     return "  ".join(parts)
 
 

@@ -40,7 +40,12 @@ def logs_json(workspace: Workspace, identity: str, step: str | None, rank: int |
     """The logs as JSON: a list of {step, rank, log, lines}."""
     chosen = _chosen(history.run(workspace, identity), step, rank)
     found = [
-        {"step": owner.name, "rank": one.rank, "log": one.log, "lines": _read(one.log).splitlines()}
+        {
+            "step": owner.name,
+            "rank": one.rank,
+            "log": one.log,
+            "lines": _read(one.log).decode("utf-8", "replace").splitlines(),
+        }
         for owner, ranks in chosen
         for one in ranks
     ]
@@ -68,51 +73,57 @@ def _chosen(
 
 @dataclass
 class _Printer:
-    """Prints what is new in each log, whole lines only, so that ranks do not cut into each other."""
+    """Prints what is new in each log, whole lines only, so that ranks do not cut into each other.
+
+    Bytes as the ranks wrote them: a log need not be text.
+    """
 
     read: dict[str, int] = field(default_factory=dict)
-    rest: dict[str, tuple[str, str]] = field(default_factory=dict)
+    rest: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
 
     def print_new(self, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
         several = sum(len(ranks) for _, ranks in chosen) > 1
         for step, ranks in chosen:
             for rank in ranks:
-                prefix = f"{step.name}:{rank.rank} | " if several else ""
+                prefix = f"{step.name}:{rank.rank} | ".encode() if several else b""
                 for line in self._lines(rank.log, prefix):
-                    sys.stdout.write(f"{prefix}{line}\n")
+                    _write(prefix, line)
         self.flush_rest(chosen)
-        sys.stdout.flush()
+        sys.stdout.buffer.flush()
 
     def flush_rest(self, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
         """A last line without an end is complete once its rank has ended."""
         for _, ranks in chosen:
             for rank in ranks:
                 if rank.status.ended and rank.log in self.rest:
-                    prefix, line = self.rest.pop(rank.log)
-                    sys.stdout.write(f"{prefix}{line}\n")
+                    _write(*self.rest.pop(rank.log))
 
     def print_rest(self) -> None:
         for prefix, line in self.rest.values():
-            sys.stdout.write(f"{prefix}{line}\n")
+            _write(prefix, line)
         self.rest.clear()
-        sys.stdout.flush()
+        sys.stdout.buffer.flush()
 
-    def _lines(self, log: str, prefix: str) -> Iterator[str]:
-        text = _read(log, self.read.get(log, 0))
-        if not text:
+    def _lines(self, log: str, prefix: bytes) -> Iterator[bytes]:
+        new = _read(log, self.read.get(log, 0))
+        if not new:
             return
-        self.read[log] = self.read.get(log, 0) + len(text.encode("utf-8", "surrogateescape"))
-        started = self.rest.pop(log, ("", ""))[1]
-        *lines, last = (started + text).split("\n")
+        self.read[log] = self.read.get(log, 0) + len(new)
+        started = self.rest.pop(log, (b"", b""))[1]
+        *lines, last = (started + new).split(b"\n")
         yield from lines
         if last:
             self.rest[log] = (prefix, last)
 
 
-def _read(log: str, offset: int = 0) -> str:
+def _write(prefix: bytes, line: bytes) -> None:
+    sys.stdout.buffer.write(prefix + line + b"\n")
+
+
+def _read(log: str, offset: int = 0) -> bytes:
     try:
         with open(log, "rb") as file:
             file.seek(offset)
-            return file.read().decode("utf-8", "surrogateescape")
+            return file.read()
     except OSError:
-        return ""
+        return b""

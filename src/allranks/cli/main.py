@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from typing import Annotated
 
@@ -31,24 +33,33 @@ for name, command in (
     app.command(name)(command)
 
 
-@app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _print_version(asked: bool) -> None:
+    if asked:
         from allranks import __version__
 
         print(f"allranks {__version__}")
         raise typer.Exit
 
 
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    pass
+
+
 def main() -> None:
-    """Runs the command that stands in sys.argv. Exit codes: 0 done; 1 a step failed, or the disk is full; 2 wrong
-    input; 130 stopped."""
+    """Runs the command that stands in sys.argv. Exit codes: 0 done; 1 a step failed, the disk is full, or nobody reads
+    the output; 2 wrong input; 130 stopped."""
     from allranks.errors import InputError
 
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except InputError as error:
         from allranks.cli.problems import print_problems
 
@@ -56,10 +67,14 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough: `allranks logs latest | head`.
-        sys.stderr.close()
-        sys.exit(141)
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        # What is still to be written has nowhere to go, and Python would complain of it at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if error.errno == errno.EPIPE:
+            sys.exit(1)  # whoever read the output has seen enough: `allranks logs | head`
+        sys.exit(f"error: {error.strerror}" + (f": {error.filename}" if error.filename else ""))
 
 
 if __name__ == "__main__":

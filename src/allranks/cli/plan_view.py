@@ -29,7 +29,7 @@ def print_plan(
 
     commands: by step, the command with its bindings filled in as far as they are known before the run
     """
-    console.print(_heading(plan))
+    console.print(_heading(plan), soft_wrap=True)
     _print_ports(console, "inputs", [(port.name, port.type, expression(port.value)) for port in plan.inputs])
     for place, step in enumerate(plan.steps, start=1):
         console.print()

@@ -22,6 +22,7 @@ from allranks.cli.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from allranks.local.observer import Observer
     from allranks.local.plan import Plan
@@ -57,7 +58,7 @@ def run(
     if dry_run:
         _print_dry_run(file, given, place, instances.value, json)
         return
-    plan = _read(file, given, place)
+    plan = _kept(file, given, place)
     options = Options(instances.value, force_rerun, retries, slots)
     _finish(lambda observer: run_plan(plan, place, options, observer), json)
 
@@ -79,11 +80,28 @@ def resume(
     _finish(lambda observer: resume_run(identity, Workspace.at(workspace), options, observer), json)
 
 
-def _read(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
+def _kept(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
+    """The plan with its code in the workspace, which is not touched before the plan is known to be right."""
+    import tempfile
+    from pathlib import Path
+
+    from allranks.local.reader import snapshot
+
+    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
+        plan = _read(file, settings, Path(snapshots))
+        workspace.make()
+        return snapshot.keep(plan, workspace.snapshots)
+
+
+def _read(file: str, settings: dict[str, str], snapshots: Path) -> Plan:
+    from allranks.errors import InputError
+    from allranks.local.check import check
     from allranks.local.reader import read_plan
 
-    workspace.make()
-    return read_plan(file, settings, workspace.snapshots)
+    plan = read_plan(file, settings, snapshots)
+    if problems := check(plan):
+        raise InputError(*problems)
+    return plan
 
 
 def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, instances: str, json: bool) -> None:
@@ -92,15 +110,11 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
 
     from allranks.cli.console import console
     from allranks.cli.plan_view import plan_json, print_plan
-    from allranks.errors import InputError
     from allranks.local import preview
-    from allranks.local.check import check
-    from allranks.local.reader import read_plan
+    from allranks.local.secrets import without_secrets
 
-    with tempfile.TemporaryDirectory() as snapshots:
-        plan = read_plan(file, settings, Path(snapshots))
-    if problems := check(plan):
-        raise InputError(*problems)
+    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
+        plan = without_secrets(_read(file, settings, Path(snapshots)))
     environments = preview.environments(plan, workspace, instances)
     commands = preview.commands(plan, workspace)
     if json:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from allranks.cli.states import STYLES
 from allranks.local.curves import best
-from allranks.local.readable import SYMBOLS, cause, duration, elapsed, number, plain
+from allranks.local.readable import SYMBOLS, cause, duration, elapsed, number, plain, reason
 from allranks.local.record import Point, RunRecord, Status, Verdict
 
 _TAIL = 20
@@ -49,8 +49,9 @@ def _verdicts(run: RunRecord) -> list[Text]:
 def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
     lines = [
         Text.assemble("  ", (plain(verdict.step), "bold"), ": ", cause(verdict) or "failed"),
-        Text(f"  {_one_line(verdict.reason)}", style="red"),
     ]
+    if why := reason(verdict):
+        lines.append(Text(f"  {_one_line(why)}", style="red"))
     if verdict.tail:
         lines.append(Text(f"  the last lines of {plain(verdict.log)}", style="bright_black"))
         lines += [Text.assemble(("  │ ", "red"), plain(line)) for line in verdict.tail[-_TAIL:]]

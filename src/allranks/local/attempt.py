@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -162,7 +163,9 @@ class Attempts:
         await self._end_mlflow_run(record)
         record.ended = time.time()
         if record.status is Status.COMPLETED:
-            await asyncio.to_thread(shutil.rmtree, folder / "instances", ignore_errors=True)
+            # Nobody waits for it but the loop's end.
+            remove = functools.partial(shutil.rmtree, folder / "instances", ignore_errors=True)
+            asyncio.get_running_loop().run_in_executor(None, remove)
 
     def _place(self, step: Step, output: Output, folder: Path) -> Path:
         """Where an output ends up: where the user wants it, if that is on this machine, else in the run's folder."""

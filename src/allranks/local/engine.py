@@ -205,7 +205,7 @@ async def _run_steps(
         halt=lambda: attempts.stop(options.grace),
         retries=options.retries,
     )
-    with _interruptible(executor, attempts, options.grace):
+    with _interruptible(executor, attempts, options.grace, lambda text: notebook.note(None, text)):
         record.status = await executor.execute()
 
 
@@ -215,7 +215,7 @@ async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
 
     Raises InputError where it cannot offer what is asked for.
     """
-    missing = []
+    missing: list[str] = []
     for name in INSTANCE_KINDS if kind == AUTO else (kind,):
         try:
             return await Supervisor.start(name), "; ".join(missing)
@@ -226,19 +226,21 @@ async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
 
 
 @contextlib.contextmanager
-def _interruptible(executor: Executor, attempts: Attempts, grace: float) -> Iterator[None]:
+def _interruptible(executor: Executor, attempts: Attempts, grace: float, say: Callable[[str], None]) -> Iterator[None]:
     """Ctrl-C and SIGTERM stop the run: once in good order, twice at once."""
     loop = asyncio.get_running_loop()
     stops: list[asyncio.Task[None]] = []
 
-    def interrupted() -> None:
+    def interrupted(number: signal.Signals) -> None:
         executor.stop()
+        then = "ranks are ended at once" if stops else f"ranks have {grace:g} s to end; another one ends them at once"
+        say(f"stopped by {number.name}: {then}")
         stops.append(loop.create_task(attempts.kill() if stops else attempts.stop(grace)))
 
     handled = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         try:
-            loop.add_signal_handler(number, interrupted)
+            loop.add_signal_handler(number, interrupted, number)
         except (RuntimeError, ValueError):
             break  # not on the main thread: whoever owns that has the signals
         handled.append(number)

@@ -27,6 +27,15 @@ class Notebook:
         self._store.save_step(self._run, step)
         self._observer.changed(self._run, step)
 
+    def moved(self, step: StepRecord) -> None:
+        """A rank of a step started or ended. Many do so at once, so the store learns of it by `keep` or the next
+        change."""
+        self._observer.changed(self._run, step)
+
+    def keep(self, step: StepRecord) -> None:
+        """Brings the store up to date."""
+        self._store.save_step(self._run, step)
+
     def note(self, step: StepRecord | None, text: str) -> None:
         """Adds a note to a step, or to the run."""
         if step is None:

@@ -110,6 +110,11 @@ def cause(verdict: Verdict) -> str:
     return who
 
 
+def reason(verdict: Verdict) -> str:
+    """Why it failed, where that is more than `cause` says already."""
+    return "" if verdict.reason and cause(verdict).endswith(verdict.reason) else verdict.reason
+
+
 def plain(text: str) -> str:
     """The text without what would steer a terminal or break a page: escape sequences, controls, reordering marks.
 

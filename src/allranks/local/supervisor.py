@@ -7,7 +7,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +126,8 @@ class Supervisor:
         await self._send(
             command="start",
             keeper=keeper,
-            machine=asdict(machine),
-            processes=[asdict(process) for process in processes],
+            machine=vars(machine),
+            processes=[vars(process) for process in processes],
         )
 
     async def signal(self, keeper: str, number: int) -> None:

@@ -54,6 +54,7 @@ class Watch:
         self._stopping = stopping
         self._left = set(watched.keepers)
         self._read = 0
+        self._moved = False
         self._failed: float | None = None
         self._overdue: float | None = None
         self._killed = False
@@ -69,6 +70,9 @@ class Watch:
                 self._take(await asyncio.wait_for(self._watched.events.get(), POLL), clock())
             except asyncio.TimeoutError:
                 self._read_report()
+                if self._moved:
+                    self._moved = False
+                    self._notebook.keep(self._record)
             timeout = self._watched.timeout
             if timeout is not None and self._overdue is None and clock() > started + timeout:
                 self._overdue = clock()
@@ -102,7 +106,8 @@ class Watch:
             elif event.code is not None:
                 rank.ended = event.time
                 self._end(event.rank, event.code, now)
-            self._notebook.changed(self._record)
+            self._moved = True
+            self._notebook.moved(self._record)
 
     def _end(self, number: int, code: int, now: float) -> None:
         rank = self._ranks[number]

@@ -89,6 +89,7 @@ def _environment() -> Environment:
         layout=readable.step_layout,
         link=_link,
         number=readable.number,
+        reason=readable.reason,
         shorten=_shorten,
         timeline_size=timeline,
         when=readable.when,

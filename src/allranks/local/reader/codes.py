@@ -11,7 +11,7 @@ from allranks.local.paths import is_remote, shown
 from allranks.local.plan import Code
 from allranks.local.reader import complaints, snapshot
 from allranks.local.reader.context import Context, Place
-from allranks.local.reader.snapshot import Ignored
+from allranks.local.reader.snapshot import NOTHING_IGNORED, Ignored
 
 
 def taken(component: Any, place: Place, context: Context) -> Code | None:
@@ -52,6 +52,6 @@ def _taken(component: Any, code: str | None, includes: bool, place: Place, conte
 def _ignored(file: Any) -> Ignored:
     """What an .amlignore or .gitignore beside the code leaves out."""
     if file is None:
-        return Ignored(lambda path: False)  # noqa: ARG005
+        return NOTHING_IGNORED
     takes_in = any(line.startswith("!") for line in file._get_ignore_list())
     return Ignored(file.is_file_excluded, by_folder=not takes_in)

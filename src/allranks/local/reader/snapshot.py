@@ -8,11 +8,11 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.local.plan import Code
+from allranks.local.plan import Code, Plan
 
 LEFT_OUT = frozenset({"__pycache__", ".git", ".allranks"})
 """Names that are never part of a snapshot."""
@@ -34,6 +34,17 @@ class Ignored:
 
     is_excluded: Callable[[Path], bool]
     by_folder: bool = True
+
+
+NOTHING_IGNORED = Ignored(lambda path: False)  # noqa: ARG005
+"""Takes every file."""
+
+
+def keep(plan: Plan, snapshots: Path) -> Plan:
+    """The plan with its code in that folder: what was read somewhere else for the time being is copied there."""
+    codes = {step.code for step in plan.steps if step.code}
+    kept = {code: take(Path(code.folder), snapshots, NOTHING_IGNORED, plan.name) for code in codes}
+    return replace(plan, steps=tuple(replace(step, code=kept[step.code]) if step.code else step for step in plan.steps))
 
 
 def take(code: Path, snapshots: Path, ignored: Ignored, where: str) -> Code:

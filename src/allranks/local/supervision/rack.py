@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 from allranks.local.supervision import kernel
 
 BRIDGE = "rack"
-SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
 """Where `ip` lives; an ordinary user's PATH often leaves the sbin folders out."""
 
 KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048}
@@ -84,7 +81,7 @@ class RackMachines:
         try:
             with contextlib.suppress(OSError):
                 # Otherwise every address is first looked for on the network, for a second or two.
-                Path("/proc/sys/net/ipv6/conf/eth0/disable_ipv6").write_text("1")
+                _write("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1")
             _ip("link set lo up", f"addr add {address}/16 dev eth0", "link set eth0 up")
         finally:
             kernel.setns(self.network, kernel.NEWNET)
@@ -101,9 +98,9 @@ def _enter_own_namespaces() -> None:
     except PermissionError:
         user, group = os.geteuid(), os.getegid()
         kernel.unshare(kernel.NEWUSER | ours)
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"0 {user} 1")
-        Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"0 {user} 1")
+        _write("/proc/self/gid_map", f"0 {group} 1")
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
@@ -114,19 +111,31 @@ def _enter_own_namespaces() -> None:
 
 
 def _ip(*commands: str, inherit: tuple[int, ...] = ()) -> None:
-    program = shutil.which("ip", path=SYSTEM_FOLDERS)
+    """Has `ip` carry out commands. inherit: descriptors that it is to find open. Raises OSError with its complaint."""
+    program = next((path for folder in SYSTEM_FOLDERS if os.access(path := f"{folder}/ip", os.X_OK)), None)
     if program is None:
         raise FileNotFoundError("the program `ip` is missing (package iproute2)")
-    done = subprocess.run(
-        [program, "-batch", "-"],
-        input="\n".join(commands),
-        text=True,
-        capture_output=True,
-        pass_fds=inherit,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise OSError(f"ip: {done.stderr.strip()}")
+    for descriptor in inherit:
+        os.set_inheritable(descriptor, True)
+    orders, order = os.pipe()
+    _write(order, "\n".join(commands))  # a pipe holds far more than these few lines
+    complaints, complaint = os.pipe()
+    ends = [(os.POSIX_SPAWN_DUP2, orders, 0), (os.POSIX_SPAWN_DUP2, complaint, 1), (os.POSIX_SPAWN_DUP2, complaint, 2)]
+    pid = os.posix_spawn(program, [program, "-batch", "-"], os.environ, file_actions=ends)
+    os.close(orders)
+    os.close(complaint)
+    with open(complaints, encoding="utf-8", errors="replace") as file:
+        said = file.read().strip()
+    _, status = os.waitpid(pid, 0)
+    for descriptor in inherit:
+        os.set_inheritable(descriptor, False)
+    if status != 0:
+        raise OSError(f"ip: {said}")
+
+
+def _write(path: str | int, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _own_tmp(keep: list[str]) -> None:
@@ -145,7 +154,7 @@ def _own_tmp(keep: list[str]) -> None:
             os.makedirs(path, exist_ok=True)
         else:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            Path(path).touch()
+            _write(path, "")
         kernel.mount(source, path, flags=kernel.MS_BIND | kernel.MS_REC)
         os.close(descriptor)
 
@@ -154,10 +163,10 @@ def _own_hosts(hosts: list[list[str]]) -> None:
     if not os.path.exists("/etc/hosts"):
         return
     lines = ["127.0.0.1 localhost", "::1 localhost", *(" ".join(host) for host in hosts)]
-    file = Path("/tmp/.hosts")
-    file.write_text("\n".join(lines) + "\n")
-    kernel.mount(str(file), "/etc/hosts", flags=kernel.MS_BIND)
-    file.unlink()
+    file = "/tmp/.hosts"
+    _write(file, "\n".join(lines) + "\n")
+    kernel.mount(file, "/etc/hosts", flags=kernel.MS_BIND)
+    os.unlink(file)
 
 
 def _bind_read_only(source: str, target: str) -> None:

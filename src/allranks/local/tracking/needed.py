@@ -13,4 +13,4 @@ def may_track(step: Step) -> bool:
     On Azure ML every job has an MLflow run, which costs nothing there. Here making one takes some 10 ms after a start
     of seconds, so a step that only runs, say, `cp`, goes without.
     """
-    return find_spec("mlflow") is not None and (step.code is not None or "python" in step.command)
+    return (step.code is not None or "python" in step.command) and find_spec("mlflow") is not None

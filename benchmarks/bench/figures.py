@@ -1,0 +1,73 @@
+"""What a benchmark found: a table for people, a line of JSON a figure for programs, and an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measurement of ours beside the same of a peer, both taken in this run.
+
+    name: what was measured, with its unit
+    peer: None where no peer could be measured, or there is none
+    goal: the most that `of` may be; None where a figure is only told
+    of:   what the goal is about: "ours", or "ratio" for ours divided by the peer's
+    """
+
+    name: str
+    ours: float
+    peer: float | None = None
+    goal: float | None = None
+    of: str = "ours"
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours divided by the peer's; None without a peer."""
+        return self.ours / self.peer if self.peer else None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the goal is met; None where there is no goal, or nothing to compare with."""
+        value = self.ours if self.of == "ours" else self.ratio
+        return None if self.goal is None or value is None else value <= self.goal
+
+    def line(self) -> str:
+        """The figure as one line of JSON."""
+        return json.dumps(
+            {
+                "figure": self.name,
+                "ours": _rounded(self.ours),
+                "peer": _rounded(self.peer),
+                "ratio": _rounded(self.ratio),
+                "goal": None if self.goal is None else f"{self.of} <= {self.goal:g}",
+                "holds": self.holds,
+            }
+        )
+
+
+def finish(title: str, figures: Sequence[Figure]) -> NoReturn:
+    """Prints the figures and ends the process: with 1 where a goal is missed, else with 0."""
+    table = Table(title=title, title_justify="left")
+    for column in ("", "ours", "peer", "ratio", "goal"):
+        table.add_column(column, justify="left" if not column else "right")
+    for figure in figures:
+        texts = [f"{value:.3g}" if value is not None else "" for value in (figure.ours, figure.peer, figure.ratio)]
+        goal = "" if figure.goal is None else f"{figure.of} <= {figure.goal:g}"
+        style = {True: "green", False: "red", None: ""}[figure.holds]
+        table.add_row(figure.name, *texts, goal, style=style)
+    Console().print(table)
+    for figure in figures:
+        print(figure.line())
+    sys.exit(1 if any(figure.holds is False for figure in figures) else 0)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,33 @@
+"""Steps that run `true` under allranks: python ours.py SHAPE COUNT FOLDER KIND.
+
+Prints the seconds of the run, and the kind of instances that it ran on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from allranks.local.engine import Options, run
+from allranks.local.plan import Plan, Step
+from allranks.local.record import Status
+from allranks.local.workspace import Workspace
+
+
+def main(shape: str, count: int, folder: Path, kind: str) -> None:
+    steps = tuple(
+        Step(f"step_{number}", "true", after=(f"step_{number - 1}",) if number and shape == "chain" else ())
+        for number in range(count)
+    )
+    plan = Plan(shape, steps)
+    started = time.perf_counter()
+    record = run(plan, Workspace(folder), Options(instances=kind, force_rerun=True))
+    taken = time.perf_counter() - started
+    if record.status is not Status.COMPLETED or len(record.steps) != count:
+        sys.exit(f"the run ended {record.status}: {record.verdict}")
+    print(taken, record.instances)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])

@@ -1,0 +1,61 @@
+"""How long a user waits before anything happens.
+
+allranks --help
+    Wall time of the process, median of 10. Peer: `torchrun --help`, the other command that starts ranks.
+
+import allranks.runtime
+    What it adds to a training script that has imported torch, median of 10 fresh processes, timed inside them. Peer:
+    the import of torch in the same processes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from bench.figures import Figure, finish
+from bench.timing import medians, run, seconds
+
+BIN = Path(sys.executable).parent
+TIMES = 10
+
+IMPORTS = """
+import time
+start = time.perf_counter()
+import torch
+middle = time.perf_counter()
+import allranks.runtime
+print(middle - start, time.perf_counter() - middle)
+"""
+
+
+def main() -> None:
+    ours, torchrun = medians(
+        TIMES,
+        lambda: seconds([str(BIN / "allranks"), "--help"]),
+        lambda: seconds([str(BIN / "torchrun"), "--help"]),
+    )
+    torch, runtime = _import_seconds()
+    finish(
+        "What a user waits for before anything happens",
+        [
+            Figure("allranks --help, s (peer: torchrun --help)", ours, torchrun, goal=0.25),
+            Figure("import allranks.runtime after torch, ms (peer: import torch)", runtime * 1e3, torch * 1e3, goal=30),
+        ],
+    )
+
+
+def _import_seconds() -> tuple[float, float]:
+    """Medians: torch, and then allranks.runtime."""
+    latest: list[float] = []
+
+    def torch() -> float:
+        latest[:] = map(float, run([sys.executable, "-c", IMPORTS]).split())
+        return latest[0]
+
+    first, second = medians(TIMES, torch, lambda: latest[1])
+    return first, second
+
+
+if __name__ == "__main__":
+    main()

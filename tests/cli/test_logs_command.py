@@ -1,0 +1,127 @@
+"""`allranks logs`: of several ranks, of one, as they grow, and whatever bytes they are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from allranks_command import PATIENCE, Fifo, allranks, environment, started, words, write_job
+
+from allranks.contract.pytorch import PyTorch
+from allranks.local.engine import Options, run
+from allranks.local.plan import Plan, Step
+from allranks.local.record import RunRecord
+from allranks.local.workspace import Workspace
+
+Runner = Callable[..., RunRecord]
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Runner:
+    """Runs steps in the workspace of tmp_path."""
+
+    def run_them(*steps: Step) -> RunRecord:
+        return run(Plan("plan", steps), Workspace(tmp_path / ".allranks"), Options(instances="loopback"))
+
+    return run_them
+
+
+def test_lines_of_several_ranks_have_the_step_and_the_rank_before_them(tmp_path: Path, ran: Runner) -> None:
+    ran(
+        Step("train", "echo one; echo; printf 'two of '$RANK", distribution=PyTorch(2)),
+        Step("evaluate", "echo 0.9", after=("train",)),
+    )
+    everything = allranks("logs", folder=tmp_path)
+    assert everything.code == 0
+    whole = ["train:0 | one", "train:0 | ", "train:1 | one", "train:1 | "]
+    assert sorted(everything.out.splitlines()) == sorted(
+        [*whole, "train:0 | two of 0", "train:1 | two of 1", "evaluate:0 | 0.9"]
+    )
+    assert [line for line in everything.out.splitlines() if line in whole] == whole
+    assert allranks("logs", "latest", "train", "--rank", 1, folder=tmp_path).out == "one\n\ntwo of 1\n"
+    assert allranks("logs", "latest", "evaluate", folder=tmp_path).out == "0.9\n"
+    found = allranks("logs", "latest", "train", "--json", folder=tmp_path).json
+    assert [(one["step"], one["rank"], one["lines"]) for one in found] == [
+        ("train", rank, ["one", "", f"two of {rank}"]) for rank in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "options"),
+    [({}, ()), ({}, ("--follow",)), ({"PYTHONIOENCODING": "utf-8:strict"}, ()), ({"PYTHONIOENCODING": "ascii"}, ())],
+)
+def test_bytes_that_are_no_text_come_out_as_they_are(
+    tmp_path: Path, ran: Runner, variables: dict[str, str], options: tuple[str, ...]
+) -> None:
+    ran(Step("train", r"printf 'caf\303\251 \377\376 \000 \033[31m\r1%%\r2%%\nend'"))
+    done = allranks("logs", *options, folder=tmp_path, **variables)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.encode("utf-8", "surrogateescape") == b"caf\xc3\xa9 \xff\xfe \0 \x1b[31m\r1%\r2%\nend\n"
+    (log,) = allranks("logs", "--json", folder=tmp_path).json
+    assert log["lines"][0].startswith("café \ufffd\ufffd \0 ")
+
+
+def test_follow_prints_what_comes_and_ends_with_the_run(tmp_path: Path) -> None:
+    workspace = tmp_path / ".allranks"
+    with Fifo(workspace / "up") as up:
+        go = workspace / "go"
+        os.mkfifo(go)
+        write_job(
+            tmp_path,
+            "echo before; echo up > ${{inputs.up}}; read line < ${{inputs.go}}; echo $line; printf 'the end'",
+            inputs={"up": str(up.path), "go": str(go)},
+        )
+        with started("run", "job.yml", folder=tmp_path, stdout=subprocess.DEVNULL) as engine:
+            assert up.read() == b"up\n"
+            with started("logs", "latest", "--follow", folder=tmp_path) as follow:
+                assert follow.stdout is not None
+                assert follow.stdout.readline() == "before\n"
+                go.write_text("after\n")
+                assert follow.communicate(timeout=PATIENCE) == ("after\nthe end\n", "")
+            assert follow.returncode == 0
+            engine.communicate(timeout=PATIENCE)
+        assert engine.returncode == 0
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, ran: Runner) -> None:
+    ran(Step("train", "seq 200000"))
+    for arguments in (("logs",), ("logs", "--follow"), ("logs", "--json"), ("show",), ("show", "--json"), ("runs",)):
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = subprocess.Popen(
+            words(*arguments), cwd=tmp_path, env=environment(), stdout=writing, stderr=subprocess.PIPE
+        )
+        os.close(writing)
+        _, err = command.communicate(timeout=PATIENCE)
+        assert err == b"", arguments
+
+
+def test_a_full_disk_behind_the_output_is_said(tmp_path: Path, ran: Runner) -> None:
+    ran(Step("train", "seq 200000"))
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            words("logs"), cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("latest", "trian"), ["step trian", "there is no such step", "one of: train, late"]),
+        (("latest", "train", "--rank", "2"), ["step train, rank 2", "there is no such rank", "0 to 1"]),
+        (("latest", "late", "--rank", "0"), ["step late, rank 0", "no rank has started"]),
+        (("nope",), ["run nope", "there is no such run", "`allranks runs` lists them"]),
+        (("nope", "--follow"), ["run nope", "there is no such run"]),
+        (("latest", "trian", "--follow"), ["step trian", "there is no such step"]),
+        (("latest", "trian", "--json"), ["step trian", "there is no such step"]),
+    ],
+)
+def test_what_is_not_there(tmp_path: Path, ran: Runner, arguments: tuple[str, ...], said: list[str]) -> None:
+    ran(Step("train", "exit 1", distribution=PyTorch(2)), Step("late", "true", after=("train",)))
+    done = allranks("logs", *arguments, folder=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert not [text for text in said if text not in done.err]

@@ -1,0 +1,132 @@
+"""`allranks runs`, `show`, `components` and `check`, for people and for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allranks.local.engine import Options, run
+from allranks.local.plan import Output, Plan, Step
+from allranks.local.workspace import Workspace
+from allranks_command import allranks, content, write, write_job
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose workspace has two runs, ab000001 and then ab000002."""
+    identities = iter(["ab000001", "ab000002"])
+    monkeypatch.setattr("allranks.local.engine.secrets.token_hex", lambda _: next(identities))
+    for word in ("first", "second"):
+        step = Step("say", f"echo {word} > ${{{{outputs.said}}}}", outputs=(Output("said", "uri_file", "rw_mount"),))
+        run(Plan(word, (step,)), Workspace(tmp_path / ".allranks"), Options(instances="loopback"))
+    return tmp_path
+
+
+def test_runs_lists_the_newest_first(two_runs: Path) -> None:
+    lines = allranks("runs", folder=two_runs).out.splitlines()
+    assert [line.split()[:4] for line in lines[2:]] == [
+        ["ab000002", "second", "✓", "Completed"],
+        ["ab000001", "first", "✓", "Completed"],
+    ]
+    assert [run["id"] for run in allranks("runs", "--json", folder=two_runs).json] == ["ab000002", "ab000001"]
+    assert [run["id"] for run in allranks("runs", "--json", "--limit", 1, folder=two_runs).json] == ["ab000002"]
+
+
+def test_there_may_be_no_runs_yet(tmp_path: Path) -> None:
+    assert "No runs yet. Start one with: allranks run FILE" in allranks("runs", folder=tmp_path).out
+    assert allranks("runs", "--json", folder=tmp_path).json == []
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("identity", "name"), [((), "second"), (("latest",), "second"), (("ab000001",), "first"), (("ab000002",), "second")]
+)
+def test_show_tells_of_the_run_that_is_asked_for(two_runs: Path, identity: tuple[str, ...], name: str) -> None:
+    below = two_runs / "some" / "folder"
+    below.mkdir(parents=True)
+    record = allranks("show", *identity, "--json", folder=below).json
+    assert (record["name"], record["status"], record["steps"][0]["status"]) == (name, "Completed", "Completed")
+    text = allranks("show", *identity, folder=below).out
+    assert text.startswith(f"{name}  ✓ Completed\n")
+    assert record["page"] in text
+
+
+@pytest.mark.parametrize("command", ["show", "logs", "resume"])
+@pytest.mark.parametrize(
+    ("identity", "said"),
+    [("zz", ["run zz", "there is no such run in"]), ("ab", ["run ab", "fits 2 runs", "give more of the id"])],
+)
+def test_a_run_that_is_not_there_or_not_told_apart(
+    two_runs: Path, command: str, identity: str, said: list[str]
+) -> None:
+    before = content(two_runs)
+    done = allranks(command, identity, folder=two_runs)
+    assert (done.code, done.out) == (2, "")
+    assert not [text for text in said if text not in done.err]
+    assert content(two_runs) == before
+
+
+@pytest.mark.parametrize("command", ["show", "logs", "resume"])
+def test_there_may_be_no_workspace(tmp_path: Path, command: str) -> None:
+    done = allranks(command, "latest", "--workspace", "typo", folder=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "there is no workspace in" in done.err
+    assert "--workspace DIR" in done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_components(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "components/say/component.yaml",
+        """\
+        name: say
+        version: 1.0.0
+        description: Says it.
+        type: command
+        inputs: {times: {type: integer, min: 1, max: 3, default: 2, description: How often.}}
+        command: echo ${{inputs.times}}
+        environment: azureml:cpu:1
+        distribution: {type: pytorch, process_count_per_instance: 2}
+        """,
+    )
+    (component,) = allranks("components", "--json", folder=tmp_path / "components").json
+    assert (component["name"], component["version"], component["description"]) == ("say", "1.0.0", "Says it.")
+    assert (component["distribution"], component["process_count_per_instance"]) == ("pytorch", 2)
+    (port,) = component["inputs"]
+    assert (port["minimum"], port["maximum"], port["default"], port["description"]) == (1, 3, 2, "How often.")
+
+
+def test_components_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    done = allranks("components", "nowhere", "--json", folder=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "no such folder" in done.err
+
+
+def test_check_of_a_right_file_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    write_job(tmp_path, "echo ${{inputs.n}}", "right.yml", inputs={"n": 1})
+    done = allranks("check", "right.yml", "--set", "n=2", folder=tmp_path)
+    assert (done.code, done.out, done.err) == (0, "right.yml: right, 1 step, nothing wrong\n", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["right.yml"]
+
+
+def test_check_tells_everything_that_is_wrong(tmp_path: Path) -> None:
+    write_job(
+        tmp_path,
+        "cat ${{inputs.data}} ${{inputs.other}}",
+        "wrong.yml",
+        inputs={"data": {"type": "uri_file", "path": "./gone.csv"}},
+        distribution={"type": "pytorch", "process_count_per_instance": 0},
+    )
+    told = allranks("check", "wrong.yml", folder=tmp_path)
+    assert (told.code, told.out) == (2, "")
+    assert told.err.splitlines()[-1].endswith(" problems; nothing was started.")
+    found = allranks("check", "wrong.yml", "--json", folder=tmp_path)
+    assert (found.code, found.err) == (2, "")
+    problems = found.json["problems"]
+    assert len(problems) >= 3
+    for problem in problems:
+        assert set(problem) == {"where", "found", "expected", "fix"}
+        assert problem["where"] in told.err
+    assert [path.name for path in tmp_path.iterdir()] == ["wrong.yml"]

@@ -1,0 +1,96 @@
+"""Every command that the documentation shows works, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from allranks.contract.pytorch import PyTorch
+from allranks.local.engine import Options, run
+from allranks.local.plan import Plan, Step
+from allranks.local.workspace import Workspace
+from allranks_command import allranks
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+HELP_OF = ("run", "resume", "runs", "show", "logs", "check", "components")
+
+
+def shell_commands(text: str) -> Iterator[str]:
+    """What stands after a prompt in a console's block, and every line of a shell's block."""
+    for language, block in FENCE.findall(text):
+        lines = block.replace("\\\n", " ").splitlines()
+        if language == "console":
+            yield from (line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+        elif language in ("bash", "sh"):
+            yield from (line for line in lines if line.strip() and not line.startswith("#"))
+
+
+def documented(program: str) -> list[str]:
+    found = (command for document in DOCUMENTS for command in shell_commands(document.read_text(encoding="utf-8")))
+    return list(dict.fromkeys(command for command in found if command.split()[0] == program))
+
+
+def without_training(command: str) -> list[str]:
+    """The words after `allranks`; a run is only planned."""
+    _, *words = shlex.split(command, comments=True)
+    return [*words, "--dry-run"] if words[0] == "run" and "--dry-run" not in words else words
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The project, and in its workspace a run that failed at training and can be finished now."""
+    for name in ("components", "pipelines", "environments", "src", "pyproject.toml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    mended = tmp_path / ".allranks" / "mended"
+    steps = (
+        Step("prepare", "echo prepared"),
+        Step("train", f"echo loss; [ -e {mended} ]", distribution=PyTorch(2), instance_count=2, after=("prepare",)),
+        Step("evaluate", "echo 0.98", after=("train",)),
+    )
+    run(Plan("image_classification", steps), Workspace(mended.parent), Options(instances="loopback"))
+    mended.touch()
+    return tmp_path
+
+
+def test_the_documents_show_commands() -> None:
+    assert documented("allranks")
+    assert documented("make")
+
+
+COMMANDS = {tuple(without_training(command)): command for command in documented("allranks")}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=COMMANDS.values())
+def test_a_command_of_the_documents_works(arguments: tuple[str, ...], project: Path) -> None:
+    done = allranks(*arguments, folder=project)
+    assert (done.code, "Traceback" in done.err) == (0, False), done.err
+    assert done.out
+
+
+@pytest.mark.parametrize("command", HELP_OF)
+def test_an_example_in_the_help_works(command: str, project: Path) -> None:
+    text = allranks(command, "--help", folder=project, COLUMNS="200").out
+    for line in text.splitlines():
+        if line.strip().startswith("allranks "):
+            done = allranks(*without_training(line.strip()), folder=project)
+            assert done.code == 0, done.err
+
+
+def test_what_is_made_can_be_made() -> None:
+    targets = set(re.findall(r"^([\w-]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    wanted = {word for command in documented("make") for word in shlex.split(command)[1:] if "=" not in word}
+    assert wanted <= targets
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    text = FENCE.sub("", document.read_text(encoding="utf-8"))
+    local = [link.partition("#")[0] for link in LINK.findall(text) if "://" not in link and not link.startswith("#")]
+    assert not [link for link in local if not (document.parent / link).exists()]
