@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, finish
@@ -36,7 +37,7 @@ from allranks.local.record import Status
 from allranks.local.workspace import Workspace
 
 BIN = Path(sys.executable).parent
-LAYOUTS = {Layout(1, 2): 5, Layout(2, 2): 5, Layout(2, 8): 3}
+LAYOUTS = {Layout(1, 2): 5, Layout(2, 2): 3, Layout(2, 8): 3}
 """How often each is measured."""
 
 TRACKED = Layout(2, 2)
@@ -90,21 +91,23 @@ def main() -> None:
 
 def _untracked(bench: Bench) -> Iterator[Figure]:
     for layout, times in LAYOUTS.items():
+        print(f"{_text(layout)} ...", file=sys.stderr)
         ours, torchrun = medians(
             # A command that names no Python gets no MLflow run.
             times,
-            lambda layout=layout: _ours(bench, layout, str(bench.training)),
-            lambda layout=layout: _torchrun(bench, layout),
+            partial(_ours, bench, layout, str(bench.training)),
+            partial(_torchrun, bench, layout),
         )
         yield Figure(f"{_text(layout)}, s (peer: torchrun)", ours, torchrun, GOAL, of="ratio")
 
 
 def _tracked(bench: Bench) -> Iterator[Figure]:
+    print(f"{_text(TRACKED)}, tracked ...", file=sys.stderr)
     tracked, command, torchrun = medians(
         TRACKED_TIMES,
-        lambda: _ours(bench, TRACKED, f"python {bench.training}"),
-        lambda: _command(bench, TRACKED),
-        lambda: _torchrun(bench, TRACKED),
+        partial(_ours, bench, TRACKED, f"python {bench.training}"),
+        partial(_command, bench, TRACKED),
+        partial(_torchrun, bench, TRACKED),
     )
     yield Figure(f"{_text(TRACKED)}, tracked by MLflow, s (peer: torchrun)", tracked, torchrun)
     yield Figure(f"{_text(TRACKED)}, the whole command, tracked, s (peer: torchrun)", command, torchrun)
@@ -151,16 +154,17 @@ def _torchrun(bench: Bench, layout: Layout) -> float:
         port = probe.getsockname()[1]
     # gloo otherwise resolves this machine's hostname, which not every machine can.
     variables = environment(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
+    nodes, processes = str(layout.instance_count), str(layout.process_count_per_instance)
+    agent = [str(BIN / "torchrun"), "--nnodes", nodes, "--nproc-per-node", processes]
+    agent += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
     commands = [
-        [str(BIN / "torchrun"), "--nnodes", str(layout.instance_count), "--node-rank", str(rank)]
-        + ["--nproc-per-node", str(layout.process_count_per_instance)]
-        + ["--master-addr", "127.0.0.1", "--master-port", str(port), str(bench.training), str(folder)]
-        for rank in range(layout.instance_count)
+        [*agent, "--node-rank", str(rank), str(bench.training), str(folder)] for rank in range(layout.instance_count)
     ]
     with tempfile.TemporaryFile("w+") as said:
         started = time.time()
         agents = [subprocess.Popen(command, env=variables, stdout=said, stderr=said) for command in commands]
-        if any([agent.wait() for agent in agents]):
+        codes = [process.wait() for process in agents]
+        if any(codes):
             said.seek(0)
             raise RuntimeError(f"torchrun failed:\n{said.read()[-2000:]}")
     return _last(folder, layout) - started

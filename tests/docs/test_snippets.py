@@ -1,0 +1,35 @@
+"""The Python in the README runs as it stands."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+SNIPPETS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_there_is_python_in_the_readme() -> None:
+    assert SNIPPETS
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
+def test_it_runs_on_one_process_without_a_launcher(snippet: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(snippet)
+    report = tmp_path / "report.jsonl"
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "ALLRANKS_REPORT": str(report)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert report.read_text().count("train_loss") == 100
