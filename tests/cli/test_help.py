@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from allranks_command import allranks
 
 from allranks import __version__
+from allranks_command import allranks
 
 
 def test_help_lists_every_command(tmp_path: Path) -> None:
     done = allranks("--help", folder=tmp_path)
     assert done.code == 0
     for command in ("run", "resume", "runs", "show", "logs", "check", "components"):
-        assert f"│ {command} " in done.out
+        assert f"\n  {command} " in done.out
 
 
 @pytest.mark.parametrize("command", ["run", "resume", "runs", "show", "logs", "check", "components"])

@@ -12,7 +12,10 @@ from allranks.cli.options import FileArgument, JsonOption, SetOption
 
 
 def check(file: FileArgument, settings: SetOption = None, json: JsonOption = False) -> None:
-    """Say everything that is wrong with a pipeline, a job or its components; exit with 2 if anything is."""
+    """Say everything that is wrong with a pipeline.
+
+    Or with a job, or with a component that it uses. Exits with 2 if anything is.
+    """
     import tempfile
 
     from allranks.cli.as_json import to_json

@@ -18,7 +18,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    # Rich's own help would need Markdown, Pygments and 0.15 s before it says a word.
+    rich_markup_mode=None,
 )
 
 for name, command in (

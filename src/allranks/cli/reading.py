@@ -55,7 +55,10 @@ def logs(
     workspace: WorkspaceOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print what ranks wrote, each line with its step and rank where there are several."""
+    """Print what the ranks of a run wrote.
+
+    Each line begins with its step and rank where there are several.
+    """
     from allranks.cli.log_reader import follow_logs, logs_json, print_logs
     from allranks.local.workspace import Workspace
 

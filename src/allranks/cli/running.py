@@ -47,7 +47,7 @@ def run(
 ) -> None:
     """Run a pipeline on this machine, as Azure ML would.
 
-    [dim]allranks run pipelines/image_classification.py --set epochs=3[/dim]
+    For example: allranks run pipelines/image_classification.py --set epochs=3
     """
     from allranks.local.engine import Options
     from allranks.local.engine import run as run_plan
@@ -71,7 +71,10 @@ def resume(
     workspace: WorkspaceOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Go on with a run that was interrupted, stopped, or failed; finished steps are not done again."""
+    """Go on with a run that did not finish.
+
+    It was interrupted, stopped, or failed. Finished steps are not done again.
+    """
     from allranks.local.engine import Options
     from allranks.local.engine import resume as resume_run
     from allranks.local.workspace import Workspace
