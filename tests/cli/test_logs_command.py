@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from allranks_command import PATIENCE, Fifo, allranks, environment, started, words, write_job
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
 from allranks.local.plan import Plan, Step
 from allranks.local.record import RunRecord
 from allranks.local.workspace import Workspace
+from allranks_command import PATIENCE, Fifo, allranks, environment, started, words, write_job
 
 Runner = Callable[..., RunRecord]
 
