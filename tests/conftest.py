@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from allranks.local.supervisor import Supervisor, UnfitError
 
 # How long an example takes says nothing about it.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, database=None)
 settings.load_profile("untimed")
 
 
@@ -36,3 +40,18 @@ def kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
     if request.param == "rack" and not rack_works:
         pytest.skip("this machine has no user namespaces")
     return str(request.param)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_folder() -> Iterator[None]:
+    """What the tests' processes put into the temporary folder is gone with the tests. Its path is short: sockets lie
+    in it."""
+    before = os.environ.get("TMPDIR")
+    with tempfile.TemporaryDirectory(prefix="allranks-tests-", ignore_cleanup_errors=True) as folder:
+        os.environ["TMPDIR"] = folder
+        set_hypothesis_home_dir(folder)
+        yield
+    if before is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = before

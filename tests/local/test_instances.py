@@ -104,6 +104,17 @@ def test_a_steps_own_variables_win(kind: str, run_steps) -> None:
     assert {(place["NCCL_DEBUG"], place["MASTER_PORT"]) for place in seen} == {("INFO", "7000")}
 
 
+def test_an_instance_has_a_temporary_folder_of_its_own_which_is_gone_afterwards(kind: str, run_steps) -> None:
+    command = "mktemp; echo ${TMPDIR:-/tmp}"
+    record = run_steps(Step("look", command, distribution=PyTorch(2), instance_count=2), instances=kind)
+    assert record.status is Status.COMPLETED, record.verdict
+    lines = [Path(rank.log).read_text().split() for rank in record.step("look").ranks]
+    assert all(Path(file).is_relative_to(folder) for file, folder in lines)
+    assert not any(Path(file).exists() for file, _ in lines)
+    if kind == "loopback":
+        assert lines[0][1] == lines[1][1] != lines[2][1] == lines[3][1]
+
+
 MODES = ["ro_mount", "rw_mount", "mount", "download", "direct", "eval_mount", "eval_download"]
 
 

@@ -11,7 +11,9 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from allranks.contract import job as jobs
 from allranks.contract import logs, report
@@ -140,25 +142,26 @@ class Attempts:
         if self._stopping:
             record.status, record.ended = Status.CANCELED, time.time()
             return
-        started, reports = self._starts(step, record, launch, given, prepared)
         keepers = [f"{step.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
         events: asyncio.Queue[Event] = asyncio.Queue()
-        record.status = Status.RUNNING
-        self._notebook.changed(record)
-        self._keepers.update(keepers)
-        try:
-            for rank, keeper in enumerate(keepers):
-                machine = self._machine(step, instances[rank], instances, given, prepared[rank][1])
-                await self._supervisor.launch(keeper, machine, started[rank], events)
-            watched = Watched(record, frozenset(keepers), events, reports, step.timeout)
-            await Watch(watched, self._notebook, self._supervisor, lambda: self._stopping).until_gone()
-        finally:
-            self._keepers.difference_update(keepers)
-            if not self._keepers:
-                self._idle.set()
+        with self._temporary_folders(len(instances)) as temporary:
+            started, reports = self._starts(step, record, launch, given, prepared, temporary)
+            record.status = Status.RUNNING
+            self._notebook.changed(record)
+            self._keepers.update(keepers)
+            try:
+                for rank, keeper in enumerate(keepers):
+                    machine = self._machine(step, instances[rank], instances, given, prepared[rank][1])
+                    await self._supervisor.launch(keeper, machine, started[rank], events)
+                watched = Watched(record, frozenset(keepers), events, reports, step.timeout)
+                await Watch(watched, self._notebook, self._supervisor, lambda: self._stopping).until_gone()
+            finally:
+                self._keepers.difference_update(keepers)
+                if not self._keepers:
+                    self._idle.set()
         if record.status is Status.COMPLETED:
             await asyncio.to_thread(self._collect, record, places, [ports for _, ports in prepared])
-        if record.verdict and (hint := verdict.hint(record.verdict, own_network=self._kind.own_network)):
+        if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
             self._notebook.note(record, hint)
         await self._end_mlflow_run(record)
         record.ended = time.time()
@@ -166,6 +169,21 @@ class Attempts:
             # Nobody waits for it but the loop's end.
             remove = functools.partial(shutil.rmtree, folder / "instances", ignore_errors=True)
             asyncio.get_running_loop().run_in_executor(None, remove)
+
+    @contextlib.contextmanager
+    def _temporary_folders(self, count: int) -> Iterator[list[dict[str, str]]]:
+        """For each instance the variable that names its temporary folder, if it has no /tmp of its own.
+
+        Their paths are short: what Unix sockets lie in may have 108 characters.
+        """
+        if self._kind.isolated:
+            yield [{}] * count
+            return
+        with contextlib.ExitStack() as made:
+            yield [
+                {"TMPDIR": made.enter_context(TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True))}
+                for _ in range(count)
+            ]
 
     def _place(self, step: Step, output: Output, folder: Path) -> Path:
         """Where an output ends up: where the user wants it, if that is on this machine, else in the run's folder."""
@@ -189,7 +207,7 @@ class Attempts:
             own = folder / "instances" / str(rank)
             own.mkdir(parents=True, exist_ok=True)
             copy = working_copy(code, own, folder / "outputs")
-            prepared.append((copy, stage(given, places, own, mounts=self._kind.own_network)))
+            prepared.append((copy, stage(given, places, own, mounts=self._kind.isolated)))
         return prepared
 
     async def _mlflow_run(self, step: Step, record: StepRecord) -> str | None:
@@ -221,7 +239,13 @@ class Attempts:
         return self._plan.experiment or self._plan.name
 
     def _starts(
-        self, step: Step, record: StepRecord, launch: Launch, given: list[Given], prepared: list[tuple[Path, Ports]]
+        self,
+        step: Step,
+        record: StepRecord,
+        launch: Launch,
+        given: list[Given],
+        prepared: list[tuple[Path, Ports]],
+        temporary: list[dict[str, str]],
     ) -> tuple[list[list[RankProcess]], dict[int, Path]]:
         """What is started on each instance, and where each rank reports; the record gets its ranks."""
         folder = Path(record.folder)
@@ -249,6 +273,7 @@ class Attempts:
             reports[process.rank] = folder / "reports" / f"{record.attempt}_rank_{process.rank}.jsonl"
             environment = {
                 **machine,
+                **temporary[process.instance_rank],
                 report.VARIABLE: str(reports[process.rank]),
                 **rank_environment.given(step, job, launch, process, self._kind),
             }

@@ -40,10 +40,10 @@ def aborted_after_its_work(rank: RankRecord, code: int) -> bool:
     return any(GLOO_ABORT in line for line in last)
 
 
-def hint(verdict: Verdict, *, own_network: bool) -> str:
+def hint(verdict: Verdict, *, isolated: bool) -> str:
     """What a user of emulated instances may not think of, for a failure that shows it; else nothing."""
     unreachable = ("Network is unreachable", "Temporary failure in name resolution", "No route to host")
-    if own_network and any(sign in line for line in verdict.tail for sign in unreachable):
+    if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
         return "an instance of the rack reaches the other instances alone: to download, use --instances loopback"
     return ""
 

@@ -24,7 +24,7 @@ class InstanceKind(Protocol):
 
     name: str
 
-    own_network: bool
+    isolated: bool
     """Whether each instance has ports, hostname, mounts and /tmp of its own."""
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:

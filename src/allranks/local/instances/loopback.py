@@ -11,7 +11,7 @@ from allranks.local.instances.instance import Instance
 
 class Loopback:
     name = "loopback"
-    own_network = False
+    isolated = False
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
         # Every instance has the same hostname here, so only the address names it.

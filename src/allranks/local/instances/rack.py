@@ -10,7 +10,7 @@ from allranks.local.instances.instance import Instance
 
 class Rack:
     name = "rack"
-    own_network = True
+    isolated = True
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
         return tuple(Instance(index, _address(index), f"node-{rank}") for rank, index in enumerate(indexes))
