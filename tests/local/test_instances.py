@@ -133,6 +133,17 @@ def test_inputs_of_every_type_and_mode(mode: str, type_: str, run_steps, rack_wo
     assert (data / "part.csv").read_text() == "a,b\n"
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_an_input_is_no_link(mode: str, kind: str, run_steps, tmp_path: Path) -> None:
+    """Programs that guard their folders refuse links that lead out of them: MLflow does so with models."""
+    (tmp_path / "model").mkdir()
+    ports = (Input("model", "mlflow_model", DataPath(str(tmp_path / "model")), mode),)
+    record = run_steps(
+        Step("look", "[ -d ${{inputs.model}} ] && [ ! -L ${{inputs.model}} ]", inputs=ports), instances=kind
+    )
+    assert record.status is Status.COMPLETED, record.verdict
+
+
 def test_a_mounted_input_cannot_be_changed_in_the_rack(rack_works: bool, run_steps, tmp_path: Path) -> None:
     if not rack_works:
         pytest.skip("this machine has no user namespaces")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local import preview
+from allranks.local.instances import INSTANCE_KINDS
 from allranks.local.plan import Input, Literal, Output, PipelineInput, Plan, Step, StepOutput
 from allranks.local.record import Status
 from allranks.local.workspace import Workspace
@@ -38,7 +39,7 @@ def _plan() -> Plan:
 
 def test_the_environment_of_every_rank(kind: str, run_steps, workspace: Workspace) -> None:
     plan = _plan()
-    shown = preview.environments(plan, workspace, kind)
+    shown = preview.environments(plan, workspace, INSTANCE_KINDS[kind])
     record = run_steps(plan=plan, instances=kind)
     assert record.status is Status.COMPLETED, record.verdict
     for step in record.steps:
@@ -55,7 +56,7 @@ def test_the_environment_of_every_rank(kind: str, run_steps, workspace: Workspac
 
 
 def test_commands_are_filled_in_as_far_as_they_are_known(workspace: Workspace) -> None:
-    shown = preview.commands(_plan(), workspace)
+    shown = preview.commands(_plan(), workspace, INSTANCE_KINDS["rack"])
     assert "0.5" in shown["train"]
     assert "<first.count>" in shown["train"]
     assert not workspace.root.exists()

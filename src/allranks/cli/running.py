@@ -118,8 +118,9 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = without_secrets(_read(file, settings, Path(snapshots)))
-    environments = preview.environments(plan, workspace, instances)
-    commands = preview.commands(plan, workspace)
+    kind = preview.kind_of(instances)
+    environments = preview.environments(plan, workspace, kind)
+    commands = preview.commands(plan, workspace, kind)
     if json:
         print(plan_json(plan, environments, commands))
     else:

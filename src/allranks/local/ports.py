@@ -1,8 +1,9 @@
 """Inputs and outputs of a step as its processes see them: what each mode means for files on this machine.
 
-Modes are Azure ML's. A mounted input is read-only and stays where it is: a bind mount in the rack, a link on loopback,
-where nothing can keep a process from writing to it. A downloaded one is copied to each instance. An uploaded output is
-written to the instance and copied to the run's folder when the step has succeeded; any other is written there at once.
+Modes are Azure ML's. A mounted input is read-only and stays where it is: a bind mount in the rack, the path itself on
+loopback, where nothing can keep a process from writing to it. A downloaded one is copied to each instance. An uploaded
+output is written to the instance and copied to the run's folder when the step has succeeded; any other is written
+there at once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from allranks.local.plan import Output
 PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
 FILE_TYPES = frozenset({"uri_file"}) | PRIMITIVES
 """Types whose output is one file; of every other type it is a folder."""
+
+DOWNLOADED = frozenset({"download", "eval_download"})
+"""Modes in which each instance has a copy of the data."""
 
 
 @dataclass(frozen=True)
@@ -57,23 +61,18 @@ def stage(given: list[Given], outputs: list[tuple[Output, Path]], folder: Path, 
     ports = Ports()
     for port in given:
         ports.inputs[port.name] = port.value
-        if port.value is None or port.type in PRIMITIVES or port.mode == "direct":
+        target = seen_at(port, folder, mounts=mounts)
+        if target is None or port.value is None:
             continue
         source = Path(port.value)
-        target = folder / "inputs" / port.name
-        if source.is_file():
-            # Programs look at a file's name, most of all at how it ends.
-            target = target / source.name
         ports.inputs[port.name] = str(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove(target)
-        if port.mode in ("download", "eval_download"):
+        if port.mode in DOWNLOADED:
             _copy(source, target)
-        elif mounts and port.mode != "rw_mount":
+        else:
             target.mkdir() if source.is_dir() else target.touch()
             ports.read_only.append((str(source), str(target)))
-        else:
-            target.symlink_to(source)
     for output, place in outputs:
         seen = place
         if output.mode == "upload" and output.type not in PRIMITIVES:
@@ -83,6 +82,17 @@ def stage(given: list[Given], outputs: list[tuple[Output, Path]], folder: Path, 
             (path.parent if output.type in FILE_TYPES else path).mkdir(parents=True, exist_ok=True)
         ports.outputs[output.name] = str(seen)
     return ports
+
+
+def seen_at(port: Given, folder: Path, *, mounts: bool) -> Path | None:
+    """Where an instance sees an input, in its own folder; None where it sees the value as it is."""
+    if port.value is None or port.type in PRIMITIVES or port.mode == "direct":
+        return None
+    if port.mode not in DOWNLOADED and (port.mode == "rw_mount" or not mounts):
+        return None
+    source, target = Path(port.value), folder / "inputs" / port.name
+    # Programs look at a file's name, most of all at how it ends.
+    return target / source.name if source.is_file() else target
 
 
 def upload(ports: Ports) -> None:

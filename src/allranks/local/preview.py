@@ -10,7 +10,7 @@ from allranks.local import rank_environment, values
 from allranks.local.engine import AUTO
 from allranks.local.instances import INSTANCE_KINDS, InstanceKind
 from allranks.local.plan import Plan, Step, StepOutput
-from allranks.local.ports import PRIMITIVES
+from allranks.local.ports import PRIMITIVES, seen_at
 from allranks.local.supervisor import Supervisor, UnfitError
 from allranks.local.templating import render
 from allranks.local.tracking.needed import may_track
@@ -20,20 +20,18 @@ RUN = "RUN"
 """Stands for the id that the run would get."""
 
 
-def environments(plan: Plan, workspace: Workspace, instances: str) -> dict[str, list[tuple[Process, dict[str, str]]]]:
-    """By step, each process with the variables that it would be given.
-
-    instances: auto, rack or loopback
-    """
-    kind = _kind(instances)
+def environments(
+    plan: Plan, workspace: Workspace, kind: InstanceKind
+) -> dict[str, list[tuple[Process, dict[str, str]]]]:
+    """By step, each process with the variables that it would be given on that kind of instances."""
     return {step.name: _ranks(plan, step, workspace, kind) for step in plan.steps}
 
 
-def commands(plan: Plan, workspace: Workspace) -> dict[str, str]:
+def commands(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, str]:
     """By step, the command of its first instance. What another step has yet to write stands as <step.output>."""
     found = {}
     for step in plan.steps:
-        inputs, outputs = _ports(plan, step, workspace)
+        inputs, outputs = _ports(plan, step, workspace, kind)
         found[step.name] = render(step.command, inputs, outputs)
     return found
 
@@ -46,7 +44,7 @@ def _ranks(plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind) -> 
         tuple(instance.hostname for instance in instances),
         kind.master_port(instances[0]),
     )
-    inputs, outputs = _ports(plan, step, workspace)
+    inputs, outputs = _ports(plan, step, workspace, kind)
     tracked = may_track(step)
     job = Job(
         run_id=f"{RUN}_{step.name}",
@@ -63,12 +61,14 @@ def _ranks(plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind) -> 
     return [(process, rank_environment.given(step, job, launch, process, kind)) for process in processes(launch)]
 
 
-def _ports(plan: Plan, step: Step, workspace: Workspace) -> tuple[dict[str, str | None], dict[str, str]]:
+def _ports(
+    plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind
+) -> tuple[dict[str, str | None], dict[str, str]]:
     folder = workspace.runs / RUN / step.name
     inputs: dict[str, str | None] = {}
     for port in values.given(plan, step, _yet_to_come):
-        data = port.value is not None and port.type not in PRIMITIVES and port.mode != "direct"
-        inputs[port.name] = str(folder / "instances" / "0" / "inputs" / port.name) if data else port.value
+        place = seen_at(port, folder / "instances" / "0", mounts=kind.isolated)
+        inputs[port.name] = str(place) if place else port.value
     return inputs, {output.name: str(folder / "named-outputs" / output.name) for output in step.outputs}
 
 
@@ -76,7 +76,8 @@ def _yet_to_come(reference: StepOutput) -> str:
     return f"<{reference.step}.{reference.name}>"
 
 
-def _kind(instances: str) -> InstanceKind:
+def kind_of(instances: str) -> InstanceKind:
+    """The kind of instances that `auto`, `rack` or `loopback` means on this machine."""
     if instances != AUTO:
         return INSTANCE_KINDS[instances]
     return INSTANCE_KINDS[asyncio.run(_first_that_works())]
