@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from component_processes import execute
 
+# Each starts trainings or imports the SDK in processes of its own: seconds apiece.
+pytestmark = pytest.mark.slow
+
 Importer = Callable[[str, str], Any]
 
 

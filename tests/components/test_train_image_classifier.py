@@ -12,6 +12,9 @@ import torch
 import yaml
 from component_processes import train
 
+# Each starts trainings or imports the SDK in processes of its own: seconds apiece.
+pytestmark = pytest.mark.slow
+
 Importer = Callable[[str, str], Any]
 
 

@@ -15,6 +15,9 @@ from allranks.local.plan import Plan, Step
 from allranks.local.workspace import Workspace
 from allranks_command import allranks
 
+# Each starts trainings or imports the SDK in processes of its own: seconds apiece.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -18,6 +18,9 @@ from allranks.runtime.checkpoints import Checkpoints
 from allranks.runtime.eviction import EVICTED, Evicted
 from allranks.runtime.ranks import Ranks
 
+# Each starts trainings or imports the SDK in processes of its own: seconds apiece.
+pytestmark = pytest.mark.slow
+
 
 def steps(stdout: str) -> dict[int, str]:
     """Each step's loss, to the last bit."""

@@ -14,6 +14,9 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 
+# Each starts trainings or imports the SDK in processes of its own: seconds apiece.
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("distribution", "instance_count", "local_ranks", "instance_ranks"),
