@@ -119,5 +119,6 @@ class Fifo:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Every file in a folder with what it holds; empty where there is no folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """Every file in a folder with what it holds, but for Python's own caches; empty where there is no folder."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}

@@ -21,8 +21,6 @@ from allranks import runtime
 from evaluate import count
 from prepared_images import Images
 
-# Each starts trainings or imports the SDK in processes of its own: seconds apiece.
-pytestmark = pytest.mark.slow
 
 def main(ranks):
     # A model that knows the class from the first pixel, and is wrong where the second one says so.
