@@ -21,7 +21,6 @@ from allranks import runtime
 from evaluate import count
 from prepared_images import Images
 
-
 def main(ranks):
     # A model that knows the class from the first pixel, and is wrong where the second one says so.
     def model(pixels):
