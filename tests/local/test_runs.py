@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import pytest
 
-from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.local import history
@@ -305,8 +304,3 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
         run_steps(Step("a", "true"))
         with pytest.raises(InputError, match="no such run"):
             resume("zzz", workspace, Options())
-
-
-def test_a_distribution_that_has_no_launcher_yet_is_refused(run_steps) -> None:
-    with pytest.raises(InputError, match="mpi"):
-        run_steps(Step("train", "true", distribution=Mpi(2)))

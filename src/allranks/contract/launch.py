@@ -19,6 +19,7 @@ class Launch:
     addresses:   the IP address of each instance; the first is the master
     hostnames:   the name of each instance, as many as addresses
     master_port: a free port on the first instance
+    ports:       a port for each process, where instances share their ports; without, the documented ones are free
 
     Raises ValueError where there is no instance, or not one hostname for each address.
     """
@@ -27,6 +28,7 @@ class Launch:
     addresses: tuple[str, ...]
     hostnames: tuple[str, ...]
     master_port: int = MASTER_PORT
+    ports: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.addresses:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from allranks.contract.launch import Launch, Process
 
 FOLDER = "user_logs"
-MPI_LOG = f"{FOLDER}/mpi_log.txt"
-"""What mpirun itself prints."""
 
 
 def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
@@ -27,6 +25,11 @@ def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
     if world_size == 1:
         return _path("std_log.txt", attempt)
     return _path(f"std_log_process_{_padded(rank, world_size)}.txt", attempt)
+
+
+def mpi_log(attempt: int = 0) -> str:
+    """What mpirun itself prints."""
+    return _path("mpi_log.txt", attempt)
 
 
 def log_of(launch: Launch, process: Process, attempt: int = 0) -> str:

@@ -56,9 +56,13 @@ def processes(settings: Ray, instance_count: int) -> tuple[Process, ...]:  # noq
 
 def environment(settings: Ray, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
     """RAY_ADDRESS, and MASTER_PORT where it is not the one that everybody expects."""
+    return {"RAY_ADDRESS": head(settings, launch)} | master.unusual_port(launch.master_port)
+
+
+def head(settings: Ray, launch: Launch) -> str:
+    """Where the head listens, as `host:port`."""
     host, port = master.split(settings.address or launch.addresses[0])
-    head = f"{host}:{settings.port or port or HEAD_PORT}"
-    return {"RAY_ADDRESS": head} | master.unusual_port(launch.master_port)
+    return f"{host}:{settings.port or port or (launch.ports[0] if launch.ports else HEAD_PORT)}"
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
@@ -67,11 +71,11 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     The master is the head's instance, but not Ray's port there, where nobody else can listen. `auto` names no host.
     Raises InputError where the instance's variables contradict each other.
     """
-    head, place = variables.text(environ, "RAY_ADDRESS"), instance.read(environ)
-    if head is None or place is None:
+    address, place = variables.text(environ, "RAY_ADDRESS"), instance.read(environ)
+    if address is None or place is None:
         return None
     rank, count = place
-    host = master.split(head.removeprefix("ray://"))[0]
+    host = master.split(address.removeprefix("ray://"))[0]
     return RankEnv(
         rank=rank,
         world_size=count,

@@ -88,8 +88,8 @@ def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[
 
     cluster: dict[str, list[str]] = {}
     for other in processes(settings, launch.instance_count):
-        host = f"{launch.addresses[other.instance_rank]}:{PORTS[other.role]}"
-        cluster.setdefault(other.role, []).append(host)
+        port = launch.ports[other.rank] if launch.ports else PORTS[other.role]
+        cluster.setdefault(other.role, []).append(f"{launch.addresses[other.instance_rank]}:{port}")
     # A role's tasks stand on the first instances in order, so an instance's rank is its task's index.
     task = {"type": process.role, "index": process.instance_rank}
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}

@@ -9,7 +9,6 @@ import functools
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,16 +16,17 @@ from tempfile import TemporaryDirectory
 
 from allranks.contract import job as jobs
 from allranks.contract import logs, report
-from allranks.contract.launch import Launch
-from allranks.local import digest, rank_environment, reuse, values, verdict
+from allranks.contract.launch import Launch, processes
+from allranks.local import digest, interpreters, launches, notices, rank_environment, reuse, values, verdict
 from allranks.local.instances import Instance, InstanceKind
-from allranks.local.launchers import LAUNCHERS
+from allranks.local.launchers import LAUNCHERS, Assignment
 from allranks.local.notebook import Notebook
 from allranks.local.plan import Output, Plan, Step
 from allranks.local.ports import FILE_TYPES, PRIMITIVES, Given, Ports, stage, upload, working_copy
 from allranks.local.record import OutputRecord, RankRecord, RunRecord, Status, StepRecord, Verdict
+from allranks.local.remote.boot import SOURCE
 from allranks.local.slots import Machines
-from allranks.local.supervisor import SOURCE, Event, Machine, RankProcess, Supervisor
+from allranks.local.supervisor import Event, Machine, Program, Supervisor
 from allranks.local.templating import output_path, render
 from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.local.tracking.needed import may_track
@@ -133,32 +133,36 @@ class Attempts:
         places = [(output, self._place(step, output, folder)) for output in step.outputs]
         prepared = await asyncio.to_thread(self._prepare, step, folder, given, places, len(instances))
         record.mlflow_run_id = await self._mlflow_run(step, record)
-        launch = Launch(
-            step.distribution,
-            tuple(instance.address for instance in instances),
-            tuple(instance.hostname for instance in instances),
-            self._kind.master_port(instances[0]),
-        )
+        launch = launches.of_step(step, instances, self._kind)
         if self._stopping:
             record.status, record.ended = Status.CANCELED, time.time()
             return
         keepers = [f"{step.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
         events: asyncio.Queue[Event] = asyncio.Queue()
         with self._temporary_folders(len(instances)) as temporary:
-            started, reports = self._starts(step, record, launch, given, prepared, temporary)
+            interpreter = interpreters.of_step(self._plan, step)
+            machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
+            variables = [machine | own for own in temporary]
+            ranks, reports = self._ranks(step, record, launch, given, prepared, variables)
+            own = folder / "launcher" / str(record.attempt)
+            own.mkdir(parents=True, exist_ok=True)
+            assignment = Assignment(launch, ranks, self._kind, variables, own, folder / logs.mpi_log(record.attempt))
+            launching = LAUNCHERS[step.distribution.type].launch(assignment)
             record.status = Status.RUNNING
             self._notebook.changed(record)
             self._keepers.update(keepers)
             try:
                 for rank, keeper in enumerate(keepers):
-                    machine = self._machine(step, instances[rank], instances, given, prepared[rank][1])
-                    await self._supervisor.launch(keeper, machine, started[rank], events)
-                watched = Watched(record, frozenset(keepers), events, reports, step.timeout)
+                    onto = self._machine(step, interpreter, instances[rank], instances, given, prepared[rank][1])
+                    await self._supervisor.launch(keeper, onto, launching.programs[rank], events)
+                watched = Watched(record, frozenset(keepers), events, launching, assignment.log, reports, step.timeout)
                 await Watch(watched, self._notebook, self._supervisor, lambda: self._stopping).until_gone()
             finally:
                 self._keepers.difference_update(keepers)
                 if not self._keepers:
                     self._idle.set()
+                # It may hold the ranks' variables, and among them secrets.
+                shutil.rmtree(own.parent, ignore_errors=True)
         if record.status is Status.COMPLETED:
             await asyncio.to_thread(self._collect, record, places, [ports for _, ports in prepared])
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
@@ -238,26 +242,24 @@ class Attempts:
     def _experiment(self) -> str:
         return self._plan.experiment or self._plan.name
 
-    def _starts(
+    def _ranks(
         self,
         step: Step,
         record: StepRecord,
         launch: Launch,
         given: list[Given],
         prepared: list[tuple[Path, Ports]],
-        temporary: list[dict[str, str]],
-    ) -> tuple[list[list[RankProcess]], dict[int, Path]]:
-        """What is started on each instance, and where each rank reports; the record gets its ranks."""
+        variables: list[dict[str, str]],
+    ) -> tuple[tuple[Program, ...], dict[int, Path]]:
+        """What each rank runs, and where it reports; the record gets its ranks."""
         folder = Path(record.folder)
+        shell = shutil.which("bash") or "/bin/sh"
         commands = [render(step.command, ports.inputs, ports.outputs) for _, ports in prepared]
-        starts = LAUNCHERS[step.distribution.type](launch, commands)
-        machine = rank_environment.machine(os.environ, len(starts))
         parameters = {port.name: port.value for port in given if port.type in PRIMITIVES and port.value is not None}
-        by_instance: list[list[RankProcess]] = [[] for _ in prepared]
+        ranks = []
         reports: dict[int, Path] = {}
         record.ranks = []
-        for start in starts:
-            process = start.process
+        for process in processes(launch):
             copy, ports = prepared[process.instance_rank]
             job = jobs.Job(
                 run_id=self._name(step),
@@ -272,8 +274,7 @@ class Attempts:
             # A retry reports to a file of its own: what failed before must not be taken for a failure of now.
             reports[process.rank] = folder / "reports" / f"{record.attempt}_rank_{process.rank}.jsonl"
             environment = {
-                **machine,
-                **temporary[process.instance_rank],
+                **variables[process.instance_rank],
                 report.VARIABLE: str(reports[process.rank]),
                 **rank_environment.given(step, job, launch, process, self._kind),
             }
@@ -284,16 +285,22 @@ class Attempts:
             record.ranks.append(
                 RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log))
             )
-            started = RankProcess(process.rank, start.arguments, environment, str(copy), str(log))
-            by_instance[process.instance_rank].append(started)
-        return by_instance, reports
+            arguments = (shell, "-c", commands[process.instance_rank])
+            ranks.append(Program(notices.rank_name(process.rank), arguments, environment, str(copy), str(log)))
+        return tuple(ranks), reports
 
     def _machine(
-        self, step: Step, instance: Instance, instances: tuple[Instance, ...], given: list[Given], ports: Ports
+        self,
+        step: Step,
+        interpreter: Path,
+        instance: Instance,
+        instances: tuple[Instance, ...],
+        given: list[Given],
+        ports: Ports,
     ) -> Machine:
         data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
         outputs = [os.path.dirname(path) for path in ports.outputs.values()]
-        keep = [str(self._workspace.root), sys.prefix, sys.base_prefix, str(SOURCE), *data, *outputs]
+        keep = [str(self._workspace.root), *interpreters.prefixes(interpreter), str(SOURCE), *data, *outputs]
         return Machine(
             instance.index,
             instance.address,

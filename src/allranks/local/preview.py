@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from allranks.contract.job import Job
-from allranks.contract.launch import Launch, Process, processes
-from allranks.local import rank_environment, values
+from allranks.contract.launch import Process, processes
+from allranks.local import launches, rank_environment, values
 from allranks.local.engine import AUTO
 from allranks.local.instances import INSTANCE_KINDS, InstanceKind
 from allranks.local.plan import Plan, Step, StepOutput
@@ -38,12 +38,7 @@ def commands(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, 
 
 def _ranks(plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind) -> list[tuple[Process, dict[str, str]]]:
     instances = kind.instances(range(step.instance_count))
-    launch = Launch(
-        step.distribution,
-        tuple(instance.address for instance in instances),
-        tuple(instance.hostname for instance in instances),
-        kind.master_port(instances[0]),
-    )
+    launch = launches.of_step(step, instances, kind)
     inputs, outputs = _ports(plan, step, workspace, kind)
     tracked = may_track(step)
     job = Job(

@@ -4,7 +4,6 @@ needs."""
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,18 +24,23 @@ INHERITED = (
 there on Azure ML either."""
 
 
-def machine(environ: Mapping[str, str], ranks: int) -> dict[str, str]:
+def search_path(environ: Mapping[str, str], interpreter: Path) -> str:
+    """Where a rank looks for programs: beside its interpreter first. environ: the engine's own environment."""
+    return os.pathsep.join([str(interpreter.parent), environ.get("PATH", os.defpath)])
+
+
+def machine(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[str, str]:
     """The machine's part.
 
-    environ: the engine's own environment
-    ranks:   how many ranks share this machine's cores
+    environ:     the engine's own environment
+    interpreter: what `python` is to mean
+    ranks:       how many ranks share this machine's cores
     """
     inherited = {name: environ[name] for name in INHERITED if name in environ}
-    path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)])
     # Emulated instances share one machine: without a bound each rank starts as many threads as it has cores.
     threads = max(1, (os.cpu_count() or 1) // ranks)
     return inherited | {
-        "PATH": path,
+        "PATH": search_path(environ, interpreter),
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", str(threads)),
     }

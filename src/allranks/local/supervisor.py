@@ -5,18 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).resolve().parents[2]
-"""The folder that holds the package `allranks`."""
-
-BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from allranks.local.supervision.main import main; main(sys.argv[2])"
-)
+from allranks.local.remote import boot
 
 
 class UnfitError(Exception):
@@ -44,11 +37,11 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class RankProcess:
-    """What starts one rank: a program with its arguments, all of its environment, its working directory, and its
-    log."""
+class Program:
+    """A process on a machine: its name among the step's, its arguments, all of its environment, its working directory,
+    and its log."""
 
-    rank: int
+    name: str
     arguments: Sequence[str]
     environment: Mapping[str, str]
     folder: str
@@ -59,17 +52,17 @@ class RankProcess:
 class Event:
     """What a keeper tells.
 
-    kind:   started, exited (a rank), failed (the machine could not be entered; `reason`), gone (the keeper and
-            everything it started)
-    rank:   whose event it is, or None
-    code:   exit code; below 0 the number of the signal that ended the rank
-    time:   seconds since the epoch, taken where it happened
+    kind:    started, exited (a program), failed (the machine could not be entered; `reason`), gone (the keeper and
+             everything it started)
+    program: whose event it is; "" for the keeper's own
+    code:    exit code; below 0 the number of the signal that ended the program
+    time:    seconds since the epoch, taken where it happened
     """
 
     kind: str
     keeper: str
     time: float
-    rank: int | None = None
+    program: str = ""
     code: int | None = None
     reason: str = ""
 
@@ -99,13 +92,12 @@ class Supervisor:
         """Starts a supervisor for `loopback` or `rack` machines. Raises UnfitError where this machine cannot offer
         them."""
         process = await asyncio.create_subprocess_exec(
-            # Isolated and without site-packages: it starts in a fifth of the time, whatever is installed.
-            sys.executable, "-I", "-S", "-c", BOOT, str(SOURCE), kind,
+            *boot.command("supervision.main", kind),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # A Ctrl-C at the terminal is the engine's to handle.
             start_new_session=True,
-        )  # fmt: skip
+        )
         assert process.stdout is not None
         assert process.stdin is not None
         first = await process.stdout.readline()
@@ -119,19 +111,19 @@ class Supervisor:
         return supervisor
 
     async def launch(
-        self, keeper: str, machine: Machine, processes: Sequence[RankProcess], events: asyncio.Queue[Event]
+        self, keeper: str, machine: Machine, programs: Sequence[Program], events: asyncio.Queue[Event]
     ) -> None:
-        """Starts a keeper on the machine, and it the processes. Events go to the queue until `gone`."""
+        """Starts a keeper on the machine, and it the programs. Events go to the queue until `gone`."""
         self._queues[keeper] = events
         await self._send(
             command="start",
             keeper=keeper,
             machine=vars(machine),
-            processes=[vars(process) for process in processes],
+            programs=[vars(program) for program in programs],
         )
 
     async def signal(self, keeper: str, number: int) -> None:
-        """Sends a signal to all ranks of the keeper and to what they started in their process groups."""
+        """Sends a signal to all programs of the keeper and to what they started in their process groups."""
         await self._send(command="signal", keeper=keeper, number=int(number))
 
     async def close(self) -> None:
@@ -154,7 +146,12 @@ class Supervisor:
             if told["event"] == "ready":
                 continue
             event = Event(
-                told["event"], told["keeper"], told["time"], told.get("rank"), told.get("code"), told.get("reason", "")
+                told["event"],
+                told["keeper"],
+                told["time"],
+                told.get("program", ""),
+                told.get("code"),
+                told.get("reason", ""),
             )
             queue = self._queues.get(event.keeper)
             if event.kind == "gone":

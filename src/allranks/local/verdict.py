@@ -56,6 +56,13 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def how(program: str, code: int) -> str:
+    """What a program's end says of it: nothing for exit code 0."""
+    if not code:
+        return ""
+    return f"{program} was ended by {signal_name(-code)}" if code < 0 else f"{program} ended with exit code {code}"
+
+
 def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Verdict:
     """The verdict over a step of which a rank failed.
 

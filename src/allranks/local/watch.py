@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.local import verdict
+from allranks.local import notices, verdict
+from allranks.local.launchers import Launching
 from allranks.local.notebook import Notebook
-from allranks.local.record import Point, Progress, Status, StepRecord, Verdict
+from allranks.local.record import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.local.supervisor import Event, Supervisor
 
 POLL = 0.2
@@ -19,6 +20,9 @@ POLL = 0.2
 
 SETTLE = 2.0
 """Seconds that the other ranks have to end by themselves once one has failed."""
+
+DISMISSAL = 5.0
+"""Seconds from SIGTERM to SIGKILL for what has nothing left to do: servers of a step whose work is done."""
 
 GRACE = 30.0
 """Seconds from SIGTERM to SIGKILL: what Azure ML gives a process that is evicted."""
@@ -28,14 +32,18 @@ GRACE = 30.0
 class Watched:
     """What is watched.
 
-    keepers: one an instance
-    reports: the report file of each rank
-    timeout: seconds, or None
+    keepers:   one an instance
+    launching: what was started
+    log:       of the launcher's own programs
+    reports:   the report file of each rank
+    timeout:   seconds, or None
     """
 
     record: StepRecord
     keepers: frozenset[str]
     events: asyncio.Queue[Event]
+    launching: Launching
+    log: Path
     reports: dict[int, Path]
     timeout: float | None
 
@@ -48,17 +56,21 @@ class Watch:
     ) -> None:
         self._watched = watched
         self._record = watched.record
-        self._ranks = {rank.rank: rank for rank in watched.record.ranks}
+        self._ranks = {notices.rank_name(rank.rank): rank for rank in watched.record.ranks}
         self._notebook = notebook
         self._supervisor = supervisor
         self._stopping = stopping
         self._left = set(watched.keepers)
-        self._read = 0
+        self._working = set(watched.launching.decisive)
+        self._read = self._noticed = 0
         self._moved = False
         self._failed: float | None = None
         self._overdue: float | None = None
+        self._done: float | None = None
+        self._dismissed: float | None = None
         self._killed = False
-        self._broken = ""
+        self._forgiven = False
+        self._broken = self._launcher = ""
 
     async def until_gone(self) -> None:
         """Returns when no process of the attempt is left; its record then has the state, and where it failed the
@@ -70,6 +82,7 @@ class Watch:
                 self._take(await asyncio.wait_for(self._watched.events.get(), POLL), clock())
             except asyncio.TimeoutError:
                 self._read_report()
+                self._read_notices(clock())
                 if self._moved:
                     self._moved = False
                     self._notebook.keep(self._record)
@@ -77,17 +90,25 @@ class Watch:
             if timeout is not None and self._overdue is None and clock() > started + timeout:
                 self._overdue = clock()
                 await self._signal(signal.SIGTERM)
+            if self._must_dismiss(clock()):
+                self._dismissed = clock()
+                await self._signal(signal.SIGTERM)
             if not self._killed and self._must_kill(clock()):
                 self._killed = True
                 await self._signal(signal.SIGKILL)
         self._read_report()
         self._judge()
 
+    def _must_dismiss(self, now: float) -> bool:
+        linger = self._watched.launching.linger
+        return self._dismissed is None and self._done is not None and now >= self._done + linger
+
     def _must_kill(self, now: float) -> bool:
         return (
             bool(self._broken)
             or (self._failed is not None and now > self._failed + SETTLE)
             or (self._overdue is not None and now > self._overdue + GRACE)
+            or (self._dismissed is not None and now > self._dismissed + DISMISSAL)
         )
 
     async def _signal(self, number: int) -> None:
@@ -99,22 +120,31 @@ class Watch:
             self._left.discard(event.keeper)
         elif event.kind == "failed":
             self._broken = event.reason
-        elif event.rank is not None:
-            rank = self._ranks[event.rank]
+        elif (rank := self._ranks.get(event.program)) is not None:
             if event.kind == "started":
                 rank.status, rank.started = Status.RUNNING, event.time
             elif event.code is not None:
                 rank.ended = event.time
-                self._end(event.rank, event.code, now)
+                self._end(rank, event.code, now)
             self._moved = True
             self._notebook.moved(self._record)
+        elif event.kind == "exited" and event.program in self._working and event.code is not None:
+            # Whoever starts ranks ends after them: what they told is to be known first.
+            self._read_notices(now)
+            self._launcher = verdict.how(event.program, event.code)
+        if event.kind == "exited":
+            self._working.discard(event.program)
+            if not self._working and self._done is None:
+                self._done = now
 
-    def _end(self, number: int, code: int, now: float) -> None:
-        rank = self._ranks[number]
+    def _end(self, rank: RankRecord, code: int, now: float) -> None:
         if code and verdict.aborted_after_its_work(rank, code):
             self._notebook.note(
-                self._record, f"rank {number} was aborted by torch's gloo at its exit, after its work: forgiven"
+                self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
             )
+            self._forgiven, code = True, 0
+        if code and self._dismissed is not None and self._failed is None:
+            # A server does not end by itself; that it was told to is no failure of it.
             code = 0
         if code == 0:
             rank.status, rank.exit_code = Status.COMPLETED, 0
@@ -128,6 +158,12 @@ class Watch:
         else:
             rank.status = Status.FAILED
             self._failed = self._failed or now
+
+    def _read_notices(self, now: float) -> None:
+        if self._watched.launching.notices is not None:
+            events, self._noticed = notices.read(self._watched.launching.notices, self._noticed)
+            for event in events:
+                self._take(event, now)
 
     def _read_report(self) -> None:
         """What rank 0 has reported since the last look."""
@@ -146,6 +182,9 @@ class Watch:
     def _judge(self) -> None:
         record, ranks = self._record, self._record.ranks
         first = ranks[0]
+        for rank in ranks:
+            if rank.status is Status.RUNNING:
+                rank.status = Status.CANCELED  # killed together with the one who was to tell of its end
         if any(rank.status is Status.FAILED for rank in ranks):
             record.status = Status.FAILED
             record.verdict = verdict.of_ranks(record.name, ranks, self._watched.reports)
@@ -157,6 +196,10 @@ class Watch:
             record.verdict = Verdict(record.name, reason, log=first.log, tail=verdict.tail(first.log))
         elif self._stopping():
             record.status = Status.CANCELED
+        elif self._launcher and not self._forgiven:
+            log = str(self._watched.log)
+            record.status = Status.FAILED
+            record.verdict = Verdict(record.name, self._launcher, log=log, tail=verdict.tail(log))
         elif any(rank.status is not Status.COMPLETED for rank in ranks):
             reason = "its processes were killed from outside the run"
             record.status = Status.FAILED

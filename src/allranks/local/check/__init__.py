@@ -33,7 +33,7 @@ def _problems(plan: Plan) -> Iterator[Problem]:
 def _of_step(plan: Plan, step: Step) -> Iterator[Problem]:
     yield from names.of_step(step)
     yield from commands.of_step(plan, step)
-    yield from layouts.of_step(step)
+    yield from layouts.of_step(plan, step)
     for port in step.inputs:
         wrong = list(bindings.of_input(plan, step, port))
         yield from wrong

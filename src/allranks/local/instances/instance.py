@@ -24,6 +24,9 @@ class InstanceKind(Protocol):
 
     name: str
 
+    interface: str
+    """The network interface by which instances reach each other."""
+
     isolated: bool
     """Whether each instance has ports, hostname, mounts and /tmp of its own."""
 
@@ -32,6 +35,9 @@ class InstanceKind(Protocol):
 
     def master_port(self, master: Instance) -> int:
         """A port that is free on the master."""
+
+    def ports(self, count: int) -> tuple[int, ...]:
+        """So many free ports, all different, where the instances share ports; none where each has all its own."""
 
     def environment(self) -> Mapping[str, str]:
         """Variables that a process needs here although Azure ML would not set them."""

@@ -3,6 +3,7 @@ files."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Mapping, Sequence
 
@@ -11,6 +12,7 @@ from allranks.local.instances.instance import Instance
 
 class Loopback:
     name = "loopback"
+    interface = "lo"
     isolated = False
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
@@ -21,10 +23,20 @@ class Loopback:
 
     def master_port(self, master: Instance) -> int:
         # Azure ML's 6105 may be in use: by another step, another run, anything.
-        with socket.socket() as probe:
-            probe.bind((master.address, 0))
-            return int(probe.getsockname()[1])
+        return _free_ports(master.address, 1)[0]
+
+    def ports(self, count: int) -> tuple[int, ...]:
+        return _free_ports("", count)
 
     def environment(self) -> Mapping[str, str]:
         # gloo otherwise resolves the hostname, and finds an address that the other ranks may not reach.
         return {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
+
+
+def _free_ports(address: str, count: int) -> tuple[int, ...]:
+    with contextlib.ExitStack() as probes:
+        # All are held until the last is found, so that none is found twice.
+        sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in sockets:
+            probe.bind((address, 0))
+        return tuple(int(probe.getsockname()[1]) for probe in sockets)

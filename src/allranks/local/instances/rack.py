@@ -10,6 +10,7 @@ from allranks.local.instances.instance import Instance
 
 class Rack:
     name = "rack"
+    interface = "eth0"
     isolated = True
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
@@ -17,6 +18,9 @@ class Rack:
 
     def master_port(self, master: Instance) -> int:  # noqa: ARG002 - every master has all its ports to itself
         return MASTER_PORT
+
+    def ports(self, count: int) -> tuple[int, ...]:  # noqa: ARG002
+        return ()
 
     def environment(self) -> Mapping[str, str]:
         return {}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from allranks.local.launchers import per_process
-from allranks.local.launchers.start import Launcher, Start
+from allranks.local.launchers import mpi, per_process, ray, tensorflow
+from allranks.local.launchers.launching import Assignment, Launcher, Launching
 
-LAUNCHERS: dict[str, Launcher] = {"none": per_process.starts, "pytorch": per_process.starts}
-"""By distribution type. A type that is missing here is refused by `allranks.local.check`."""
+LAUNCHERS: dict[str, Launcher] = {
+    "none": per_process,
+    "pytorch": per_process,
+    "mpi": mpi,
+    "tensorflow": tensorflow,
+    "ray": ray,
+}
+"""By distribution type."""
 
-__all__ = ["LAUNCHERS", "Launcher", "Start"]
+__all__ = ["LAUNCHERS", "Assignment", "Launcher", "Launching"]

@@ -1,4 +1,4 @@
-"""The keeper of one instance during one step: starts the instance's ranks, tells of their ends, and leaves nothing
+"""The keeper of one instance during one step: starts what runs there, tells of their ends, and leaves nothing
 behind."""
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ def tell(events: int, **event: Any) -> None:
     os.write(events, (json.dumps(event, separators=(",", ":")) + "\n").encode())
 
 
-def keep(name: str, processes: list[dict[str, Any]], control: int, events: int) -> None:
-    """Runs until every rank has ended, then kills whatever they left. The caller has made this process a subreaper or a
-    namespace's first.
+def keep(name: str, programs: list[dict[str, Any]], control: int, events: int) -> None:
+    """Runs until every program has ended, then kills whatever they left. The caller has made this process a subreaper
+    or a namespace's first.
 
-    processes: rank, arguments, environment, folder, log of each
-    control:   a pipe on which each byte is a signal's number for all ranks; its end means that the supervisor is gone
-    events:    where `started` and `exited` are told, with the rank's id and the time
+    programs: name, arguments, environment, folder, log of each
+    control:  a pipe on which each byte is a signal's number for all of them; its end means that the supervisor is gone
+    events:   where `started` and `exited` are told, with the program's name and the time
     """
     wake, wakened = os.pipe()
     os.set_blocking(wakened, False)
     signal.set_wakeup_fd(wakened)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
-        _run(name, processes, control, events, wake)
+        _run(name, programs, control, events, wake)
     finally:
         end_descendants()
 
 
-def _run(name: str, processes: list[dict[str, Any]], control: int, events: int, wake: int) -> None:
-    running: dict[int, int] = {}
-    for process in processes:
-        pid = starter.start(process["arguments"], process["environment"], process["folder"], process["log"])
-        running[pid] = process["rank"]
-        tell(events, event="started", keeper=name, rank=process["rank"], pid=pid, time=time.time())
+def _run(name: str, programs: list[dict[str, Any]], control: int, events: int, wake: int) -> None:
+    running: dict[int, str] = {}
+    for program in programs:
+        pid = starter.start(program["arguments"], program["environment"], program["folder"], program["log"])
+        running[pid] = program["name"]
+        tell(events, event="started", keeper=name, program=program["name"], pid=pid, time=time.time())
     while running:
         # SIGCHLD may come before select() waits: its byte is in the pipe by then, so nothing is missed.
         ready, _, _ = select.select([wake, control], [], [])
@@ -53,7 +53,7 @@ def _run(name: str, processes: list[dict[str, Any]], control: int, events: int, 
             pid, status = ended
             if pid in running:
                 code = os.waitstatus_to_exitcode(status)
-                tell(events, event="exited", keeper=name, rank=running.pop(pid), code=code, time=time.time())
+                tell(events, event="exited", keeper=name, program=running.pop(pid), code=code, time=time.time())
         if control in ready:
             numbers = os.read(control, 64)
             if not numbers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -73,7 +74,8 @@ class Supervisor:
         if command["command"] == "start":
             self._start(command)
         elif command["command"] == "signal" and command["keeper"] in self.controls:
-            os.write(self.controls[command["keeper"]], bytes([command["number"]]))
+            with contextlib.suppress(BrokenPipeError):  # its instance has just ended
+                os.write(self.controls[command["keeper"]], bytes([command["number"]]))
 
     def _start(self, command: dict[str, Any]) -> None:
         name = command["keeper"]
@@ -98,7 +100,7 @@ class Supervisor:
             for descriptor in (0, control, *self.controls.values()):
                 os.close(descriptor)
             self.machines.enter(command["machine"])
-            keep(name, command["processes"], listen, self.events)
+            keep(name, command["programs"], listen, self.events)
         except OSError as error:
             tell(self.events, event="failed", keeper=name, reason=str(error), time=time.time())
             status = 1

@@ -1,0 +1,104 @@
+"""A real Ray cluster over the instances, its head on the first: distribution type ray.
+
+Undocumented, and our reading of what the settings say (facts about `ray start` on the head node and on worker nodes):
+the command runs once, on the head, when every node has joined; a worker node's process is Ray itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+
+from allranks.contract.ray import Ray, head
+from allranks.errors import Problem
+from allranks.local.launchers.launching import Assignment, Launching
+from allranks.local.supervisor import Program
+
+RAY = "ray"
+PATIENCE = 120
+"""Seconds that the head waits for the other nodes."""
+
+OBJECT_STORE = 256 << 20
+"""Bytes that an instance keeps objects in: Ray takes 30 % of a machine's memory, which here several instances share."""
+
+START = """
+RAY_ADDRESS= {start} >&2 || exit $?
+touch {joined}
+""".lstrip()
+
+WAIT = """
+for joined in {all_joined}; do
+    tries=0
+    until [ -e "$joined" ]; do
+        tries=$((tries + 1))
+        if [ $tries -gt {tries} ]; then
+            echo "after {patience} s a Ray node has not joined the cluster: see the logs of the other instances" >&2
+            exit 1
+        fi
+        sleep 0.1
+    done
+done
+exec {command}
+"""
+
+SERVE = "exec sleep infinity\n"
+
+
+def missing(path: str) -> Problem | None:
+    """No Ray."""
+    if shutil.which(RAY, path=path):
+        return None
+    return Problem(
+        where="distribution.type",
+        found="ray, but this machine has no Ray",
+        expected="Ray 2.50 or later",
+        fix='pip install "allranks[ray]"',
+    )
+
+
+def launch(assignment: Assignment) -> Launching:
+    """A Ray node on each instance. The step ends with the command on the head."""
+    joined = [str(assignment.folder / f"joined_{number}") for number in range(len(assignment.ranks))]
+    programs = []
+    for number, rank in enumerate(assignment.ranks):
+        script = START.format(start=shlex.join(_start(assignment, number)), joined=shlex.quote(joined[number]))
+        if number == 0:
+            script += WAIT.format(
+                all_joined=shlex.join(joined),
+                tries=PATIENCE * 10,
+                patience=PATIENCE,
+                command=shlex.join(rank.arguments),
+            )
+        else:
+            script += SERVE
+        programs.append([_with_script(rank, script)])
+    return Launching(programs, frozenset({assignment.ranks[0].name}))
+
+
+def _with_script(rank: Program, script: str) -> Program:
+    environment = {"RAY_USAGE_STATS_ENABLED": "0", **rank.environment}
+    return replace(rank, arguments=("/bin/sh", "-c", script), environment=environment)
+
+
+def _start(assignment: Assignment, number: int) -> Sequence[str]:
+    settings, launch = assignment.launch.distribution, assignment.launch
+    assert isinstance(settings, Ray)
+    host, _, port = head(settings, launch).rpartition(":")
+    given = assignment.environment[number]
+    common = [
+        *(RAY, "start", "--disable-usage-stats"),
+        *("--node-ip-address", launch.addresses[number]),
+        *("--object-store-memory", str(OBJECT_STORE)),
+    ]
+    if number:
+        return [*common, "--address", f"{host}:{port}", *shlex.split(settings.worker_node_additional_args)]
+    dashboard = [] if settings.dashboard_port is None else ["--dashboard-port", str(settings.dashboard_port)]
+    return [
+        *common,
+        *("--head", "--port", port, "--include-dashboard", str(bool(settings.include_dashboard)).lower()),
+        *dashboard,
+        *(("--temp-dir", f"{given['TMPDIR']}/ray") if "TMPDIR" in given else ()),
+        *shlex.split(settings.head_node_additional_args),
+    ]

@@ -1,0 +1,51 @@
+"""A step runs with the Python of its environment, where one was made for it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from allranks.local import interpreters
+from allranks.local.interpreters import environment_name
+from allranks.local.plan import Plan, Step
+from allranks.local.record import Status
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        ("azureml:allranks-tensorflow-cpu@latest", "allranks-tensorflow-cpu"),
+        ("azureml:torch_2.8:3", "torch_2.8"),
+        ("torch:3, image python:3.12, conda 1f0c", "torch"),
+        (
+            "azureml://registries/azureml/environments/acpt-pytorch-2.8-cuda12.6/labels/latest",
+            "acpt-pytorch-2.8-cuda12.6",
+        ),
+        ("image python:3.12, conda 1f0c", ""),
+        ("", ""),
+    ],
+)
+def test_the_name_of_an_environment(environment: str, name: str) -> None:
+    assert environment_name(environment) == name
+
+
+def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -> None:
+    python = tmp_path / ".venvs" / "own" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    # Not a copy of the interpreter: something that only its own folder can have answered.
+    python.write_text("#!/bin/sh\necho own python\n")
+    python.chmod(0o755)
+    source = tmp_path / "pipelines" / "pipeline.py"
+    steps = Step("own", "python", environment="own:1"), Step("other", "which python", environment="other:1")
+    plan = Plan("p", steps, source=str(source))
+    record = run_steps(plan=plan)
+    assert record.status is Status.COMPLETED
+    assert Path(record.step("own").ranks[0].log).read_text() == "own python\n"
+    assert Path(record.step("other").ranks[0].log).read_text().strip() == str(Path(sys.executable).parent / "python")
+
+
+def test_without_one_it_is_the_engines_own(tmp_path: Path) -> None:
+    step = Step("s", "python", environment="own:1")
+    assert interpreters.of_step(Plan("p", (step,), source=str(tmp_path / "pipeline.py")), step) == Path(sys.executable)
