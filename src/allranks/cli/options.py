@@ -67,6 +67,21 @@ SlotsOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+GpusOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--gpus",
+        metavar="auto|share|N",
+        help="auto: a GPU for each rank. share: ranks share the GPUs. N: use so many; 0 trains on the CPU.",
+        callback=lambda value: _gpus(value),
+    ),
+]
+
+
+def _gpus(value: str) -> str:
+    if value not in ("auto", "share") and not value.isdecimal():
+        raise typer.BadParameter(f"found {value!r}, expected auto, share, or a number such as 0")
+    return value
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, str]:

@@ -9,6 +9,7 @@ import typer
 
 from allranks.cli.options import (
     FileArgument,
+    GpusOption,
     InstancesChoice,
     InstancesOption,
     JsonOption,
@@ -42,6 +43,7 @@ def run(
     ] = False,
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
+    gpus: GpusOption = "auto",
     workspace: WorkspaceOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -59,7 +61,7 @@ def run(
         _print_dry_run(file, given, place, instances.value, json)
         return
     plan = _kept(file, given, place)
-    options = Options(instances.value, force_rerun, retries, slots)
+    options = Options(instances.value, force_rerun, retries, slots, gpus)
     _finish(lambda observer: run_plan(plan, place, options, observer), json)
 
 
@@ -68,6 +70,7 @@ def resume(
     instances: InstancesOption = InstancesChoice.AUTO,
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
+    gpus: GpusOption = "auto",
     workspace: WorkspaceOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -79,7 +82,7 @@ def resume(
     from allranks.local.engine import resume as resume_run
     from allranks.local.workspace import Workspace
 
-    options = Options(instances.value, False, retries, slots)
+    options = Options(instances.value, False, retries, slots, gpus)
     _finish(lambda observer: resume_run(identity, Workspace.at(workspace), options, observer), json)
 
 

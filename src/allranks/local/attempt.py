@@ -10,9 +10,10 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 from allranks.contract import job as jobs
 from allranks.contract import logs, report
@@ -37,6 +38,10 @@ ARTIFACTS = 1000
 """How many files below ./outputs a record lists."""
 
 
+GpuShare: TypeAlias = Callable[[Step], list[dict[str, str]]]
+"""For each instance of a step the variables that name its GPUs."""
+
+
 class Attempts:
     """Tries steps of one run. Each step's record is brought up to date, kept, and told to whoever watches."""
 
@@ -49,6 +54,7 @@ class Attempts:
         supervisor: Supervisor,
         kind: InstanceKind,
         tracking: Tracking,
+        gpu_share: GpuShare,
         *,
         force_rerun: bool,
     ) -> None:
@@ -59,6 +65,7 @@ class Attempts:
         self._supervisor = supervisor
         self._kind = kind
         self._tracking = tracking
+        self._gpu_share = gpu_share
         self._force_rerun = force_rerun
         self._machines = Machines()
         self._keepers: set[str] = set()
@@ -142,7 +149,8 @@ class Attempts:
         with self._temporary_folders(len(instances)) as temporary:
             interpreter = interpreters.of_step(self._plan, step)
             machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
-            variables = [machine | own for own in temporary]
+            shares = self._gpu_share(step)
+            variables = [machine | own | share for own, share in zip(temporary, shares, strict=True)]
             ranks, reports = self._ranks(step, record, launch, given, prepared, variables)
             own = folder / "launcher" / str(record.attempt)
             own.mkdir(parents=True, exist_ok=True)

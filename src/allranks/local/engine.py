@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import os
 import secrets
 import signal
@@ -15,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.local import history, values
-from allranks.local.attempt import Attempts
+from allranks.local import gpus, history, values
+from allranks.local.attempt import Attempts, GpuShare
 from allranks.local.check import check
 from allranks.local.executor import Executor, processes_per_instance
 from allranks.local.instances import INSTANCE_KINDS
@@ -47,6 +48,7 @@ class Options:
     force_rerun: whether earlier results are left aside
     retries:     how often a failed step is tried again
     slots:       how many ranks may run at once; a step of more runs alone. None: the number of cores
+    gpus:        auto (each rank has its own), share, or how many may be used
     grace:       seconds from SIGTERM to SIGKILL when the run is stopped
     """
 
@@ -54,6 +56,7 @@ class Options:
     force_rerun: bool = False
     retries: int = 0
     slots: int | None = None
+    gpus: str = "auto"
     grace: float = 10.0
 
 
@@ -139,8 +142,12 @@ def _execute(
     """Runs the steps that are not finished. keep: adds the run to the store, once it is clear that it can run here."""
     from allranks.local.page.page import write_page
 
+    available = gpus.found(os.environ)
+    if problems := gpus.problems(plan, options.gpus, available):
+        raise InputError(*problems)
     notebook = Notebook(record, store, observer or Observer())
-    asyncio.run(_run(plan, record, workspace, notebook, options, keep))
+    share = functools.partial(gpus.of_instances, choice=options.gpus, available=available)
+    asyncio.run(_run(plan, record, workspace, notebook, options, share, keep))
     record.ended = time.time()
     record.outputs = _pipeline_outputs(plan, record)
     page = Path(record.folder) / "run.html"
@@ -157,6 +164,7 @@ async def _run(
     workspace: Workspace,
     notebook: Notebook,
     options: Options,
+    share: GpuShare,
     keep: Callable[[], None],
 ) -> None:
     tracking = Tracking(workspace)
@@ -170,7 +178,7 @@ async def _run(
             notebook.started()
             if missing:
                 notebook.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
-            await _run_steps(plan, record, workspace, notebook, options, supervisor, tracking)
+            await _run_steps(plan, record, workspace, notebook, options, supervisor, tracking, share)
         finally:
             await supervisor.close()
     finally:
@@ -185,6 +193,7 @@ async def _run_steps(
     options: Options,
     supervisor: Supervisor,
     tracking: Tracking,
+    share: GpuShare,
 ) -> None:
     attempts = Attempts(
         plan,
@@ -194,6 +203,7 @@ async def _run_steps(
         supervisor,
         INSTANCE_KINDS[supervisor.kind],
         tracking,
+        share,
         force_rerun=options.force_rerun or plan.force_rerun,
     )
     executor = Executor(
