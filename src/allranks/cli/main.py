@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli import checking, reading, running
+from allranks.cli import checking, doctor, reading, running
 
 app = typer.Typer(
     name="allranks",
@@ -30,6 +30,7 @@ for name, command in (
     ("logs", reading.logs),
     ("check", checking.check),
     ("components", checking.components),
+    ("doctor", doctor.doctor),
 ):
     app.command(name)(command)
 

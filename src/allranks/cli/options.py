@@ -76,6 +76,9 @@ GpusOption: TypeAlias = Annotated[
         callback=lambda value: _gpus(value),
     ),
 ]
+TrackOption: TypeAlias = Annotated[
+    bool, typer.Option("--track/--no-track", help="Give each step that runs Python an MLflow run.")
+]
 
 
 def _gpus(value: str) -> str:

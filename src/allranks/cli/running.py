@@ -17,6 +17,7 @@ from allranks.cli.options import (
     RunArgument,
     SetOption,
     SlotsOption,
+    TrackOption,
     WorkspaceOption,
     settings_of,
 )
@@ -44,6 +45,7 @@ def run(
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
+    track: TrackOption = True,
     workspace: WorkspaceOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -61,7 +63,7 @@ def run(
         _print_dry_run(file, given, place, instances.value, json)
         return
     plan = _kept(file, given, place)
-    options = Options(instances.value, force_rerun, retries, slots, gpus)
+    options = Options(instances.value, force_rerun, retries, slots, gpus, track)
     _finish(lambda observer: run_plan(plan, place, options, observer), json)
 
 
@@ -71,6 +73,7 @@ def resume(
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
+    track: TrackOption = True,
     workspace: WorkspaceOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -82,7 +85,7 @@ def resume(
     from allranks.local.engine import resume as resume_run
     from allranks.local.workspace import Workspace
 
-    options = Options(instances.value, False, retries, slots, gpus)
+    options = Options(instances.value, False, retries, slots, gpus, track)
     _finish(lambda observer: resume_run(identity, Workspace.at(workspace), options, observer), json)
 
 

@@ -30,7 +30,6 @@ from allranks.local.slots import Machines
 from allranks.local.supervisor import Event, Machine, Program, Supervisor
 from allranks.local.templating import output_path, render
 from allranks.local.tracking.client import Tracking, TrackingError
-from allranks.local.tracking.needed import may_track
 from allranks.local.watch import Watch, Watched
 from allranks.local.workspace import Workspace
 
@@ -223,7 +222,7 @@ class Attempts:
         return prepared
 
     async def _mlflow_run(self, step: Step, record: StepRecord) -> str | None:
-        if not may_track(step):
+        if not self._tracking.tracks(step):
             return None
         tags = {"allranks.run": self._run.id, "allranks.step": step.name, "allranks.attempt": str(record.attempt)}
         try:

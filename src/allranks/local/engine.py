@@ -29,7 +29,6 @@ from allranks.local.slots import Slots
 from allranks.local.store import Store
 from allranks.local.supervisor import Supervisor, UnfitError
 from allranks.local.tracking.client import Tracking
-from allranks.local.tracking.needed import may_track
 from allranks.local.workspace import Workspace
 
 AUTO = "auto"
@@ -49,6 +48,7 @@ class Options:
     retries:     how often a failed step is tried again
     slots:       how many ranks may run at once; a step of more runs alone. None: the number of cores
     gpus:        auto (each rank has its own), share, or how many may be used
+    track:       whether steps that run Python get an MLflow run
     grace:       seconds from SIGTERM to SIGKILL when the run is stopped
     """
 
@@ -57,6 +57,7 @@ class Options:
     retries: int = 0
     slots: int | None = None
     gpus: str = "auto"
+    track: bool = True
     grace: float = 10.0
 
 
@@ -167,8 +168,8 @@ async def _run(
     share: GpuShare,
     keep: Callable[[], None],
 ) -> None:
-    tracking = Tracking(workspace)
-    if any(may_track(step) for step in plan.steps):
+    tracking = Tracking(workspace, wanted=options.track)
+    if any(tracking.tracks(step) for step in plan.steps):
         tracking.warm_up()
     try:
         supervisor, missing = await _start_supervisor(options.instances)

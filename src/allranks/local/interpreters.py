@@ -32,9 +32,14 @@ def of_step(plan: Plan, step: Step) -> Path:
     name = environment_name(step.environment)
     if not name:
         return own
-    source = Path(plan.source).absolute() if plan.source else Path.cwd() / "pipeline"
-    made = (folder / FOLDER / name / "bin" / "python" for folder in source.parents)
-    return next((python for python in made if python.exists()), own)
+    made = folder_of(name, Path(plan.source).absolute().parent if plan.source else Path.cwd())
+    return made / "bin" / "python" if made else own
+
+
+def folder_of(name: str, start: Path) -> Path | None:
+    """The virtual environment of that name in `start` or a folder above, None where there is none."""
+    made = (folder / FOLDER / name for folder in (start, *start.parents))
+    return next((folder for folder in made if (folder / "bin" / "python").exists()), None)
 
 
 def prefixes(interpreter: Path) -> tuple[str, ...]:

@@ -1,5 +1,4 @@
-"""Instances that are addresses on 127.0.0.0/8: they work everywhere, and share this machine's hostname, ports and
-files."""
+"""Instances that are addresses on 127.0.0.0/8: they work everywhere, and share this machine's ports and files."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ class Loopback:
     isolated = False
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
-        # Every instance has the same hostname here, so only the address names it.
+        # Who resolves a hostname finds the instance, since it is the address itself.
         return tuple(
             Instance(index, f"127.0.0.{rank + 1}", f"127.0.0.{rank + 1}") for rank, index in enumerate(indexes)
         )

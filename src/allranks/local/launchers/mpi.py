@@ -26,6 +26,13 @@ AGENT = "allranks-knock"
 GRACE = 30
 """Seconds from SIGTERM to SIGKILL for ranks that mpirun ends: what Azure ML gives a process that is evicted."""
 
+START = """
+[ "$(uname -n)" = {hostname} ] || export OMPI_MCA_btl=self,tcp
+exec {command}
+"""
+"""Instances that could not be given hostnames of their own would take each other's shared memory for theirs, and
+crash."""
+
 
 def missing(path: str) -> Problem | None:
     """No mpirun."""
@@ -55,7 +62,8 @@ def launch(assignment: Assignment) -> Launching:
 
     environment = [_environment(given, folder) for given in assignment.environment]
     command = (*_mpirun(assignment, environment[0]["PATH"]), *boot.command("remote.rank", str(ranks), str(notices)))
-    first = Program(MPIRUN, command, environment[0], str(folder), str(assignment.log))
+    script = START.format(hostname=shlex.quote(hosts[0]), command=shlex.join(command))
+    first = Program(MPIRUN, ("/bin/sh", "-c", script), environment[0], str(folder), str(assignment.log))
     doors = [
         Program(
             f"door {host}",
@@ -85,9 +93,6 @@ def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:
         "oob_tcp_if_include": assignment.kind.interface,
         "btl_tcp_if_include": assignment.kind.interface,
     }
-    if not assignment.kind.isolated:
-        # Instances with the same hostname would take each other's shared memory for their own, and crash.
-        mca["btl"] = "self,tcp"
     settings_of_mca = (part for name, value in mca.items() for part in ("--mca", name, value))
     slots = ",".join(f"{host}:{each}" for host in hosts)
     return (

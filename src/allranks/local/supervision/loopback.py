@@ -1,11 +1,12 @@
-"""Machines that are addresses on 127.0.0.0/8: nothing is isolated, everything works everywhere."""
+"""Machines that are addresses on 127.0.0.0/8: nothing but the hostname is isolated, everything works everywhere."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
-from allranks.local.supervision.kernel import become_subreaper
+from allranks.local.supervision import kernel
 
 
 class LoopbackMachines:
@@ -15,5 +16,18 @@ class LoopbackMachines:
     def fork(self, machine: dict[str, Any]) -> int:  # noqa: ARG002 - every loopback machine is this machine
         return os.fork()
 
-    def enter(self, machine: dict[str, Any]) -> None:  # noqa: ARG002
-        become_subreaper()
+    def enter(self, machine: dict[str, Any]) -> None:
+        kernel.become_subreaper()
+        with contextlib.suppress(OSError):
+            _own_hostname(machine["hostname"])
+
+
+def _own_hostname(name: str) -> None:
+    """Open MPI takes ranks with one hostname for ranks of one machine. Raises OSError where that is not allowed."""
+    try:
+        kernel.unshare(kernel.NEWUTS)
+    except PermissionError:
+        user, group = os.geteuid(), os.getegid()
+        kernel.unshare(kernel.NEWUSER | kernel.NEWUTS)
+        kernel.map_identity(user, user, group, group)
+    kernel.set_hostname(name)

@@ -98,9 +98,7 @@ def _enter_own_namespaces() -> None:
     except PermissionError:
         user, group = os.geteuid(), os.getegid()
         kernel.unshare(kernel.NEWUSER | ours)
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"0 {user} 1")
-        _write("/proc/self/gid_map", f"0 {group} 1")
+        kernel.map_identity(0, user, 0, group)
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)

@@ -9,7 +9,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from allranks.local.plan import Step
 from allranks.local.record import Point
+from allranks.local.tracking.needed import may_track
 from allranks.local.workspace import Workspace
 
 BIG_LINE = 1 << 28
@@ -22,12 +24,20 @@ class TrackingError(Exception):
 
 class Tracking:
     """Makes and ends MLflow runs, one request at a time. The process behind it is started by the first use, or by
-    `warm_up`."""
+    `warm_up`.
 
-    def __init__(self, workspace: Workspace) -> None:
+    wanted: whether any step is to have an MLflow run
+    """
+
+    def __init__(self, workspace: Workspace, *, wanted: bool = True) -> None:
         self._workspace = workspace
+        self._wanted = wanted
         self._lock = asyncio.Lock()
         self._start: asyncio.Task[asyncio.subprocess.Process] | None = None
+
+    def tracks(self, step: Step) -> bool:
+        """Whether a step gets an MLflow run."""
+        return self._wanted and may_track(step)
 
     def warm_up(self) -> None:
         """Starts the process without waiting for it."""

@@ -1,0 +1,79 @@
+"""Runs every launch in every layout on both kinds of instances, and writes docs/stacks.md of what came of it.
+
+    python docs/make_stacks.py [PART OF A LAUNCH'S NAME...]
+
+Ends with 1 where one failed. With names nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from allranks.contract.layout import Layout
+from allranks.local.stacks.launches import LAUNCHES, LAYOUTS, Launch
+from allranks.local.stacks.trial import try_out
+from allranks.local.workspace import Workspace
+
+PROJECT = Path(__file__).resolve().parent.parent
+TABLE = PROJECT / "docs" / "stacks.md"
+KINDS = ("rack", "loopback")
+
+HEAD = """# Launches that work
+
+Made by `python docs/make_stacks.py`, which starts each launch with real processes on emulated instances. A yes says:
+all ranks are distinct, the world size and the local ranks are right, the stack's own all-reduce is correct, every rank
+ended with exit code 0, and nothing was left running. A dash says that there is no such layout: an instance has one
+TensorFlow worker, and parameter servers need two.
+
+The layouts are instances x processes on each. In each cell: in the rack, on loopback.
+
+"""
+
+
+def main(names: list[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="stacks-", ignore_cleanup_errors=True) as folder:
+        return _try_all(names, Workspace(Path(folder)))
+
+
+def _try_all(names: list[str], workspace: Workspace) -> int:
+    rows, failed = [], False
+    for launch in LAUNCHES:
+        if names and not any(name.lower() in launch.name.lower() for name in names):
+            continue
+        if stack := launch.missing(PROJECT):
+            rows.append([launch.name, *[f"not here: `{stack.install}`"] * len(LAYOUTS)])
+            print(f"{launch.name}: no {stack.name}: {stack.install}", flush=True)
+            continue
+        cells = [launch.name]
+        for layout in LAYOUTS:
+            if layout not in launch.layouts:
+                cells.append("-")
+                continue
+            answers = [_works(launch, layout, kind, workspace) for kind in KINDS]
+            failed = failed or not all(answers)
+            cells.append(", ".join("yes" if answer else "**no**" for answer in answers))
+        rows.append(cells)
+    if not names:
+        head = ["launch", *(f"{one.instance_count}x{one.process_count_per_instance}" for one in LAYOUTS)]
+        lines = [" | ".join(row) for row in (head, ["---"] * len(head), *rows)]
+        TABLE.write_text(HEAD + "".join(f"| {line} |\n" for line in lines), encoding="utf-8")
+    return int(failed)
+
+
+def _works(launch: Launch, layout: Layout, kind: str, workspace: Workspace) -> bool:
+    started = time.monotonic()
+    wrong = try_out(launch, layout, kind, workspace, PROJECT)
+    if not wrong and (left := psutil.Process().children(recursive=True)):
+        wrong = f"processes are left: {left}"
+    where = f"{layout.instance_count}x{layout.process_count_per_instance} {kind}"
+    print(f"{launch.name}, {where}: {wrong or 'yes'} ({time.monotonic() - started:.1f} s)", flush=True)
+    return not wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

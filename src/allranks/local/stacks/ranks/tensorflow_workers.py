@@ -1,0 +1,20 @@
+"""TensorFlow's all-reduce over the workers, of which each instance has one."""
+
+import tensorflow as tf
+from place import tell
+
+from allranks.runtime import tensorflow
+
+
+def train(training: tensorflow.Training) -> None:
+    strategy = training.strategy
+
+    @tf.function
+    def total() -> tf.Tensor:
+        own = strategy.run(lambda: tf.constant(float(training.rank + 1)))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, own, axis=None)
+
+    tell(rank=training.rank, world_size=training.world_size, local_rank=0, total=float(total()))
+
+
+tensorflow.main(train)
