@@ -29,15 +29,16 @@ def train(ranks: runtime.Ranks) -> None:
     description, images, validation = data(args.data)
     torch.manual_seed(args.seed)
     network = NETWORKS[args.network](description.shape, len(description.classes))
-    model = ranks.strategy.prepare(ImageClassifier(network, description.mean, description.std))
+    model = ImageClassifier(network, description.mean, description.std)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=args.weight_decay)
+    training = ranks.strategy.prepare(model, optimizer)
     sampler = runtime.ResumableSampler(len(images), ranks, batch_size=args.batch_size, seed=args.seed)
     augmentation = Augmentation(args.max_shift, args.mirror)
 
     checkpoints = runtime.Checkpoints(
         args.checkpoints,
         ranks,
-        {"model": model, "optimizer": optimizer, "sampler": sampler},
+        {"training": training, "sampler": sampler},
         every_steps=args.checkpoint_every,
     )
     step = checkpoints.load(start_from=args.resume_from)
@@ -46,30 +47,34 @@ def train(ranks: runtime.Ranks) -> None:
 
     for epoch in range(sampler.epoch, args.epochs):
         moves = draw(augmentation, len(images), seed=args.seed, epoch=epoch)
-        model.train()
+        training.model.train()
         for indices in sampler.track(sampler):
             rate = learning_rate(args.learning_rate, step, total)
-            for group in optimizer.param_groups:
+            for group in training.optimizer.param_groups:
                 group["lr"] = rate
             pixels, labels = batch(images, indices)
-            scores = model(move(pixels, moves, torch.tensor(indices)).to(ranks.device))
+            scores = training.model(move(pixels, moves, torch.tensor(indices)).to(ranks.device))
             loss = sampler.weight * functional.cross_entropy(scores, labels.to(ranks.device))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            training.backward(loss)
+            training.step()
             step += 1
             if step % LOG_EVERY == 0 or step == total:
                 values = {"train_loss": mean_over_ranks(loss, ranks), "learning_rate": rate}
                 ranks.metrics.log(values, step=step, total=total, epoch=epoch)
             checkpoints.save_if_due(step)
-        accuracy = correct_fraction(ranks.strategy.unwrap(model), validation, args.batch_size, ranks)
+        accuracy = correct_fraction(training.model, validation, args.batch_size, ranks)
         ranks.metrics.log({"validation_accuracy": accuracy}, step=step, total=total, epoch=epoch)
         if ranks.is_main:
             print(f"epoch {epoch + 1} of {args.epochs}: validation accuracy {accuracy:.4f}", flush=True)
 
     checkpoints.save(step)
+    weights = training.weights()
     if ranks.is_main:
-        save(ranks.strategy.unwrap(model), description, args.model)
+        trained = ImageClassifier(
+            NETWORKS[args.network](description.shape, len(description.classes)), description.mean, description.std
+        )
+        trained.load_state_dict(weights)
+        save(trained, description, args.model)
     ranks.barrier()
 
 
@@ -107,14 +112,17 @@ def mean_over_ranks(value: Tensor, ranks: runtime.Ranks) -> float:
 def correct_fraction(model: nn.Module, images: Images, batch_size: int, ranks: runtime.Ranks) -> float:
     """The share of the images that the model classifies right, each rank looking at its own. A collective.
 
-    The model is not the wrapped one, whose ranks would wait for each other at every batch: some may have one more.
+    The ranks of a sharded model meet in every forward pass: each makes as many, a rank with no image left on one that
+    does not count.
     """
     model.eval()
     correct = torch.zeros((), dtype=torch.int64, device=ranks.device)
     own = range(ranks.rank, len(images), ranks.world_size)
-    for start in range(0, len(own), batch_size):
-        pixels, labels = batch(images, list(own[start : start + batch_size]))
-        correct += (model(pixels.to(ranks.device)).argmax(dim=1) == labels.to(ranks.device)).sum()
+    most = range(0, len(images), ranks.world_size)
+    for start in range(0, len(most), batch_size):
+        pixels, labels = batch(images, list(own[start : start + batch_size]) or [0])
+        right = model(pixels.to(ranks.device)).argmax(dim=1) == labels.to(ranks.device)
+        correct += right.sum() if start < len(own) else 0
     dist.all_reduce(correct)
     return int(correct) / len(images)
 

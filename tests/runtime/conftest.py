@@ -24,7 +24,8 @@ from allranks.runtime.strategies.ddp import Ddp
 
 SCRIPTS = Path(__file__).parent / "scripts"
 BOUND_SECONDS = 120
-CLEARED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "GLOO_", "NCCL_", "OMPI_")
+CLEARED = ("RANK", "LOCAL_", "WORLD_SIZE", "NODE_RANK", "MASTER_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "GLOO_", "NCCL_")
+CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,7 @@ def plain_environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def free_port() -> int:
     """A port that nobody listened at a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return _free_port()
 
 
 @pytest.fixture
@@ -104,9 +102,32 @@ def start_environment(tmp_path: Path) -> dict[str, str]:
     return plain_environment(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def module_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The same, for a job that several tests of a module look at."""
+    return plain_environment(tmp_path_factory.mktemp("job"))
+
+
 @pytest.fixture
-def start(tmp_path: Path, free_port: int) -> Iterator[Start]:
+def start(tmp_path: Path) -> Iterator[Start]:
     """start(script, *arguments, ...) starts a script of the scripts folder on every rank of a launch."""
+    yield from _starting(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def start_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """The same, for a job that several tests of a module look at."""
+    yield from _starting(tmp_path_factory.mktemp("job"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _starting(folder: Path) -> Iterator[Start]:
     runs: list[Started] = []
 
     def start_ranks(
@@ -122,12 +143,12 @@ def start(tmp_path: Path, free_port: int) -> Iterator[Start]:
         if distribution is not None:
             addresses = tuple(f"127.0.0.{number + 2}" for number in range(instance_count))
             hostnames = tuple(f"instance-{number}" for number in range(instance_count))
-            launch = Launch(distribution, addresses, hostnames, free_port + len(runs))
+            launch = Launch(distribution, addresses, hostnames, _free_port())
             environments = [environment(launch, process) for process in processes(launch)]
-        plain = plain_environment(tmp_path)
+        plain = plain_environment(folder)
         runs.append(
             Started(
-                tmp_path / f"run-{len(runs)}",
+                folder / f"run-{len(runs)}",
                 [sys.executable, *interpreter, str(SCRIPTS / script), *map(str, arguments)],
                 [{**plain, **given, **(variables or {})} for given in environments],
             )

@@ -79,10 +79,11 @@ def test_the_training_goes_on_with_its_random_numbers(alone: Ranks, tmp_path: Pa
 
 def test_the_file_is_the_plain_models(alone: Ranks, tmp_path: Path) -> None:
     model = torch.nn.Linear(2, 2)
-    Checkpoints(tmp_path, alone, {"model": alone.strategy.prepare(model)}).save(1)
-    other = torch.nn.Linear(2, 2)
-    assert Checkpoints(tmp_path, alone, {"model": other}).load() == 1
-    assert torch.equal(model.weight, other.weight)
+    training = alone.strategy.prepare(model, torch.optim.SGD(model.parameters()))
+    Checkpoints(tmp_path, alone, {"training": training}).save(1)
+    kept = torch.load(tmp_path / "step_000000001.pt")["parts"]["training"]["model"]
+    assert list(kept) == list(training.weights()) == ["weight", "bias"]
+    assert torch.equal(model.weight, kept["weight"])
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-import torch
 
 from allranks.contract.pytorch import PyTorch
-from allranks.errors import InputError
-from allranks.runtime.ranks import Ranks
-from allranks.runtime.strategies import strategy
 
 
 def losses(stdout: str) -> list[float]:
@@ -33,20 +29,3 @@ def test_loss_curve_is_that_of_one_process(start: Callable, process_count: int, 
     assert len(expected) == len(found) == 100
     assert expected[-1] < expected[0] / 2, "this training learns nothing: it would prove nothing"
     assert max(abs(a - b) / a for a, b in zip(expected, found, strict=True)) < 1e-4
-
-
-def test_unknown_strategy() -> None:
-    with pytest.raises(InputError, match="one of ddp"):
-        strategy("zero", torch.device("cpu"))
-
-
-def test_a_model_with_nothing_to_train_is_not_wrapped(alone: Ranks) -> None:
-    model = torch.nn.Linear(2, 2).requires_grad_(False)
-    assert alone.strategy.prepare(model) is model
-
-
-def test_options_go_to_torch(alone: Ranks) -> None:
-    model = torch.nn.Linear(2, 2)
-    wrapped = alone.strategy.prepare(model, find_unused_parameters=True)
-    assert wrapped.find_unused_parameters
-    assert alone.strategy.unwrap(wrapped) is model

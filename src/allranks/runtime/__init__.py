@@ -13,15 +13,21 @@ The same script runs under every launch of the contract, under torchrun, and as 
 
 from __future__ import annotations
 
-from allranks.runtime.checkpoints import Checkpoints, Stateful
-from allranks.runtime.eviction import EVICTED, Evicted
-from allranks.runtime.main import main
-from allranks.runtime.metrics import Metrics
-from allranks.runtime.notes import note
-from allranks.runtime.ranks import Ranks, started
-from allranks.runtime.sampler import ResumableSampler
-from allranks.runtime.staging import stage
-from allranks.runtime.strategies import Strategy
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from allranks.runtime.checkpoints import Checkpoints, Stateful
+    from allranks.runtime.eviction import EVICTED, Evicted
+    from allranks.runtime.libraries import prepare_libraries
+    from allranks.runtime.metrics import Metrics
+    from allranks.runtime.notes import note
+    from allranks.runtime.ranks import Ranks, started
+    from allranks.runtime.sampler import ResumableSampler
+    from allranks.runtime.script import main
+    from allranks.runtime.settings import Settings
+    from allranks.runtime.staging import stage
+    from allranks.runtime.strategies import Strategy, Training
 
 __all__ = [
     "EVICTED",
@@ -30,10 +36,44 @@ __all__ = [
     "Metrics",
     "Ranks",
     "ResumableSampler",
+    "Settings",
     "Stateful",
     "Strategy",
+    "Training",
     "main",
     "note",
+    "prepare_libraries",
     "stage",
     "started",
 ]
+
+_MODULES = {
+    "EVICTED": "eviction",
+    "Checkpoints": "checkpoints",
+    "Evicted": "eviction",
+    "Metrics": "metrics",
+    "Ranks": "ranks",
+    "ResumableSampler": "sampler",
+    "Settings": "settings",
+    "Stateful": "checkpoints",
+    "Strategy": "strategies",
+    "Training": "strategies",
+    "main": "script",
+    "note": "notes",
+    "prepare_libraries": "libraries",
+    "stage": "staging",
+    "started": "ranks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # On first use (PEP 562): a TensorFlow step, or the preparation of another library, has no torch.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import distributed, nn
+from torch import distributed
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import random_states
@@ -24,10 +24,10 @@ _NAME = re.compile(r"step_(\d+)\.pt")
 
 
 class Stateful(Protocol):
-    """What a checkpoint can keep: a model, an optimizer, a scheduler, a sampler."""
+    """What a checkpoint can keep: a training, a scheduler, a sampler, a model without a strategy."""
 
     def state_dict(self) -> Any:
-        """Its state, as tensors and plain values."""
+        """Its state, as tensors and plain values. Called on every rank; what rank 0 gives is kept."""
 
     def load_state_dict(self, state: Any, /) -> Any:
         """Take a state on."""
@@ -36,14 +36,14 @@ class Stateful(Protocol):
 class Checkpoints:
     """The checkpoints of a training in one folder, `step_000000100.pt` and so on.
 
-    Rank 0 writes: to a temporary file, which becomes the checkpoint when it is wholly on the disk. A process that is
-    killed while it writes leaves the checkpoint before. The random states of every rank are kept with the parts, so
-    that a resumed training takes the steps that an uninterrupted one takes: to the last bit on one or two ranks, to
-    rounding on more, since DistributedDataParallel lays its gradients out anew after its first step, and with them
-    the order in which gloo adds them up (not so with find_unused_parameters=True).
+    Rank 0 writes the whole state, also of a sharded model: to a temporary file, which becomes the checkpoint when it is
+    wholly on the disk. A process that is killed while it writes leaves the checkpoint before. The random states of
+    every rank are kept with the parts, so that a resumed training takes the steps that an uninterrupted one takes: to
+    the last bit on one or two ranks under DistributedDataParallel, to rounding elsewhere, since that lays its gradients
+    out anew after its first step, and with them the order in which gloo adds them up. Any number of ranks goes on.
 
     folder:        where they are; shared by all instances (an output of the job)
-    parts:         what is kept, by name; a model may be wrapped by the strategy, its file is the plain model's
+    parts:         what is kept, by name: what `strategy.prepare` gave, the sampler
     every_steps:   save when so many steps were made since the last time
     every_minutes: save when so much time went by
     keep:          how many are left; older ones are removed
@@ -101,7 +101,8 @@ class Checkpoints:
                     fix="keep checkpoints in an output of the job, which every instance mounts",
                 )
             )
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        # Mapped: of a whole sharded model each rank reads what it keeps.
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         self._take(path, content["parts"])
         if content["world_size"] == self._ranks.world_size:
             random_states.restore(content["random_states"][self._ranks.rank], self._ranks.device)
@@ -136,11 +137,12 @@ class Checkpoints:
         mine = random_states.capture(self._ranks.device)
         gathered: list[Any] | None = [None] * self._ranks.world_size if self._ranks.is_main else None
         distributed.gather_object(mine, gathered, dst=0)
+        parts = {name: part.state_dict() for name, part in self._parts.items()}  # a sharded one needs every rank
         if self._ranks.is_main:
             content = {
                 "step": step,
                 "world_size": self._ranks.world_size,
-                "parts": {name: self._plain(part).state_dict() for name, part in self._parts.items()},
+                "parts": parts,
                 "random_states": gathered,
             }
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -157,9 +159,6 @@ class Checkpoints:
             return False
         return time.monotonic() - self._saved_at >= self._every_seconds
 
-    def _plain(self, part: Stateful) -> Stateful:
-        return self._ranks.strategy.unwrap(part) if isinstance(part, nn.Module) else part
-
     def _take(self, path: Path, states: Mapping[str, Any]) -> None:
         if set(states) != set(self._parts):
             raise InputError(
@@ -172,7 +171,7 @@ class Checkpoints:
             )
         for name, part in self._parts.items():
             try:
-                self._plain(part).load_state_dict(states[name])
+                part.load_state_dict(states[name])
             except (RuntimeError, ValueError, KeyError) as error:
                 raise InputError(
                     Problem(

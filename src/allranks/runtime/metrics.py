@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from allranks.contract import report
 from allranks.runtime.tracking import Tracking
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 
 class Metrics:

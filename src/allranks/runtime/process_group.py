@@ -10,7 +10,7 @@ from torch import distributed
 
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.hardware.network import LOOPBACK, interface_towards
+from allranks.hardware.network import LOOPBACK
 from allranks.runtime.notes import note
 
 
@@ -18,8 +18,7 @@ def open_group(env: RankEnv, timeout_seconds: float) -> torch.device:
     """Bring up torch's default process group, and return the device of this rank.
 
     NCCL where the instance has a GPU for each of its ranks, with gloo for tensors on the CPU; else gloo alone.
-    One process needs no launcher, address or port. The variables that torch reads (RANK, WORLD_SIZE, MASTER_ADDR, ...)
-    are set for every launcher alike, so that libraries that read them work under MPI and Slurm too.
+    One process needs no launcher, address or port.
 
     timeout_seconds bounds the meeting of the ranks and every collective.
     Raises InputError where several ranks have no address to meet at, ConnectionError where they did not meet.
@@ -47,23 +46,14 @@ def open_group(env: RankEnv, timeout_seconds: float) -> torch.device:
                 fix="set MASTER_ADDR, and MASTER_PORT where another port than 6105 is to be used",
             )
         )
-    address, port = env.master_addr, env.master_port
-    _choose_interface(address)
-    os.environ.update(
-        RANK=str(env.rank),
-        LOCAL_RANK=str(env.local_rank),
-        WORLD_SIZE=str(env.world_size),
-        LOCAL_WORLD_SIZE=str(env.local_world_size),
-        MASTER_ADDR=address,
-        MASTER_PORT=str(port),
-    )
     try:
         distributed.init_process_group(backend, init_method="env://", timeout=timeout)
     except (distributed.DistStoreError, distributed.DistNetworkError) as error:
         raise ConnectionError(
             f"rank {env.rank} of {env.world_size} (instance {env.instance_rank} of {env.instance_count}, launcher "
-            f"{env.launcher}) did not meet the others at {address}:{port} within {timeout_seconds:g} s. Were all "
-            f"{env.world_size} processes started, can they reach that address, and is the port free there?"
+            f"{env.launcher}) did not meet the others at {env.master_addr}:{env.master_port} within "
+            f"{timeout_seconds:g} s. Were all {env.world_size} processes started, can they reach that address, and is "
+            f"the port free there?"
         ) from error
     return device
 
@@ -81,11 +71,3 @@ def _share_cores(env: RankEnv) -> None:
     # Every rank would otherwise take every core, and ranks of one instance would wait for each other.
     if env.local_world_size > 1 and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // env.local_world_size))
-
-
-def _choose_interface(address: str) -> None:
-    # Left to themselves gloo takes what the hostname resolves to, often 127.0.1.1, and NCCL the first it sees.
-    interface = interface_towards(address)
-    if interface is not None:
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-        os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface}")

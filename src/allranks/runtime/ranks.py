@@ -10,9 +10,10 @@ import torch
 from torch import distributed
 
 from allranks.contract.rank_env import RankEnv
+from allranks.runtime import libraries, strategies
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.process_group import open_group
-from allranks.runtime.strategies import Strategy, strategy
+from allranks.runtime.strategies import Strategy
 
 TIMEOUT_SECONDS = 600.0
 """How long a rank waits for the others. torch waits for half an hour, which on a rented cluster is a hang."""
@@ -59,12 +60,14 @@ class Ranks:
 
 
 def start(strategy_name: str, timeout_seconds: float) -> Ranks:
-    """Read the launch, bring the process group up, and open the metrics.
+    """Read the launch, prepare the libraries, bring the process group up, and open the metrics.
 
-    Raises InputError for a launch that contradicts itself or a strategy that is not known, ConnectionError where the
-    ranks did not meet.
+    Raises InputError for a launch that contradicts itself or a strategy that is not known or not installed,
+    ConnectionError where the ranks did not meet.
     """
     env = RankEnv.detect()
+    strategies.check(strategy_name)
+    libraries.place(env)
     device = open_group(env, timeout_seconds)
     return Ranks(
         rank=env.rank,
@@ -75,7 +78,7 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
         instance_count=env.instance_count,
         launcher=env.launcher,
         device=device,
-        strategy=strategy(strategy_name, device),
+        strategy=strategies.strategy(strategy_name, device),
         metrics=Metrics(is_main=env.rank == 0),
     )
 

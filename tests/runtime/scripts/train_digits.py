@@ -37,23 +37,22 @@ def train(ranks: runtime.Ranks) -> None:
         torch.tensor(images[: args.samples], dtype=torch.float32) / 16, torch.tensor(labels[: args.samples])
     )
     layers = [torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Dropout(args.dropout), torch.nn.Linear(32, 10)]
-    model = ranks.strategy.prepare(torch.nn.Sequential(*layers))
+    model = torch.nn.Sequential(*layers)
+    training = ranks.strategy.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     torch.manual_seed(ranks.rank)  # each rank drops other neurons
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     sampler = runtime.ResumableSampler(len(dataset), ranks, batch_size=args.batch_size, seed=1)
     loader = DataLoader(dataset, batch_sampler=sampler, num_workers=args.workers)
     step = 0
     if args.checkpoints:
-        parts = {"model": model, "optimizer": optimizer, "sampler": sampler}
+        parts = {"training": training, "sampler": sampler}
         checkpoints = runtime.Checkpoints(args.checkpoints, ranks, parts, every_steps=args.every_steps)
         step = checkpoints.load()
 
     while step < args.steps:
         for pixels, digits in sampler.track(loader):
-            optimizer.zero_grad()
-            loss = functional.cross_entropy(model(pixels), digits) * sampler.weight
-            loss.backward()
-            optimizer.step()
+            loss = functional.cross_entropy(training.model(pixels), digits) * sampler.weight
+            training.backward(loss)
+            training.step()
             step += 1
             mean = loss.detach().clone()
             distributed.all_reduce(mean)

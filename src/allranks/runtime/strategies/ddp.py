@@ -6,8 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, distributed, nn, optim
 from torch.nn.parallel import DistributedDataParallel
+
+from allranks.runtime.settings import Settings
+from allranks.runtime.strategies import recomputation, states, unsupported
+from allranks.runtime.strategies.accumulation import Accumulation
+from allranks.runtime.strategies.bfloat16 import computing_in
 
 
 @dataclass(frozen=True)
@@ -16,18 +21,60 @@ class Ddp:
 
     device: torch.device
 
-    def prepare(self, model: nn.Module, **options: Any) -> nn.Module:
-        """The model on its device, under DistributedDataParallel, whose options are passed on. A collective.
-
-        A model without anything to train (a model to score) is only moved: torch refuses to wrap it.
-        """
+    def prepare(self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None) -> DdpTraining:
+        """The model on its device under DistributedDataParallel, and its optimizer. A collective."""
+        settings = settings or Settings()
+        unsupported.refuse("ddp", settings, "offload", "deepspeed_config", "compression")
         model = model.to(self.device)
-        if not any(parameter.requires_grad for parameter in model.parameters()):
-            return model
-        if self.device.type == "cuda":
-            options = {"device_ids": [self.device.index], **options}
-        return DistributedDataParallel(model, **options)
+        if settings.activation_checkpointing:
+            recomputation.recompute(model, settings.blocks)
+        devices = [self.device.index] if self.device.type == "cuda" else None
+        wrapped = DistributedDataParallel(computing_in(settings.precision, model, self.device), device_ids=devices)
+        return DdpTraining(wrapped, model, optimizer, settings)
 
-    def unwrap(self, model: nn.Module) -> nn.Module:
-        """The model inside the wrapper, or the model itself where there is none."""
-        return model.module if isinstance(model, DistributedDataParallel) else model
+
+class DdpTraining:
+    """What a training loop calls; see `Training`."""
+
+    def __init__(
+        self, wrapped: DistributedDataParallel, plain: nn.Module, optimizer: optim.Optimizer, settings: Settings
+    ) -> None:
+        self.model = wrapped
+        self.optimizer = optimizer
+        self._plain = plain
+        self._clip_norm = settings.clip_norm
+        self._accumulation = Accumulation(settings.accumulate)
+        self._send_gradients()
+
+    def backward(self, loss: Tensor) -> None:
+        """See `Training`."""
+        torch.autograd.backward(loss / self._accumulation.passes)
+
+    def step(self) -> bool:
+        """See `Training`."""
+        complete = self._accumulation.count()
+        if complete:
+            if self._clip_norm is not None:
+                nn.utils.clip_grad_norm_(self._plain.parameters(), self._clip_norm)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        self._send_gradients()
+        return complete
+
+    def weights(self) -> dict[str, Any]:
+        """See `Training`."""
+        return states.on_cpu(self._plain.state_dict()) if distributed.get_rank() == 0 else {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Training`."""
+        return states.pack("ddp", self._plain.state_dict(), self.optimizer.state_dict())
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """See `Training`."""
+        model, optimizer = states.unpack("ddp", state)
+        self._plain.load_state_dict(model)
+        self.optimizer.load_state_dict(optimizer)
+
+    def _send_gradients(self) -> None:
+        # What no_sync() does, which has to surround the forward pass as well: that one is the loop's own.
+        self.model.require_backward_grad_sync = self._accumulation.is_last

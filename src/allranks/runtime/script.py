@@ -19,7 +19,7 @@ def main(
 ) -> NoReturn:
     """Call train(ranks) with the process group up, and end the process.
 
-    strategy:        how a model is spread over the ranks: "ddp"
+    strategy:        how a model is spread over the ranks: "ddp", "fsdp", "deepspeed" or "horovod"
     timeout_seconds: how long a rank waits for the others, when they meet and in every collective
 
     Exit codes: 0 trained to its end, 1 an exception (recorded with its traceback), 2 wrong input (an InputError),

@@ -1,0 +1,46 @@
+"""Run any training script with its libraries prepared, its failure recorded, and a clean end.
+
+    python -m allranks.runtime SCRIPT [ARGUMENT ...]
+
+For a script of Lightning, transformers, Accelerate, DeepSpeed or mpi4py that has never heard of this package. It opens
+no process group. Exit codes are those of `runtime.main`.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from allranks.errors import InputError, Problem
+from allranks.runtime import clean_exit, failure
+from allranks.runtime.libraries import prepare_libraries
+
+_USAGE = "python -m allranks.runtime SCRIPT [ARGUMENT ...]"
+
+
+def run(arguments: list[str]) -> NoReturn:
+    """Run the script arguments[0] as Python itself would, and end the process."""
+    try:
+        _run(arguments)
+        code = 0
+    except BaseException as error:
+        code = failure.record(error)
+    clean_exit.leave(code)
+
+
+def _run(arguments: list[str]) -> None:
+    if not arguments:
+        raise InputError(Problem("command", "no script", _USAGE, "give the script's path"))
+    script = Path(arguments[0])
+    if not script.is_file():
+        raise InputError(Problem("command", f"there is no file {script}", _USAGE, "give the script's path"))
+    prepare_libraries()
+    sys.argv = arguments
+    sys.path[0] = str(script.resolve().parent)
+    runpy.run_path(str(script), run_name="__main__")
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

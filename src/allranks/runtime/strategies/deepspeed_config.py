@@ -1,0 +1,98 @@
+"""DeepSpeed's configuration: defaults from the settings, and a user's JSON file on top of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from allranks.errors import InputError, Problem
+from allranks.runtime.settings import Settings
+
+
+def configuration(settings: Settings, world_size: int, device: torch.device) -> dict[str, Any]:
+    """What `deepspeed.initialize` is given. A key whose value is "auto" is taken from the settings.
+
+    Raises InputError where the file cannot be read, contradicts the layout, or asks for what the device cannot do.
+    """
+    path = settings.deepspeed_config
+    given = {} if path is None else _read(path)
+    config = _defaults(settings) | {name: value for name, value in given.items() if name != "zero_optimization"}
+    config["zero_optimization"] = _defaults(settings)["zero_optimization"] | given.get("zero_optimization", {})
+    config |= _batches(config, world_size, str(path))
+    if device.type == "cpu" and enabled(config, "fp16"):
+        raise InputError(
+            Problem(
+                where=f"{path}, key fp16",
+                found="enabled, on the CPU",
+                expected="float32 or bfloat16: DeepSpeed has no fp16 without a GPU",
+                fix='leave fp16 out, or take "bf16": {"enabled": true}',
+            )
+        )
+    return config
+
+
+def enabled(config: Mapping[str, Any], key: str) -> bool:
+    """Whether a section such as bf16 is switched on."""
+    return bool(config.get(key, {}).get("enabled", False))
+
+
+def _defaults(settings: Settings) -> dict[str, Any]:
+    zero: dict[str, Any] = {"stage": settings.zero_stage}
+    if settings.offload:
+        zero["offload_optimizer"] = {"device": "cpu"}
+        if settings.zero_stage == 3:
+            zero["offload_param"] = {"device": "cpu"}
+    return {
+        "gradient_accumulation_steps": settings.accumulate,
+        "gradient_clipping": settings.clip_norm or 0.0,
+        "zero_optimization": zero,
+        # The optimizer is an ordinary one of torch: no operation to compile, on the CPU as on a GPU.
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "steps_per_print": 1 << 30,
+    }
+
+
+def _batches(config: Mapping[str, Any], world_size: int, where: str) -> dict[str, int]:
+    """The batch sizes that DeepSpeed insists on. It only checks that they agree: what is trained on is the loop's."""
+    accumulate = int(config["gradient_accumulation_steps"])
+    share = config.get("train_micro_batch_size_per_gpu")
+    total = config.get("train_batch_size")
+    if total is None:
+        return {"train_micro_batch_size_per_gpu": int(share or 1)}
+    parts = accumulate * world_size
+    if total % parts or (share is not None and share * parts != total):
+        each = f"train_micro_batch_size_per_gpu {share} x " if share is not None else "a whole number x "
+        raise InputError(
+            Problem(
+                where=f"{where}, key train_batch_size",
+                found=f"{total}, on {world_size} ranks",
+                expected=f"{each}gradient_accumulation_steps {accumulate} x {world_size} ranks",
+                fix="leave train_batch_size out, or change the number of ranks",
+            )
+        )
+    return {"train_micro_batch_size_per_gpu": total // parts}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(Problem("deepspeed_config", f"there is no file {path}", "a JSON file")) from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(Problem("deepspeed_config", f"{path}: {error}", "a JSON file")) from None
+    if not isinstance(content, dict):
+        raise InputError(Problem("deepspeed_config", f"{path} holds a {type(content).__name__}", "a JSON object"))
+    return _without_auto(content)
+
+
+def _without_auto(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_auto(value) if isinstance(value, dict) else value
+        for name, value in section.items()
+        if value != "auto"
+    }

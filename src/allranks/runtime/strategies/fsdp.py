@@ -1,0 +1,112 @@
+"""torch's fully_shard (FSDP2): each rank holds its part of every parameter, gradient and optimizer state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn, optim
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+)
+
+from allranks.runtime.settings import Settings
+from allranks.runtime.strategies import recomputation, states, unsupported
+from allranks.runtime.strategies.accumulation import Accumulation
+from allranks.runtime.strategies.bfloat16 import computing_in
+
+_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+
+
+@dataclass(frozen=True)
+class Fsdp:
+    """fully_shard over all ranks: block by block where the settings name blocks, else the model in one piece."""
+
+    device: torch.device
+
+    def prepare(self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None) -> FsdpTraining:
+        """The sharded model, and the optimizer with its parameters taken by the sharded ones. A collective."""
+        settings = settings or Settings()
+        unsupported.refuse("fsdp", settings, "deepspeed_config", "compression")
+        blocks = recomputation.modules(model, settings.blocks)
+        if settings.activation_checkpointing:
+            recomputation.recompute(model, settings.blocks)
+        model = model.to(self.device)
+        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        mesh = init_device_mesh(self.device.type, (distributed.get_world_size(),))
+        lower = settings.precision == "bfloat16"
+        precision = MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16 if lower else None, reduce_dtype=torch.float32 if lower else None
+        )
+        # On the CPU everything is where offloading would bring it.
+        offload = CPUOffloadPolicy() if settings.offload and self.device.type != "cpu" else OffloadPolicy()
+        for module in (*blocks, model):
+            fully_shard(module, mesh=mesh, mp_policy=precision, offload_policy=offload)
+        sharded = dict(model.named_parameters())
+        for group in optimizer.param_groups:
+            group["params"] = [sharded[names[id(parameter)]] for parameter in group["params"]]
+        return FsdpTraining(model, computing_in(settings.precision, model, self.device), optimizer, settings)
+
+
+class FsdpTraining:
+    """What a training loop calls; see `Training`."""
+
+    def __init__(self, sharded: nn.Module, model: nn.Module, optimizer: optim.Optimizer, settings: Settings) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self._sharded = sharded
+        self._clip_norm = settings.clip_norm
+        self._accumulation = Accumulation(settings.accumulate)
+        self._send_gradients()
+
+    def backward(self, loss: Tensor) -> None:
+        """See `Training`."""
+        torch.autograd.backward(loss / self._accumulation.passes)
+
+    def step(self) -> bool:
+        """See `Training`."""
+        complete = self._accumulation.count()
+        if complete:
+            if self._clip_norm is not None:
+                nn.utils.clip_grad_norm_(self._sharded.parameters(), self._clip_norm)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        self._send_gradients()
+        return complete
+
+    def weights(self) -> dict[str, Any]:
+        """See `Training`."""
+        return states.on_cpu(get_model_state_dict(self._sharded, options=_WHOLE))
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Training`."""
+        return states.pack(
+            "fsdp",
+            get_model_state_dict(self._sharded, options=_WHOLE),
+            get_optimizer_state_dict(self._sharded, self.optimizer, options=_WHOLE),
+        )
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """See `Training`."""
+        model, optimizer = states.unpack("fsdp", state)
+        set_model_state_dict(self._sharded, model, options=StateDictOptions(full_state_dict=True))
+        set_optimizer_state_dict(
+            self._sharded, self.optimizer, optimizer, options=StateDictOptions(full_state_dict=True)
+        )
+
+    def _send_gradients(self) -> None:
+        assert isinstance(self._sharded, FSDPModule)
+        self._sharded.set_requires_gradient_sync(self._accumulation.is_last)

@@ -1,0 +1,61 @@
+"""Bringing Horovod up: by MPI under mpirun, by gloo and a meeting point on rank 0 under every other launch."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from torch import distributed
+
+from allranks.contract.rank_env import RankEnv
+
+
+def initialise() -> None:
+    """Call Horovod's init where it has not been. torch's process group is up. A collective."""
+    import horovod.torch as hvd
+
+    if hvd.is_initialized():
+        return
+    env = RankEnv.detect()
+    if env.launcher != "mpi":
+        os.environ.update(_gloo(env))
+    hvd.init()
+
+
+def _gloo(env: RankEnv) -> dict[str, str]:
+    """The variables that horovodrun would give a rank (horovod.runner.gloo_run)."""
+    meeting: list[Any] = [None]
+    if distributed.get_rank() == 0:
+        meeting = [_serve(env)]
+    distributed.broadcast_object_list(meeting, src=0)
+    return {
+        "HOROVOD_RANK": str(env.rank),
+        "HOROVOD_SIZE": str(env.world_size),
+        "HOROVOD_LOCAL_RANK": str(env.local_rank),
+        "HOROVOD_LOCAL_SIZE": str(env.local_world_size),
+        "HOROVOD_CROSS_RANK": str(env.instance_rank),
+        "HOROVOD_CROSS_SIZE": str(env.instance_count),
+        "HOROVOD_HOSTNAME": _host(env.instance_rank),
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_IFACE": os.environ.get("GLOO_SOCKET_IFNAME", ""),
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": env.master_addr or "127.0.0.1",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(meeting[0]),
+    }
+
+
+def _serve(env: RankEnv) -> int:
+    """Start the server at which the ranks learn each other's addresses, in a thread, and return its port."""
+    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+    from horovod.runner.http.http_server import RendezvousServer
+
+    hosts = ",".join(f"{_host(number)}:{env.local_world_size}" for number in range(env.instance_count))
+    server = RendezvousServer(verbose=0)
+    port: int = server.start()
+    server.init(get_host_assignments(parse_hosts(hosts), env.world_size))
+    return port
+
+
+def _host(instance_rank: int) -> str:
+    # A name of our own: emulated instances share theirs, and Horovod counts the ranks of a host by it.
+    return f"instance-{instance_rank}"

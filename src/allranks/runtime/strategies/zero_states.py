@@ -1,0 +1,176 @@
+"""The state of a training under DeepSpeed, whole, so that another number of ranks can take it on.
+
+DeepSpeed's own checkpoints hold one file a rank, for just as many ranks. Here every parameter's weights and the
+optimizer's tensors of its shape are gathered one parameter after another, as deepspeed.utils offers it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+
+from allranks.errors import InputError, Problem
+
+
+def weights(model: nn.Module) -> dict[str, Any]:
+    """The model's state_dict in float32 on the CPU on rank 0, {} on the others. A collective."""
+    main = distributed.get_rank() == 0
+    whole: dict[int, Tensor] = {}
+    kept: dict[str, Any] = {}
+    for name, value in model.state_dict(keep_vars=True).items():
+        if isinstance(value, nn.Parameter):
+            if id(value) not in whole:
+                full = _whole(value)
+                whole[id(value)] = full.to("cpu", copy=True) if main else torch.empty(0)
+            value = whole[id(value)]
+        elif isinstance(value, Tensor):
+            value = value.detach().to("cpu", copy=True)
+        kept[name] = value
+    return kept if main else {}
+
+
+def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
+    """The optimizer's state by the parameters' names, on rank 0. A collective.
+
+    zero:    whether it is sharded
+    tensors: by parameter, by key (exp_avg, ...), what has the parameter's shape
+    scalars: by parameter group, by key (step, ...), what has no shape of its own
+    groups:  the groups' settings (lr, ...)
+    """
+    from deepspeed.utils import safe_get_full_optimizer_state
+
+    if not _sharded(engine):
+        return {"zero": False, "optimizer": engine.optimizer.state_dict()}
+    main = distributed.get_rank() == 0
+    partitions = _partitions(engine)
+    state = engine.optimizer.optimizer.state
+    scalars = [
+        {key: value for key, value in state[partition].items() if not _of_shape(value, partition)}
+        for partition in partitions
+        if partition in state
+    ]
+    keys = sorted({key for flat in partitions for key, value in state.get(flat, {}).items() if _of_shape(value, flat)})
+    tensors: dict[str, dict[str, Tensor]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and keys:
+            gathered = {key: safe_get_full_optimizer_state(parameter, key) for key in keys}
+            if main:
+                tensors[name] = {key: value.to("cpu", copy=True) for key, value in gathered.items()}
+    groups = [
+        {key: value for key, value in group.items() if key != "params"}
+        for group in engine.optimizer.optimizer.param_groups
+    ]
+    return {"zero": True, "tensors": tensors, "scalars": scalars[:1], "groups": groups}
+
+
+def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: dict[str, Any]) -> None:
+    """Let every rank take its part of what `weights` and `gather` gave, which every rank is given. A collective.
+
+    Raises InputError where one is of a sharded optimizer and the other is not.
+    """
+    if optimizer["zero"] != _sharded(engine):
+        kinds = {True: "ZeRO 1, 2 or 3", False: "ZeRO 0"}
+        raise InputError(
+            Problem(
+                where="checkpoint",
+                found=f"made under {kinds[optimizer['zero']]}",
+                expected=f"one of {kinds[not optimizer['zero']]}",
+                fix="go on with the stage that it was made under",
+            )
+        )
+    _set_weights(model, weights)
+    if not optimizer["zero"]:
+        engine.optimizer.load_state_dict(optimizer["optimizer"])
+        return
+    inner = engine.optimizer.optimizer
+    for group, settings in zip(inner.param_groups, optimizer["groups"], strict=True):
+        group.update(settings)
+    names = {key for tensors in optimizer["tensors"].values() for key in tensors}
+    for partition in _partitions(engine):
+        if optimizer["tensors"]:
+            scalars = {key: _copy(value) for key, value in optimizer["scalars"][0].items()}
+            inner.state[partition] = scalars | {key: torch.zeros_like(partition) for key in names}
+    if hasattr(engine.optimizer, "_lazy_init_hp_params_optimizer_state"):
+        engine.optimizer._hp_optimizer_states_linked = False
+        if optimizer["tensors"]:
+            engine.optimizer._lazy_init_hp_params_optimizer_state()
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        _set_whole(parameter, weights[name], None)
+        for key, value in optimizer["tensors"].get(name, {}).items():
+            _set_whole(parameter, value, key)
+
+
+def _set_whole(parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
+    """Keep this rank's part of a parameter's float32 weights, or of the optimizer's tensor of a key."""
+    from deepspeed import utils
+
+    value = value.to(parameter.device)
+    if not hasattr(parameter, "ds_id"):
+        if key is None:
+            utils.safe_set_full_fp32_param(parameter, value)
+        else:
+            utils.safe_set_full_optimizer_state(parameter, value, key)
+        return
+    # ZeRO 3's parts are equal, with zeros after the last weight, which DeepSpeed's setter of whole values leaves out.
+    world_size = distributed.get_world_size()
+    size = -(-value.numel() // world_size)
+    padded = nn.functional.pad(value.flatten(), (0, size * world_size - value.numel()))
+    part = padded.narrow(0, size * distributed.get_rank(), size)
+    if key is None:
+        utils.safe_set_local_fp32_param(parameter, part)
+    else:
+        utils.safe_set_local_optimizer_state(parameter, part, key)
+
+
+def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
+    sharded = [parameter for parameter in model.parameters() if hasattr(parameter, "ds_id")]
+    if not sharded:
+        model.load_state_dict(weights)
+        return
+    import deepspeed
+
+    for name, value in model.state_dict(keep_vars=True).items():
+        if isinstance(value, nn.Parameter):
+            with deepspeed.zero.GatheredParameters([value], modifier_rank=0), torch.no_grad():
+                if distributed.get_rank() == 0:
+                    value.copy_(weights[name])
+        elif isinstance(value, Tensor):
+            value.copy_(weights[name])
+
+
+def _whole(parameter: nn.Parameter) -> Tensor:
+    """The parameter in float32, not sharded. A collective."""
+    import deepspeed
+    from deepspeed.utils import safe_get_full_fp32_param
+
+    full: Tensor | None = safe_get_full_fp32_param(parameter) if parameter.requires_grad else None
+    if full is not None:
+        return full.detach().reshape(getattr(parameter, "ds_shape", parameter.shape))
+    if not hasattr(parameter, "ds_id"):
+        return parameter.detach().float()
+    with deepspeed.zero.GatheredParameters([parameter]):
+        return parameter.detach().float().clone()
+
+
+def _sharded(engine: Any) -> bool:
+    return bool(engine.zero_optimization_stage())
+
+
+def _partitions(engine: Any) -> list[Tensor]:
+    """This rank's flat parts of the float32 weights, by which the optimizer keeps its state."""
+    optimizer = engine.optimizer
+    if engine.zero_optimization_stage() == 3:
+        return list(optimizer.fp32_partitioned_groups_flat)
+    return list(optimizer.single_partition_of_fp32_groups)
+
+
+def _of_shape(value: object, partition: Tensor) -> bool:
+    return isinstance(value, Tensor) and value.shape == partition.shape
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) else value

@@ -1,0 +1,211 @@
+"""One training under every strategy: losses, accumulation, clipping, precision, checkpoints; what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from allranks.contract.pytorch import PyTorch
+from allranks.errors import InputError
+from allranks.runtime import strategies
+from allranks.runtime.ranks import Ranks
+from allranks.runtime.settings import Settings
+
+SCRIPT = Path(__file__).parent / "scripts" / "strategies.py"
+MPIRUN = shutil.which("mpirun", path=sysconfig.get_path("scripts"))
+MPIRUN_COMMAND = [str(MPIRUN), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+MPIRUN_COMMAND += ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"]
+
+needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
+needs_horovod = pytest.mark.skipif(find_spec("horovod") is None or MPIRUN is None, reason="needs make horovod")
+
+BY_TORCH = ["ddp", "fsdp"]
+BY_DEEPSPEED = ["zero0", "zero1", "zero2", "zero3"]
+STRATEGIES = [
+    *BY_TORCH,
+    *(pytest.param(name, marks=needs_deepspeed) for name in BY_DEEPSPEED),
+    pytest.param("horovod", marks=needs_horovod),
+]
+
+
+@pytest.fixture(scope="module")
+def results(start_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What two ranks kept and four ranks did, under every strategy that is installed."""
+    folder = tmp_path_factory.mktemp("kept")
+    names = [*BY_TORCH, *(BY_DEEPSPEED if find_spec("deepspeed") else [])]
+    found: dict[str, Any] = {}
+    for what, count in (("save", 2), ("compare", 4)):
+        ended = start_module("strategies.py", folder, what, *names, distribution=PyTorch(count)).wait()
+        assert [rank.code for rank in ended] == [0] * count, ended
+        found |= json.loads(ended[0].stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def by_horovod(module_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The same by a real mpirun."""
+    folder = tmp_path_factory.mktemp("kept")
+    for what, count in (("save", 2), ("compare", 4)):
+        ended = subprocess.run(
+            [*MPIRUN_COMMAND, "-np", str(count), sys.executable, str(SCRIPT), str(folder), what, "horovod"],
+            env={**module_environment, "OPAL_PREFIX": sys.prefix},
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+        assert ended.returncode == 0, ended
+    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(params=STRATEGIES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def found(name: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What came out under one strategy on four ranks."""
+    result: dict[str, Any] = request.getfixturevalue("by_horovod" if name == "horovod" else "results")[name]
+    return result
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[dict[str, Any]]:
+    """One process, an ordinary loop, no strategy."""
+    sys.path.insert(0, str(SCRIPT.parent))
+    sys.modules.pop("strategies", None)
+    import strategies as script  # the script beside this file, not the runtime's package
+
+    sys.path.remove(str(SCRIPT.parent))
+
+    def loop(steps: int, accumulate: int = 1, clip_norm: float | None = None, rate: float = 0.01) -> Any:
+        model, optimizer = script.model_and_optimizer()
+        optimizer.param_groups[0]["lr"] = rate
+        losses = []
+        for step in range(steps):
+            optimizer.zero_grad()
+            for part in range(accumulate):
+                loss = script.loss_of(model, script.batch(step * accumulate + part))
+                (loss / accumulate).backward()
+                losses.append(float(loss.detach()))
+            if clip_norm:
+                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+                assert norm > 2 * clip_norm, "nothing is clipped: it would prove nothing"
+            optimizer.step()
+        return losses, {key: value.flatten().tolist() for key, value in model.state_dict().items()}
+
+    whole, weights = loop(script.STEPS)
+    assert whole[-1] < whole[0] / 10, "this training learns nothing: it would prove nothing"
+    _, clipped = loop(3, accumulate=2, clip_norm=0.05, rate=0.02)
+    yield {"whole": whole, "weights": weights, "clipped": clipped}
+    sys.modules.pop("strategies", None)
+
+
+def difference(expected: list[float], found: list[float]) -> float:
+    """The largest relative one."""
+    return max(abs(a - b) / abs(a) for a, b in zip(expected, found, strict=True))
+
+
+def assert_same(expected: dict[str, list[float]], found: dict[str, list[float]]) -> None:
+    assert list(found) == list(expected)
+    for key, values in expected.items():
+        assert found[key] == pytest.approx(values, rel=1e-3, abs=1e-5), key
+
+
+@pytest.mark.slow
+def test_fifty_steps_are_those_of_one_process(found: dict[str, Any], one: dict[str, Any]) -> None:
+    assert difference(one["whole"], found["whole"]) < 1e-3
+    assert_same(one["weights"], found["weights"])
+    assert found["whole_on_main_alone"]
+
+
+@pytest.mark.slow
+def test_accumulation_and_clipping_are_those_of_one_process(found: dict[str, Any], one: dict[str, Any]) -> None:
+    assert_same(one["clipped"], found["clipped"])
+
+
+@pytest.mark.slow
+def test_four_ranks_go_on_from_what_two_kept(found: dict[str, Any]) -> None:
+    assert difference(found["whole"][25:], found["resumed"]) < 1e-3
+    assert_same(found["weights"], found["resumed_weights"])
+
+
+@pytest.mark.slow
+def test_recomputed_blocks_give_the_same_losses(found: dict[str, Any]) -> None:
+    assert difference(found["whole"][: len(found["recomputed"])], found["recomputed"]) < 1e-5
+
+
+@pytest.mark.slow
+def test_bfloat16_learns(found: dict[str, Any]) -> None:
+    exact, lower = found["whole"], found["bfloat16"]
+    assert lower != exact[: len(lower)], "this was not computed in bfloat16"
+    assert lower[-1] < lower[0] / 2
+    assert difference(exact[: len(lower)], lower) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": "float16"}, "one of float32, bfloat16"),
+        ({"zero_stage": 4}, "one of 0, 1, 2, 3"),
+        ({"compression": "zip"}, "one of none, fp16"),
+        ({"accumulate": 0}, "at least 1"),
+        ({"clip_norm": 0.0}, "more than 0"),
+        ({"activation_checkpointing": True}, "blocks"),
+    ],
+)
+def test_settings_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Settings(**options)
+
+
+def prepare(ranks: Ranks, name: str, **options: Any) -> Any:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    strategy = strategies.strategy(name, ranks.device)
+    return strategy.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), Settings(**options))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("ddp", {"offload": True}, "offload"),
+        ("ddp", {"deepspeed_config": Path("x.json")}, "deepspeed_config"),
+        ("fsdp", {"compression": "fp16"}, "compression"),
+        ("fsdp", {"blocks": (torch.nn.Conv2d,)}, "has no Conv2d"),
+        pytest.param("deepspeed", {"compression": "fp16"}, "compression", marks=needs_deepspeed),
+    ],
+)
+def test_settings_that_a_strategy_has_nothing_for(
+    alone: Ranks, name: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        prepare(alone, name, **options)
+
+
+def test_unknown_strategy() -> None:
+    with pytest.raises(InputError, match="one of ddp, deepspeed, fsdp, horovod"):
+        strategies.check("zero")
+
+
+@pytest.mark.parametrize(("name", "fix"), [("deepspeed", r"allranks\[deepspeed\]"), ("horovod", "make horovod")])
+def test_a_missing_stack_names_what_installs_it(monkeypatch: pytest.MonkeyPatch, name: str, fix: str) -> None:
+    monkeypatch.setattr(strategies, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match=f"{name} is not installed\n  fix: .*{fix}"):
+        strategies.check(name)
+
+
+def test_a_checkpoint_of_another_strategy_is_refused(alone: Ranks) -> None:
+    with pytest.raises(InputError, match="made by the strategy ddp"):
+        prepare(alone, "fsdp").load_state_dict(prepare(alone, "ddp").state_dict())
