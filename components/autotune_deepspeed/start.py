@@ -1,0 +1,142 @@
+"""Find the DeepSpeed configuration with which a script of one's own trains fastest, by short runs of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from own_script import command_line, parser
+
+from allranks.contract.rank_env import RankEnv
+from allranks.errors import InputError, Problem
+from allranks.runtime import EVICTED, clean_exit, failure, prepare_libraries
+
+BEST = "ds_config_optimal.json"
+"""What the autotuner calls the configuration that it found."""
+
+SHOWN = 15
+"""Lines of an experiment's errors that are told."""
+
+
+def tune(args: argparse.Namespace) -> None:
+    """Run the autotuner, and write the best configuration.
+
+    Raises InputError for a configuration or a launch that it cannot work with, RuntimeError where no run succeeded,
+    TimeoutError where it took too long.
+    """
+    _check(RankEnv.detect())
+    work = args.results.resolve() / "autotuning"
+    work.mkdir(parents=True, exist_ok=True)
+    config = work / "ds_config.json"
+    config.write_text(json.dumps(settings(args, work), indent=2) + "\n", encoding="utf-8")
+    script, *arguments = command_line(args)
+    prepare_libraries()
+    # Where there is no GPU, DeepSpeed takes this for the number of its devices.
+    os.environ["LOCAL_SIZE"] = str(args.processes)
+    tuner = [sys.executable, str(Path(__file__).with_name("tuner.py")), "--num_gpus", str(args.processes)]
+    _run([*tuner, script, *arguments, "--deepspeed_config", str(config)], work, 60 * args.minutes)
+    best = work / "results" / BEST
+    if not best.is_file():
+        raise RuntimeError(f"no run of {args.script} succeeded. The last one said:\n{_last_errors(work)}")
+    args.best.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(best, args.best)
+    print(f"best configuration: {best.read_text(encoding='utf-8')}", flush=True)
+
+
+def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
+    """The user's configuration with the autotuner's section, in which what the user has set stays."""
+    try:
+        config = json.loads(args.config.read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError("not a mapping")
+    except (OSError, ValueError) as error:
+        raise InputError(
+            Problem(
+                f"input config ({args.config})", str(error), "a DeepSpeed configuration as JSON", "correct the file"
+            )
+        ) from None
+    if "train_batch_size" in config:
+        raise InputError(
+            Problem(
+                where=f"input config ({args.config}), key train_batch_size",
+                found=f"{config['train_batch_size']}, which leaves nothing to tune",
+                expected="no train_batch_size: it follows from the micro batch that is found",
+                fix="take the key out",
+            )
+        )
+    ours = {"fast": args.fast, "metric": args.metric, "max_train_micro_batch_size_per_gpu": args.max_micro_batch_size}
+    given = config.get("autotuning", {})
+    places = {"enabled": True, "overwrite": True, "exps_dir": str(work / "exps"), "results_dir": str(work / "results")}
+    return config | {"autotuning": ours | given | places}
+
+
+def _check(env: RankEnv) -> None:
+    if env.world_size > 1:
+        raise InputError(
+            Problem(
+                where="resources.instance_count and distribution.process_count_per_instance",
+                found=f"{env.world_size} processes on {env.instance_count} instances",
+                expected="1 process on 1 instance: the autotuner starts the others, and other instances only by ssh",
+                fix="set both to 1, and processes to the number that is to be tuned for",
+            )
+        )
+    for module in ("deepspeed", "tabulate"):
+        if find_spec(module) is None:
+            expected = "DeepSpeed with what its autotuner needs"
+            raise InputError(
+                Problem(sys.executable, f"no {module}", expected, "pip install 'allranks[deepspeed]' tabulate")
+            )
+
+
+def _run(command: list[str], folder: Path, seconds: float) -> None:
+    # In a session of its own, so that all that it has started ends with it, also where an instance is taken away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EVICTED))
+    with subprocess.Popen(command, cwd=folder, start_new_session=True) as process:
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the autotuner did not end within {seconds / 60:g} minutes") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    if code:
+        raise RuntimeError(f"the autotuner ended with exit code {code}")
+
+
+def _last_errors(work: Path) -> str:
+    logs = sorted(work.rglob("stderr.log"), key=lambda file: file.stat().st_mtime)
+    return "\n".join(logs[-1].read_text(errors="replace").splitlines()[-SHOWN:]) if logs else "nothing"
+
+
+def arguments() -> argparse.Namespace:
+    """The component's inputs and outputs, described in component.yaml."""
+    inputs = parser(__doc__)
+    inputs.add_argument("--config", type=Path, required=True)
+    inputs.add_argument("--processes", type=int, default=1)
+    inputs.add_argument("--metric", choices=["throughput", "latency", "flops"], default="throughput")
+    inputs.add_argument("--fast", type=lambda text: text.lower() == "true", default=True)
+    inputs.add_argument("--max_micro_batch_size", type=int, default=64)
+    inputs.add_argument("--minutes", type=float, default=60.0)
+    inputs.add_argument("--best", type=Path, required=True)
+    return inputs.parse_args()
+
+
+def main() -> None:
+    try:
+        tune(arguments())
+        code = 0
+    except BaseException as error:
+        code = failure.record(error)
+    clean_exit.leave(code)
+
+
+if __name__ == "__main__":
+    main()

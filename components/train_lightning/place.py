@@ -1,0 +1,59 @@
+"""Which processes Lightning has, whoever starts them: the platform, torchrun, mpirun, or Lightning itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from allranks.contract.rank_env import RankEnv
+from allranks.errors import InputError, Problem
+
+STARTED = "ALLRANKS_LIGHTNING_INSTANCES"
+"""Set where Lightning starts processes: what it starts has no launcher's variables, and reads the count from here."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The processes of a training: so many instances with so many processes each.
+
+    per_node: whether Lightning starts the processes of an instance, of which the platform started the first
+    """
+
+    instance_count: int
+    devices: int
+    per_node: bool
+
+
+def find(devices: int | None, num_nodes: int | None, environ: Mapping[str, str] = os.environ) -> Place:
+    """The processes that there will be.
+
+    devices:   processes on each instance; None for those that the launch started
+    num_nodes: instances; None for those that the launch has
+
+    Raises InputError where they are unlike the launch: Lightning would wait for processes that nobody starts, or train
+    alone on each instance.
+    """
+    if STARTED in environ:
+        return Place(int(environ[STARTED]), devices or 1, per_node=True)
+    env = RankEnv.detect(environ)
+    if num_nodes is not None and num_nodes != env.instance_count:
+        raise InputError(
+            Problem(
+                where="num_nodes",
+                found=f"{num_nodes} on a launch of {env.instance_count} instance{'s' * (env.instance_count > 1)}",
+                expected=str(env.instance_count),
+                fix="leave num_nodes out, or set resources.instance_count to it",
+            )
+        )
+    if env.local_world_size > 1 and devices not in (None, env.local_world_size):
+        raise InputError(
+            Problem(
+                where="devices",
+                found=f"{devices}, while {env.launcher} started {env.local_world_size} processes on each instance",
+                expected=f"{env.local_world_size}, or none",
+                fix="leave devices out, or set distribution.process_count_per_instance to 1: Lightning starts the rest",
+            )
+        )
+    wanted = devices or env.local_world_size
+    return Place(env.instance_count, wanted, per_node=env.local_world_size == 1 and wanted > 1)

@@ -1,0 +1,87 @@
+"""Whether the other tasks are still there: TensorFlow itself waits for them for ever."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from allranks.contract import master
+
+INTERVAL_SECONDS = 0.5
+"""Between two looks at a task."""
+
+SILENT_SECONDS = 15.0
+"""After so long without any answer a task that answered before is gone. One whose port is closed is gone at once."""
+
+
+class Sight:
+    """What is seen of one task, look by look. A task listens from its start to its end."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self.appeared = False
+        self._host, self._port = master.split(endpoint)
+        self._since = time.monotonic()
+
+    def missing(self, timeout_seconds: float) -> bool:
+        """Look. Whether the task has ended, or has not appeared within so long from the first look on."""
+        try:
+            socket.create_connection((self._host, self._port or 0), timeout=SILENT_SECONDS / 3).close()
+        except ConnectionRefusedError:
+            if self.appeared:
+                return True
+        except OSError:
+            pass
+        else:
+            self.appeared, self._since = True, time.monotonic()
+        return time.monotonic() - self._since >= (SILENT_SECONDS if self.appeared else timeout_seconds)
+
+
+class Watch:
+    """Looks at other tasks, in a daemon thread, until `stop`.
+
+    tasks:           name -> `host:port`
+    timeout_seconds: how long a task may take to appear
+    lost:            called at most once, in that thread, with the ConnectionError that names a task which never
+                     appeared or is gone. It has to end the process: the main thread waits inside TensorFlow, where
+                     no exception reaches it
+    """
+
+    def __init__(
+        self, tasks: Mapping[str, str], *, timeout_seconds: float, lost: Callable[[ConnectionError], None]
+    ) -> None:
+        self._sights = {name: Sight(endpoint) for name, endpoint in tasks.items()}
+        self._timeout_seconds = timeout_seconds
+        self._lost = lost
+        self._stop = threading.Event()
+        self._ending = threading.Lock()
+        threading.Thread(target=self._work, name="allranks-watch", daemon=True).start()
+
+    def stop(self) -> None:
+        """From now on nobody is missed. Does not return where somebody is being missed already."""
+        self._stop.set()
+        self._ending.acquire()
+
+    def _work(self) -> None:
+        while not self._stop.wait(INTERVAL_SECONDS):
+            for name, sight in self._sights.items():
+                if sight.missing(self._timeout_seconds) and self._ending.acquire(blocking=False):
+                    self._lost(lost(name, sight, self._timeout_seconds))
+                    return
+
+
+def lost(name: str, sight: Sight, timeout_seconds: float) -> ConnectionError:
+    """What is said of a task that is missing."""
+    how = "is gone; its own log says why" if sight.appeared else f"did not appear within {timeout_seconds:g} s"
+    return ConnectionError(f"{name} at {sight.endpoint} {how}")
+
+
+def wait_until_gone(name: str, endpoint: str, timeout_seconds: float) -> None:
+    """Wait for a task's end. Raises ConnectionError where it did not appear within timeout_seconds."""
+    sight = Sight(endpoint)
+    while not sight.missing(timeout_seconds):
+        time.sleep(INTERVAL_SECONDS)
+    if not sight.appeared:
+        raise lost(name, sight, timeout_seconds)

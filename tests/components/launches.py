@@ -1,0 +1,64 @@
+"""A script under every way to start ranks: the platform's processes, torchrun, mpirun."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from component_processes import COMPONENTS, Ended, clean, run
+
+from allranks.contract import launch, report
+from allranks.contract.distributions import Distribution
+
+BIN = Path(sys.executable).parent
+MPIRUN = BIN / "mpirun"
+
+
+def environment(folder: Path, code: Sequence[str]) -> dict[str, str]:
+    """What every process of a test is given: code of these components, one thread, a report."""
+    told = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "NODE_RANK", "MASTER_", "GLOO_", "NCCL_", "OMPI_", "ACCELERATE_")
+    kept = {name: value for name, value in clean().items() if not name.startswith(told)}
+    path = os.pathsep.join(str(COMPONENTS / component) for component in code)
+    return kept | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", report.VARIABLE: str(folder / "report")}
+
+
+def by_platform(
+    distribution: Distribution, instance_count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str]
+) -> Ended:
+    """The command in every process that the platform starts, on instances of this machine's loopback."""
+    job = launch.Launch(
+        distribution,
+        tuple(f"127.0.0.{number + 2}" for number in range(instance_count)),
+        tuple(f"instance-{number}" for number in range(instance_count)),
+        free_port(),
+    )
+    places = [launch.environment(job, process) for process in launch.processes(job)]
+    return run([list(command)] * len(places), [{**variables, **place} for place in places], folder)
+
+
+def by_torchrun(count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Ended:
+    """The command, without its `python`, in so many processes of torchrun's."""
+    options = ["--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(count)]
+    return run([[sys.executable, "-m", "torch.distributed.run", *options, *command]], [dict(variables)], folder)
+
+
+def by_mpirun(count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Ended:
+    """The command in so many processes of the real mpirun's, as Azure ML does it on a single instance."""
+    given = {"OPAL_PREFIX": sys.prefix, "MASTER_PORT": str(free_port()), "AZ_BATCHAI_MPI_MASTER_NODE": "127.0.0.1"}
+    options = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,tcp"]
+    options += ["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo", "-n", str(count)]
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as short:  # Open MPI's sockets need a short path
+        options += ["--mca", "orte_tmpdir_base", short]
+        return run([[str(MPIRUN), *options, *command]], [{**variables, **given}], folder)
+
+
+def free_port() -> int:
+    """A port that nobody listened at a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

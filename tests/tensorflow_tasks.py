@@ -1,0 +1,94 @@
+"""Tasks of a TensorFlow training as real processes, in TensorFlow's own environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from allranks.contract import report
+
+ROOT = Path(__file__).parents[1]
+PYTHON = ROOT / ".venvs/allranks-tensorflow-cpu/bin/python"
+BOUND_SECONDS = 200
+CLEARED = ("TF_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_")
+
+needs_tensorflow = pytest.mark.skipif(not PYTHON.exists(), reason="no TensorFlow here: make tensorflow")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a task ended."""
+
+    code: int
+    output: str
+    errors: str
+    events: tuple[report.Event, ...]
+
+    def of(self, kind: type[report.Event]) -> list[report.Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def losses(self) -> list[float]:
+        found = [event.metrics for event in self.events if isinstance(event, report.Progress)]
+        return [metrics["train_loss"] for metrics in found if "train_loss" in metrics]
+
+
+def cluster(**counts: int) -> dict[str, list[str]]:
+    """So many tasks of each role at free ports of this machine."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(sum(counts.values()))]
+    ports = iter([probe.getsockname()[1] for probe in probes])
+    for probe in probes:
+        probe.close()
+    return {role: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for role, count in counts.items()}
+
+
+def start(
+    folder: Path,
+    task: str,
+    tasks: Mapping[str, Sequence[str]],
+    script: Path,
+    *arguments: object,
+    path: Sequence[Path] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a task, "worker-0", of the cluster; of no cluster, a process on its own. Its files are in the folder."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
+    variables |= {
+        "PYTHONPATH": os.pathsep.join(map(str, (*path, ROOT / "src"))),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+        report.VARIABLE: str(folder / f"{task}.report"),
+    }
+    if tasks:
+        role, _, index = task.partition("-")
+        config = {"cluster": tasks, "task": {"type": role, "index": int(index)}, "environment": "cloud"}
+        variables["TF_CONFIG"] = json.dumps(config)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{task}.out").open("wb") as out, (folder / f"{task}.err").open("wb") as err:
+        command = [str(PYTHON), str(script), *map(str, arguments)]
+        return subprocess.Popen(command, env=variables, cwd=folder, stdout=out, stderr=err)
+
+
+def finish(folder: Path, processes: Mapping[str, subprocess.Popen[bytes]]) -> dict[str, Ended]:
+    """Wait for the tasks, by name; none is left."""
+    try:
+        for process in processes.values():
+            process.wait(BOUND_SECONDS)
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+    return {
+        task: Ended(
+            process.returncode,
+            (folder / f"{task}.out").read_text(),
+            (folder / f"{task}.err").read_text(),
+            tuple(report.read(folder / f"{task}.report")[0]),
+        )
+        for task, process in processes.items()
+    }
