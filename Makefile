@@ -3,15 +3,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TENSORFLOW := .venvs/allranks-tensorflow-cpu
 # A version, so that pip does not take the newest build with gigabytes of CUDA. On a machine with GPUs: make TORCH=torch demo
 TORCH ?= torch==2.13.0
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
-.PHONY: demo test test-quick lint format benchmarks docs clean
+.PHONY: demo demo-lm test test-quick lint format benchmarks docs tensorflow horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
+
+# A GPT of 3 million parameters on the sources of Python's standard library, by DeepSpeed ZeRO 2 under MPI.
+demo-lm: $(VENV)/.demo-lm
+	$(BIN)/allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed $(ARGS)
+	$(BIN)/allranks logs latest sample
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -32,16 +38,44 @@ format: $(VENV)/.dev
 benchmarks: $(VENV)/.dev
 	for file in benchmarks/*.py; do $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
 
+# TensorFlow does not share its packages with torch: steps with that environment run in an interpreter of their own.
+tensorflow: $(TENSORFLOW)/.installed
+
+# Built once from Horovod's unmodified source package (2 minutes), and kept for the next environment at this place.
+horovod: $(VENV)/.horovod
+
+# For scripts that call DeepSpeed by themselves: it builds this at its start otherwise, on every rank. Ours need none.
+deepspeed-ops: $(VENV)/.dev
+	$(BIN)/pip install --quiet --editable ".[deepspeed]"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -c "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder as B; B().load()"
+
 clean:
-	rm -rf $(VENV) .allranks
+	rm -rf $(VENV) .venvs .allranks
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install --quiet "$(TORCH)"
 	$(BIN)/pip install --quiet --editable ".[images]"
 	touch $@
 
+$(VENV)/.demo-lm: pyproject.toml | $(BIN)/pip
+	$(BIN)/pip install --quiet "$(TORCH)"
+	$(BIN)/pip install --quiet --editable ".[text,mpi,deepspeed]"
+	touch $@
+
 $(VENV)/.dev: pyproject.toml | $(VENV)/.demo
 	$(BIN)/pip install --quiet --editable ".[dev]"
+	touch $@
+
+$(VENV)/.horovod: environments/horovod/build.sh | $(VENV)/.demo
+	wheels=$$(environments/horovod/wheels.sh $(VENV)) && \
+	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || environments/horovod/build.sh $(VENV) "$$wheels"; } && \
+	$(BIN)/pip install --quiet "$$wheels"/*.whl
+	touch $@
+
+$(TENSORFLOW)/.installed:
+	$(PYTHON) -m venv $(TENSORFLOW)
+	$(TENSORFLOW)/bin/pip install --quiet "tensorflow-cpu>=2.21,<2.22" "numpy>=2.1"
+	$(TENSORFLOW)/bin/pip install --quiet --no-deps "tf_keras>=2.21,<2.22" # it would bring tensorflow, with CUDA, too
 	touch $@
 
 $(BIN)/pip:

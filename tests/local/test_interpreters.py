@@ -49,3 +49,9 @@ def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -
 def test_without_one_it_is_the_engines_own(tmp_path: Path) -> None:
     step = Step("s", "python", environment="own:1")
     assert interpreters.of_step(Plan("p", (step,), source=str(tmp_path / "pipeline.py")), step) == Path(sys.executable)
+
+
+def test_a_stack_that_the_interpreter_lacks_is_named_with_the_command_that_installs_it(run_steps) -> None:
+    record = run_steps(Step("train", "python -S -c 'import horovod.torch'"))
+    assert record.status is Status.FAILED
+    assert any("make horovod" in note for note in record.step("train").notes)

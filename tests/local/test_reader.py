@@ -192,7 +192,7 @@ def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
     assert [port.value for port in make.inputs] == [PipelineInput("lr"), Text(("lr-", PipelineInput("lr")))]
     assert make.outputs[0] == Output("table", "uri_file", "rw_mount", "azureml://datastores/x/paths/${{name}}.csv")
     assert (make.component, make.version, make.code, make.instance_type) == ("", "", None, "Standard_D2")
-    assert make.environment.startswith("image python, conda ")
+    assert make.environment.startswith("x, image python, conda ")
     assert use.environment.startswith("build ")
     assert [port.value for port in use.inputs] == [
         Text((PipelineInput("data"), "/part")),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
 from allranks.contract import report
 from allranks.local.record import RankRecord, Status, Verdict
+from allranks.local.stacks import stack
 
 TAIL_LINES = 20
 TAIL_BYTES = 1 << 16
@@ -42,6 +44,10 @@ def aborted_after_its_work(rank: RankRecord, code: int) -> bool:
 
 def hint(verdict: Verdict, *, isolated: bool) -> str:
     """What a user of emulated instances may not think of, for a failure that shows it; else nothing."""
+    for line in verdict.tail:
+        missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", line)
+        if missing and missing[1] in stack.BY_MODULE:
+            return f"the Python of this step has no {missing[1]}; to get it: {stack.BY_MODULE[missing[1]].install}"
     unreachable = ("Network is unreachable", "Temporary failure in name resolution", "No route to host")
     if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
         return "an instance of the rack reaches the other instances alone: to download, use --instances loopback"

@@ -21,6 +21,9 @@ def described(environment: Any, place: Place, context: Context) -> str:
     parts = []
     if environment.name and not environment._is_anonymous:
         parts.append(f"{environment.name}:{environment.version}" if environment.version else environment.name)
+    elif isinstance(environment.conda_file, dict) and environment.conda_file.get("name"):
+        # The SDK forgets the name of an environment that is named by its file.
+        parts.append(str(environment.conda_file["name"]))
     if environment.image:
         parts.append(f"image {environment.image}")
     if environment.conda_file:

@@ -62,3 +62,16 @@ LIGHTNING = Stack("Lightning", ("lightning",), 'pip install "allranks[lightning]
 TRANSFORMERS = Stack("Transformers", ("transformers", "accelerate"), 'pip install "allranks[transformers]"')
 ACCELERATE = Stack("Accelerate", ("accelerate",), 'pip install "allranks[transformers]"')
 RAY = Stack("Ray", ("ray",), 'pip install "allranks[ray]"')
+
+BY_MODULE = {
+    "torch": PYTORCH,
+    "mpi4py": MPI,
+    "deepspeed": DEEPSPEED,
+    "horovod": HOROVOD,
+    "tensorflow": TENSORFLOW,
+    "lightning": LIGHTNING,
+    "transformers": TRANSFORMERS,
+    "accelerate": ACCELERATE,
+    "ray": RAY,
+}
+"""By the module that a script imports."""

@@ -1,0 +1,42 @@
+"""From text files to the folder of prepared text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import corpus
+import tokenizing
+import unigram
+from prepared_text import END, Description, write
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the component's inputs, described in component.py."""
+
+    folder: Path | None
+    pattern: str
+    vocabulary_size: int
+    validation_fraction: float
+    seed: int
+
+
+def prepare(request: Request, output: Path) -> Description:
+    """Read the texts, divide and tokenize them, write them to the output. Raises BadData, and has written nothing."""
+    found = corpus.read(request.folder, request.pattern)
+    texts = corpus.divide(found.texts, request.validation_fraction, request.seed)
+    tokenizer = tokenizing.train(texts["train"], request.vocabulary_size)
+    tokens = {split: tokenizing.encode(tokenizer, part) for split, part in texts.items()}
+    description = Description(
+        source=found.source,
+        vocabulary_size=request.vocabulary_size,
+        end=tokenizer.token_to_id(END),
+        files={split: len(part) for split, part in texts.items()},
+        bytes={split: sum(len(text.encode()) for text in part) for split, part in texts.items()},
+        tokens={split: len(values) for split, values in tokens.items()},
+        skipped=found.skipped,
+        unigram_perplexity=unigram.perplexity(tokens["train"], tokens["validation"], request.vocabulary_size),
+    )
+    write(output, description, tokenizer.to_str(), tokens)
+    return description

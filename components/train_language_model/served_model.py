@@ -1,0 +1,35 @@
+"""The model as MLflow serves it: prompts in, texts out. It is written into the model, which loads without this folder.
+
+mlflow.pyfunc.load_model(folder).predict(["def main("], params={"max_tokens": 50})
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from generation import continued
+from language_model import read
+from mlflow.models import set_model
+from mlflow.pyfunc import PythonModel
+
+DEFAULTS: dict[str, Any] = {"max_tokens": 100, "temperature": 0.8, "top_k": 50, "seed": 0}
+
+
+class TextModel(PythonModel):
+    """Continues prompts."""
+
+    def load_context(self, context: Any) -> None:
+        self.model = read(Path(context.artifacts["language_model"]))
+
+    # MLflow would take annotations for the schema, which the signature gives.
+    def predict(self, context, model_input, params=None):  # noqa: ARG002
+        """A column of prompts to their continuations. params: those of `continued`, and the seed of the generator."""
+        chosen = DEFAULTS | (params or {})
+        generator = torch.Generator().manual_seed(chosen.pop("seed"))
+        prompts = model_input.iloc[:, 0].tolist()
+        return [continued(self.model, prompt, generator=generator, **chosen) for prompt in prompts]
+
+
+set_model(TextModel())

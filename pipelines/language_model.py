@@ -1,0 +1,111 @@
+"""A language model, from text files to a registered model, with the training spread over several instances.
+
+    allranks run pipelines/language_model.py
+    allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed --set zero_stage=2
+    allranks run pipelines/language_model.py --set folder=notes --set pattern="**/*.md" --set vocabulary_size=512
+
+Nothing here knows where it runs: `MLClient.jobs.create_or_update(language_model())` submits the same pipeline.
+"""
+
+import sys
+from pathlib import Path
+
+from azure.ai.ml import Input, MpiDistribution, PyTorchDistribution, load_component
+from azure.ai.ml.dsl import pipeline
+from azure.ai.ml.entities import JobResourceConfiguration
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPONENTS = ROOT / "components"
+sys.path.insert(0, str(ROOT))  # where Python finds the components that are written in it
+
+from components.prepare_text.component import prepare_text  # noqa: E402
+from components.register_model.component import register_model  # noqa: E402
+
+evaluate_language_model = load_component(COMPONENTS / "evaluate_language_model/component.yaml")
+sample_text = load_component(COMPONENTS / "sample_text/component.yaml")
+
+# How the ranks of the training are started: the component, and its distribution.
+LAUNCHES = {
+    "pytorch": (load_component(COMPONENTS / "train_language_model/component.yaml"), PyTorchDistribution),
+    "mpi": (load_component(COMPONENTS / "train_language_model_mpi/component.yaml"), MpiDistribution),
+}
+
+
+# The launch decides which component is used, so it is no input of the pipeline, whose values are known when it runs.
+@pipeline(
+    name="language_model",
+    display_name="Language model",
+    description="Prepares text, trains a GPT on all ranks, evaluates it on all ranks, samples text and registers it.",
+    default_compute="cpu-cluster",
+    non_pipeline_inputs=["launch"],
+)
+def language_model(
+    folder: Input(type="uri_folder", optional=True) = None,
+    pattern: Input(type="string") = "**/*",
+    vocabulary_size: Input(type="integer", min=257, max=65536) = 2048,
+    validation_fraction: Input(type="number", min=0.001, max=0.5) = 0.02,
+    strategy: Input(type="string", enum=["ddp", "fsdp", "deepspeed", "horovod"]) = "ddp",
+    zero_stage: Input(type="integer", min=0, max=3) = 2,
+    block_size: Input(type="integer", min=1) = 128,
+    layers: Input(type="integer", min=1) = 3,
+    heads: Input(type="integer", min=1) = 4,
+    width: Input(type="integer", min=1) = 256,
+    steps: Input(type="integer", min=1) = 300,
+    batch_size: Input(type="integer", min=1) = 8,
+    accumulate: Input(type="integer", min=1) = 1,
+    learning_rate: Input(type="number", min=1e-6) = 0.002,
+    precision: Input(type="string", enum=["float32", "bfloat16"]) = "float32",
+    seed: Input(type="integer", min=0) = 0,
+    instance_count: Input(type="integer", min=1) = 2,
+    process_count_per_instance: Input(type="integer", min=1) = 2,
+    prompt: Input(type="string") = "def ",
+    model_name: Input(type="string") = "language-model",
+    minimum_accuracy: Input(type="number", min=0.0, max=1.0) = 0.0,
+    launch: str = "pytorch",
+):
+    if launch not in LAUNCHES:
+        raise ValueError(f"launch is {launch!r}; give one of {', '.join(LAUNCHES)}")
+    train_language_model, distribution = LAUNCHES[launch]
+
+    prepare = prepare_text(
+        folder=folder,
+        pattern=pattern,
+        vocabulary_size=vocabulary_size,
+        validation_fraction=validation_fraction,
+        seed=seed,
+    )
+    train = train_language_model(
+        data=prepare.outputs.text,
+        block_size=block_size,
+        layers=layers,
+        heads=heads,
+        width=width,
+        steps=steps,
+        batch_size=batch_size,
+        accumulate=accumulate,
+        learning_rate=learning_rate,
+        precision=precision,
+        seed=seed,
+        strategy=strategy,
+        zero_stage=zero_stage,
+    )
+    evaluate = evaluate_language_model(data=prepare.outputs.text, model=train.outputs.model)
+    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
+    train.distribution = distribution(process_count_per_instance=process_count_per_instance)
+    evaluate.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)
+
+    sample = sample_text(model=train.outputs.model, prompt=prompt, seed=seed)
+    register = register_model(
+        model=train.outputs.model,
+        metrics=evaluate.outputs.metrics,
+        name=model_name,
+        minimum_accuracy=minimum_accuracy,
+    )
+    return {
+        "model": train.outputs.model,
+        "history": train.outputs.history,
+        "metrics": evaluate.outputs.metrics,
+        "sample": sample.outputs.text,
+        "registration": register.outputs.registration,
+    }

@@ -1,0 +1,104 @@
+"""compare_trainings: figures of histories, the page that shows them, and files that are no history."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+Importer = Callable[[str, str], Any]
+
+
+def history(folder: Path, name: str, losses: list[float], **changes: Any) -> Path:
+    points = [
+        {"step": 10 * number + 1, "loss": loss, "seconds": 0.5 if number else 9.0, "peak_memory": 100.0 + number}
+        for number, loss in enumerate(losses)
+    ]
+    content: dict[str, Any] = {
+        "strategy": "ddp",
+        "zero_stage": None,
+        "launcher": "pytorch",
+        "world_size": 4,
+        "parameters": 1000,
+        "tokens_per_step": 64,
+        "points": points,
+    }
+    file = folder / name
+    file.write_text(json.dumps(content | changes))
+    return file
+
+
+@pytest.fixture
+def compare(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Compares histories in a folder of its own, with `out` the output."""
+    monkeypatch.chdir(tmp_path)
+    comparison = code("compare_trainings", "comparison")
+    return lambda *files, title="Compared": comparison.compare(files, title, tmp_path / "out")
+
+
+def test_the_figures_and_the_page(compare: Any, tmp_path: Path) -> None:
+    rows = compare(
+        history(tmp_path, "a", [4.0, 3.0, 2.0]),
+        history(tmp_path, "b", [4.0, 3.003, 2.0], strategy="deepspeed", zero_stage=3),
+        history(tmp_path, "c", [4.0, 3.0], launcher="mpi"),
+        title="<Losses> & more",
+    )
+    assert [row.name for row in rows] == ["ddp (1)", "deepspeed ZeRO 3", "ddp (2)"]
+    assert [row.difference for row in rows] == [0, pytest.approx(0.001), 0]
+    assert (rows[0].loss, rows[0].step_seconds, rows[0].tokens_per_second, rows[0].peak_memory) == (2.0, 0.5, 128, 102)
+    assert json.loads((tmp_path / "out/comparison.json").read_text())[2]["launcher"] == "mpi"
+    page = (tmp_path / "out/comparison.html").read_text()
+    assert page == (tmp_path / "outputs/comparison.html").read_text()
+    assert "&lt;Losses&gt; &amp; more" in page
+    assert not re.search(r"https?:|//|src=|href=|@import|url\(", page)
+    picture = ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    assert [path.findtext("title") for path in picture.iter("path")] == [row.name for row in rows]
+    for value in ("1.0e-03", "2.0000", "0.500", "128", "102"):
+        assert f"{value}</td>" in page
+
+
+def test_a_loss_that_is_no_number_leaves_a_gap(compare: Any, tmp_path: Path) -> None:
+    rows = compare(history(tmp_path, "a", [4.0, 3.0]), history(tmp_path, "b", [4.0, float("nan"), 2.0, 1.0]))
+    assert [row.difference for row in rows] == [0, None]
+    page = (tmp_path / "out/comparison.html").read_text()
+    paths = re.findall(r' d="([^"]*)"', page)
+    assert [path.count("M") for path in paths] == [1, 2]
+    assert "nan" not in "".join(paths)
+    assert "no number</td>" in page
+
+
+def test_one_point_is_enough(compare: Any, tmp_path: Path) -> None:
+    assert len(compare(history(tmp_path, "a", [4.0]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        ("{", "is no history"),
+        ("[]", "is no history"),
+        ('{"points": [{"step": 1}]}', "is no history"),
+        ("empty", "holds no point"),
+    ],
+)
+def test_a_file_that_is_no_history(
+    code: Importer, compare: Any, tmp_path: Path, content: str | None, said: str
+) -> None:
+    file = tmp_path / "h"
+    if content == "empty":
+        history(tmp_path, "h", [])
+    elif content is not None:
+        file.write_text(content)
+    with pytest.raises(code("compare_trainings", "trainings").BadHistory, match=said):
+        compare(history(tmp_path, "a", [4.0]), file)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_history(code: Importer, compare: Any) -> None:
+    with pytest.raises(code("compare_trainings", "trainings").BadHistory, match="no history is given"):
+        compare()

@@ -1,0 +1,177 @@
+"""The language model components as processes: a tiny model, trained, resumed, scored, sampled and served."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from component_processes import COMPONENTS, Ended, clean, run
+
+from allranks.contract import launch
+from allranks.contract.pytorch import PyTorch
+
+# Each starts trainings in processes of its own: seconds apiece.
+pytestmark = pytest.mark.slow
+
+PREPARE = """
+import sys
+from pathlib import Path
+from preparation import Request, prepare
+prepare(Request(Path(sys.argv[1]), "*", 280, 0.1, 0), Path(sys.argv[2]))
+"""
+
+SCORE = """
+import math
+import numpy as np, torch
+from allranks import runtime
+from evaluate import score
+
+def main(ranks):
+    tokens = np.random.default_rng(0).integers(0, 5, 83).astype(np.uint16)
+    # A model to whom the next token follows from this one alone, so that windows do not matter.
+    table = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
+    for block_size, batch_size in ((8, 3), (82, 1), (100, 4)):
+        found = score(lambda seen: table[seen], tokens, block_size, batch_size, ranks)
+        follow = torch.from_numpy(tokens.astype(np.int64))
+        surprise = -table.log_softmax(dim=1).double()[follow[:-1], follow[1:]]
+        right = (table.argmax(dim=1)[follow[:-1]] == follow[1:]).double()
+        assert found.count == 82, found
+        assert math.isclose(found.loss, surprise.mean().item(), rel_tol=1e-6), found
+        assert math.isclose(found.perplexity, math.exp(found.loss)), found
+        assert math.isclose(found.accuracy, right.mean().item()), found
+
+runtime.main(main)
+"""
+
+SERVE = """
+import sys
+from mlflow.pyfunc import load_model
+model = load_model(sys.argv[1])
+first, again, other = (model.predict(["one", "t"], params={"max_tokens": 8, "seed": seed}) for seed in (1, 1, 2))
+assert first == again != other, (first, other)
+assert first[0].startswith("one")
+"""
+
+# A component's snapshot holds its own folder and what it includes of these.
+CODE = ("train_language_model", "prepare_text")
+TINY = ["--block_size", "16", "--layers", "1", "--heads", "2", "--width", "16", "--batch_size", "8"]
+
+
+def run_ranks(component: str, *arguments: object, script: Path, folder: Path, ranks: int = 1) -> Ended:
+    """Run a script with a component's code, in a folder of its own, on so many ranks."""
+    code = [str(COMPONENTS / name) for name in dict.fromkeys((component, *CODE))]
+    environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(script), *map(str, arguments)]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    job = launch.Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
+    environments = [environment | launch.environment(job, process) for process in launch.processes(job)]
+    return run([command] * ranks, environments, folder)
+
+
+def train(data: Path, folder: Path, *arguments: object, ranks: int = 1) -> Ended:
+    """Train a tiny model; its outputs are below the folder."""
+    places = ["--data", data, "--model", folder / "model", "--checkpoints", folder / "checkpoints"]
+    places += ["--history", folder / "history.json"]
+    script = COMPONENTS / "train_language_model/train.py"
+    return run_ranks("train_language_model", *places, *TINY, *arguments, script=script, folder=folder, ranks=ranks)
+
+
+def _script(folder: Path, content: str) -> Path:
+    file = folder / "script.py"
+    file.write_text(content)
+    return file
+
+
+@pytest.fixture(scope="module")
+def verses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts in which little is left to chance, as prepare_text prepares them."""
+    folder = tmp_path_factory.mktemp("verses")
+    (folder / "texts").mkdir()
+    for number in range(20):
+        counts = random.Random(number).sample(range(90), 60)
+        verse = [f"{count} green bottles hanging on the wall,\n" for count in counts]
+        (folder / "texts" / f"{number}.txt").write_text("".join(verse))
+    ended = run_ranks("prepare_text", folder / "texts", folder / "out", script=_script(folder, PREPARE), folder=folder)
+    assert ended.codes == [0], ended.errors
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def model_of_verses(verses: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what a training on two ranks left."""
+    folder = tmp_path_factory.mktemp("model")
+    ended = train(verses, folder, "--steps", 30, "--learning_rate", 0.01, "--checkpoint_every", 20, ranks=2)
+    assert ended.codes == [0, 0], ended.errors
+    return folder
+
+
+def test_two_ranks_leave_a_model_checkpoints_and_a_history(model_of_verses: Path) -> None:
+    names = [file.name for file in sorted((model_of_verses / "checkpoints").iterdir())]
+    assert names == ["step_000000020.pt", "step_000000030.pt"]
+    history = json.loads((model_of_verses / "history.json").read_text())
+    assert (history["strategy"], history["world_size"], history["tokens_per_step"]) == ("ddp", 2, 8 * 16)
+    assert [point["step"] for point in history["points"]] == [1, 10, 20, 30]
+    losses = [point["loss"] for point in history["points"]]
+    assert losses[-1] < losses[0] - 1
+    assert all(point["seconds"] > 0 and point["peak_memory"] > 1 for point in history["points"])
+    described = yaml.safe_load((model_of_verses / "model/MLmodel").read_text())
+    assert described["flavors"]["python_function"]["artifacts"]["language_model"]["path"] == "artifacts/language_model"
+
+
+def test_one_process_goes_on_from_what_two_ranks_left(model_of_verses: Path, verses: Path, tmp_path: Path) -> None:
+    checkpoints = model_of_verses / "checkpoints"
+    ended = train(verses, tmp_path, "--steps", 40, "--accumulate", 2, "--resume_from", checkpoints)
+    assert ended.codes == [0], ended.errors
+    assert "step 40 of 40" in ended.output
+    assert "step 30 of" not in ended.output
+    history = json.loads((tmp_path / "history.json").read_text())
+    assert [point["step"] for point in history["points"]] == [1, 10, 20, 30, 40]
+
+
+def test_every_token_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:
+    script = tmp_path / "score.py"
+    script.write_text(SCORE)
+    ended = run_ranks("evaluate_language_model", script=script, folder=tmp_path / "run", ranks=2)
+    assert ended.codes == [0, 0], ended.errors
+
+
+def test_the_metrics_of_a_trained_model(model_of_verses: Path, verses: Path, tmp_path: Path) -> None:
+    places = ["--data", verses, "--model", model_of_verses / "model", "--metrics", tmp_path / "metrics"]
+    script = COMPONENTS / "evaluate_language_model/evaluate.py"
+    ended = run_ranks("evaluate_language_model", *places, script=script, folder=tmp_path)
+    assert ended.codes == [0], ended.errors
+    described = json.loads((verses / "description.json").read_text())
+    metrics = json.loads((tmp_path / "metrics/metrics.json").read_text())
+    assert metrics["count"] == described["tokens"]["validation"] - 1
+    assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))
+    assert 1 < metrics["perplexity"] < described["unigram_perplexity"] == metrics["unigram_perplexity"]
+    assert metrics["times_below_unigram"] == pytest.approx(metrics["unigram_perplexity"] / metrics["perplexity"])
+    assert 0 < metrics["accuracy"] < 1
+    assert f"validation perplexity {metrics['perplexity']:.2f}" in ended.output
+
+
+def test_samples_are_written_and_printed(model_of_verses: Path, tmp_path: Path) -> None:
+    script = COMPONENTS / "sample_text/sample.py"
+    places = ["--model", model_of_verses / "model", "--text", tmp_path / "out/text"]
+    ended = run_ranks("sample_text", *places, "--prompt", "1 green", "--samples", 3, script=script, folder=tmp_path)
+    assert ended.codes == [0], ended.errors
+    assert ended.output == (tmp_path / "out/text").read_text()
+    samples = ended.output.split("\n" + "-" * 40 + "\n")
+    assert len(set(samples)) == 3
+    assert all(sample.startswith("1 green") for sample in samples)
+
+
+def test_the_model_loads_in_mlflow_without_this_code(model_of_verses: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SERVE, str(model_of_verses / "model")]
+    ended = subprocess.run(command, cwd=tmp_path, env=clean(), capture_output=True, text=True, check=False, timeout=200)
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,117 @@
+"""The language model's pipelines: they compile for both launches, and one is run as a user runs it, small."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from allranks_command import allranks
+
+PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
+PATIENCE = 600.0
+"""Seconds in which training has to come to an end on a machine that has other things to do as well."""
+TINY = {
+    "pattern": "**/*.py",
+    "vocabulary_size": 400,
+    "validation_fraction": 0.2,
+    "block_size": 32,
+    "layers": 1,
+    "heads": 2,
+    "width": 32,
+    "steps": 60,
+    "batch_size": 32,
+    "learning_rate": 0.02,
+}
+
+
+@pytest.fixture(scope="module")
+def pipelines() -> Iterator[dict[str, ModuleType]]:
+    """Both files, imported as a file in any folder is."""
+    path, modules = list(sys.path), set(sys.modules)
+    found = {}
+    for name in ("language_model", "compare_strategies"):
+        specification = importlib.util.spec_from_file_location(f"{name}_pipeline", PIPELINES / f"{name}.py")
+        assert specification is not None
+        assert specification.loader is not None
+        found[name] = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(found[name])
+    yield found
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] == "components":
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("launch", ["pytorch", "mpi"])
+def test_the_launch_decides_how_training_is_started(pipelines: dict[str, ModuleType], launch: str) -> None:
+    job = pipelines["language_model"].language_model(launch=launch, strategy="deepspeed", instance_count=3)
+    assert job._validate().passed, job._validate().error_messages
+    assert list(job.jobs) == ["prepare", "train", "evaluate", "sample", "register"]
+    jobs = job._to_rest_object().properties.jobs
+    assert jobs["train"]["distribution"]["distribution_type"].lower() == launch
+    assert jobs["evaluate"]["distribution"]["distribution_type"].lower() == "pytorch"
+    for step in ("train", "evaluate"):
+        assert jobs[step]["resources"]["instance_count"] == "${{parent.inputs.instance_count}}"
+        count = jobs[step]["distribution"]["process_count_per_instance"]
+        assert count == "${{parent.inputs.process_count_per_instance}}"
+
+
+def test_an_unknown_launch_is_refused(pipelines: dict[str, ModuleType]) -> None:
+    with pytest.raises(ValueError, match="launch is 'slurm'; give one of pytorch, mpi"):
+        pipelines["language_model"].language_model(launch="slurm")
+
+
+def test_every_strategy_trains_the_same_and_is_compared(pipelines: dict[str, ModuleType]) -> None:
+    job = pipelines["compare_strategies"].compare_strategies()
+    assert job._validate().passed, job._validate().error_messages
+    jobs = job._to_rest_object().properties.jobs
+    trainings = {name: step["inputs"] for name, step in jobs.items() if "strategy" in step["inputs"]}
+    assert list(trainings) == ["ddp", "fsdp", "zero_1", "zero_2", "zero_3"]
+    told = {"strategy", "zero_stage"}
+    alike = [{name: value for name, value in given.items() if name not in told} for given in trainings.values()]
+    assert all(given == alike[0] for given in alike)
+    compared = [value["value"] for name, value in jobs["compare"]["inputs"].items() if name.startswith("history")]
+    assert sorted(compared) == sorted(f"${{{{parent.jobs.{name}.outputs.history}}}}" for name in trainings)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_from_texts_to_a_registered_model_by_deepspeed_under_mpi(tmp_path: Path) -> None:
+    texts = tmp_path / "texts"
+    for package in ("json", "email", "logging", "http"):
+        shutil.copytree(Path(sysconfig.get_path("stdlib"), package), texts / package)
+    given: dict[str, Any] = TINY | {"folder": texts, "launch": "mpi", "strategy": "deepspeed", "prompt": 'print("'}
+    settings = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+    ended = allranks("run", PIPELINES / "language_model.py", *settings, "--json", folder=tmp_path, patience=PATIENCE)
+    assert ended.code == 0, ended.err
+    run = ended.json
+    steps = {step["name"]: step for step in run["steps"]}
+    assert {name: step["status"] for name, step in steps.items()} == dict.fromkeys(steps, "Completed")
+    assert [(rank["instance_rank"], rank["local_rank"]) for rank in steps["train"]["ranks"]] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+    ]
+    logged = steps["train"]["metrics"]
+    assert set(logged) == {"train_loss", "learning_rate", "tokens_per_second", "step_seconds", "peak_memory_mib"}
+
+    outputs = {name: Path(path) for name, path in run["outputs"].items()}
+    history = json.loads(outputs["history"].read_text())
+    assert (history["strategy"], history["zero_stage"], history["launcher"]) == ("deepspeed", 2, "mpi")
+    assert [point["step"] for point in history["points"]] == [1, 10, 20, 30, 40, 50, 60]
+    metrics = json.loads((outputs["metrics"] / "metrics.json").read_text())
+    assert metrics["perplexity"] < metrics["unigram_perplexity"] / 1.2
+    assert outputs["sample"].read_text().startswith('print("')
+    registration = json.loads((outputs["registration"] / "registration.json").read_text())
+    assert (registration["name"], registration["version"]) == ("language-model", "1")
+    assert registration["accuracy"] == metrics["accuracy"]
