@@ -11,6 +11,8 @@ import subprocess
 import termios
 from pathlib import Path
 
+import pytest
+
 from allranks_command import allranks, environment, words, write, write_job
 
 CHAIN = """\
@@ -74,6 +76,7 @@ def logs(record: dict[str, object], step: str) -> list[str]:
     return [Path(rank["log"]).read_text() for rank in found["ranks"]]
 
 
+@pytest.mark.slow
 def test_a_python_file_runs_and_runs_again(tmp_path: Path) -> None:
     write(tmp_path, "chain.py", CHAIN)
     first = allranks("run", "chain.py:chain", "--set", "text=good day", folder=tmp_path)

@@ -60,6 +60,7 @@ def test_every_image_counts_once_where_ranks_have_unequal_shares(tmp_path: Path)
     assert ended.codes == [0, 0], ended.errors
 
 
+@pytest.mark.slow
 def test_one_process_evaluates_what_two_ranks_trained(digits: Path, trained: Path, tmp_path: Path) -> None:
     ended = evaluate(digits, trained / "model", tmp_path)
     assert ended.codes == [0], ended.errors

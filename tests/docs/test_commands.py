@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
-HELP_OF = ("run", "resume", "runs", "show", "logs", "check", "components")
+HELP_OF = ("run", "resume", "runs", "show", "logs", "check", "components", "doctor")
 
 
 def shell_commands(text: str) -> Iterator[str]:

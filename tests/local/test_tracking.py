@@ -20,6 +20,7 @@ mlflow.log_text("hello", "note.txt")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mlflow
 def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, workspace: Workspace) -> None:
     log = f"{sys.executable} - <<'END'\n{SCRIPT}END\n"

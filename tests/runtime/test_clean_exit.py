@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.contract.pytorch import PyTorch
-
 
 def test_what_a_program_expects_at_its_end(start: Callable) -> None:
     (ended,) = start("exit_functions.py").wait()
@@ -21,21 +19,16 @@ def test_what_a_program_expects_at_its_end(start: Callable) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_twenty_jobs_of_four_ranks(start: Callable) -> None:
-    codes = []
-    for _ in range(20):
-        codes += [rank.code for rank in start("sum_ranks.py", distribution=PyTorch(4)).wait()]
-    assert codes == [0] * 80
-
-
-@pytest.mark.slow
-def test_jobs_of_two_ranks_under_ddp_and_deepspeed(start_environment: dict[str, str]) -> None:
-    """A slice of what the program does by hand: 200 and 50 jobs."""
-    jobs = {"ddp": 10, "deepspeed": 4 if find_spec("deepspeed") else 0}
+@pytest.mark.parametrize(
+    ("strategy", "jobs", "ranks"), [("ddp", 20, 4), ("ddp", 10, 2), ("deepspeed", 4, 2)], ids=lambda value: str(value)
+)
+def test_every_rank_of_every_job(start_environment: dict[str, str], strategy: str, jobs: int, ranks: int) -> None:
+    """A slice of what the program does by hand: 200 jobs of ddp and 50 of deepspeed."""
+    if strategy == "deepspeed" and find_spec("deepspeed") is None:
+        pytest.skip("no DeepSpeed")
     program = Path(__file__).parent / "soak" / "exits.py"
     ended = subprocess.run(
-        [sys.executable, str(program), *(f"--{name}={count}" for name, count in jobs.items())],
+        [sys.executable, str(program), f"--{strategy}={jobs}", f"--ranks={ranks}"],
         env=start_environment,
         capture_output=True,
         text=True,
@@ -43,6 +36,4 @@ def test_jobs_of_two_ranks_under_ddp_and_deepspeed(start_environment: dict[str, 
         check=False,
     )
     assert ended.returncode == 0, ended
-    assert re.findall(r"(\w+): .* (\d+) x 0$", ended.stdout, re.MULTILINE) == [
-        (name, str(2 * count)) for name, count in jobs.items() if count
-    ]
+    assert re.findall(r"(\w+): .* (\d+) x 0$", ended.stdout, re.MULTILINE) == [(strategy, str(jobs * ranks))]

@@ -13,6 +13,7 @@ def losses(stdout: str) -> list[float]:
     return [float.fromhex(line.split()[1]) for line in stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("process_count", "batch_size"),
     [

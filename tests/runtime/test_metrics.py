@@ -34,6 +34,7 @@ def the_run(store: Any) -> Any:
     return run
 
 
+@pytest.mark.slow
 def test_rank_0_alone_logs_into_the_run_that_it_was_given(two: Callable, store: Any) -> None:
     given = store.create_run(store.get_experiment_by_name("digits").experiment_id)
     ended = two("log_metrics.py", "model", variables=variables(store, MLFLOW_RUN_ID=given.info.run_id))
@@ -59,6 +60,7 @@ def test_rank_0_alone_logs_into_the_run_that_it_was_given(two: Callable, store: 
         assert last.metrics == {"loss": pytest.approx(1 / STEPS)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "code", "status"), [("", 0, "FINISHED"), ("fail", 1, "FAILED")])
 def test_a_run_of_its_own_is_ended(start: Callable, store: Any, how: str, code: int, status: str) -> None:
     (ended,) = start("log_metrics.py", how, variables=variables(store)).wait()
@@ -76,6 +78,7 @@ def test_no_store(start: Callable) -> None:
     assert len(ended.of(report.Progress)) == STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("uri", "argument", "reason"),
     [

@@ -8,6 +8,7 @@ from datetime import timedelta
 import torch
 from torch import distributed
 
+from allranks.contract import devices
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 from allranks.hardware.network import LOOPBACK
@@ -17,7 +18,8 @@ from allranks.runtime.notes import note
 def open_group(env: RankEnv, timeout_seconds: float) -> torch.device:
     """Bring up torch's default process group, and return the device of this rank.
 
-    NCCL where the instance has a GPU for each of its ranks, with gloo for tensors on the CPU; else gloo alone.
+    NCCL where the instance has a GPU for each of its ranks, with gloo for tensors on the CPU; else gloo alone, also
+    where ranks share a GPU, which NCCL refuses.
     One process needs no launcher, address or port.
 
     timeout_seconds bounds the meeting of the ranks and every collective.
@@ -28,7 +30,8 @@ def open_group(env: RankEnv, timeout_seconds: float) -> torch.device:
         torch.cuda.set_device(device)
     else:
         _share_cores(env)
-    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    with_nccl = device.type == "cuda" and not devices.shared(os.environ)
+    backend = "cpu:gloo,cuda:nccl" if with_nccl else "gloo"
     timeout = timedelta(seconds=timeout_seconds)
 
     if env.world_size == 1:
@@ -62,6 +65,8 @@ def _device(env: RankEnv) -> torch.device:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count >= env.local_world_size:
         return torch.device("cuda", env.local_rank)
+    if count and devices.shared(os.environ):
+        return torch.device("cuda", env.local_rank % count)
     if count and env.local_rank == 0:
         note(f"instance {env.instance_rank} has {count} GPUs for {env.local_world_size} ranks: training on the CPU")
     return torch.device("cpu")

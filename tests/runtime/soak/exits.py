@@ -1,4 +1,4 @@
-"""Jobs of two ranks that train to their end, many times over: how did their processes exit?
+"""Jobs of some ranks that train to their end, many times over: how did their processes exit?
 
     python tests/runtime/soak/exits.py --ddp 200 --deepspeed 50
 
@@ -21,8 +21,6 @@ from allranks import runtime
 from allranks.contract.launch import Launch, environment, processes
 from allranks.contract.pytorch import PyTorch
 
-RANKS = 2
-
 
 def train(ranks: runtime.Ranks) -> None:
     """Three steps: enough for gloo's threads, and DeepSpeed's, to be there at the end."""
@@ -33,12 +31,12 @@ def train(ranks: runtime.Ranks) -> None:
         training.step()
 
 
-def job(strategy: str) -> list[int]:
+def job(strategy: str, ranks: int) -> list[int]:
     """The exit codes of a job's ranks, a signal's as a negative number."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    launch = Launch(PyTorch(RANKS), ("127.0.0.1",), ("localhost",), port)
+    launch = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), port)
     children = []
     for process in processes(launch):
         child = os.fork()
@@ -64,14 +62,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ddp", type=int, default=0, help="jobs of DistributedDataParallel")
     parser.add_argument("--deepspeed", type=int, default=0, help="jobs of DeepSpeed, ZeRO 2")
+    parser.add_argument("--ranks", type=int, default=2, help="ranks of each job")
     args = parser.parse_args()
     good = True
-    for strategy, jobs in vars(args).items():
+    for strategy, jobs in {"ddp": args.ddp, "deepspeed": args.deepspeed}.items():
         if strategy == "deepspeed" and jobs:
             import deepspeed  # noqa: F401
-        codes = Counter(code for _ in range(jobs) for code in job(strategy))
+        codes = Counter(code for _ in range(jobs) for code in job(strategy, args.ranks))
         told = ", ".join(f"{count} x {code}" for code, count in sorted(codes.items()))
-        print(f"{strategy}: {jobs} jobs of {RANKS} ranks, exit codes: {told or 'none'}", flush=True)
+        print(f"{strategy}: {jobs} jobs of {args.ranks} ranks, exit codes: {told or 'none'}", flush=True)
         good &= set(codes) <= {0}
     return 0 if good else 1
 

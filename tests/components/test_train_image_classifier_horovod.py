@@ -1,0 +1,55 @@
+"""The image classifier's training under mpirun, with Horovod, on the local engine."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import yaml
+
+from allranks.local.engine import Options, run
+from allranks.local.reader import read_plan
+from allranks.local.record import Status
+from allranks.local.workspace import Workspace
+
+PROJECT = Path(__file__).resolve().parents[2]
+COMPONENTS = PROJECT / "components"
+
+
+def test_it_is_the_same_training_under_another_launch() -> None:
+    plain, horovod = (
+        yaml.safe_load((COMPONENTS / name / "component.yaml").read_text(encoding="utf-8"))
+        for name in ("train_image_classifier", "train_image_classifier_horovod")
+    )
+    assert horovod["inputs"]["strategy"].pop("default") == "horovod"
+    assert plain["inputs"]["strategy"].pop("default") == "ddp"
+    for key in ("inputs", "outputs", "command", "resources"):
+        assert horovod[key] == plain[key]
+    assert horovod["distribution"] == {"type": "mpi", "process_count_per_instance": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("horovod") is None, reason="no Horovod: make horovod")
+def test_it_trains_by_horovod(tmp_path: Path, digits: Path) -> None:
+    pipeline = {
+        "type": "pipeline",
+        "jobs": {
+            "train": {
+                "type": "command",
+                "component": str(COMPONENTS / "train_image_classifier_horovod" / "component.yaml"),
+                "inputs": {"data": {"type": "uri_folder", "path": str(digits)}, "network": "mlp", "epochs": 2},
+            }
+        },
+    }
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(yaml.safe_dump(pipeline), encoding="utf-8")
+    plan = read_plan(str(file), {}, tmp_path / "snapshots")
+    record = run(plan, Workspace(tmp_path / "workspace"), Options(track=False))
+    (step,) = record.steps
+    assert record.status is Status.COMPLETED, step.verdict
+    assert [rank.status for rank in step.ranks] == [Status.COMPLETED] * 4
+    losses = [point.value for point in step.metrics["train_loss"]]
+    assert losses[-1] < 0.7 * losses[0]
+    (model,) = (output for output in step.outputs if output.name == "model")
+    assert (Path(model.path) / "MLmodel").exists()
