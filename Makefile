@@ -19,7 +19,9 @@ demo-lm: $(VENV)/.demo-lm
 	$(BIN)/allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed $(ARGS)
 	$(BIN)/allranks logs latest sample
 
-test: lint
+# Horovod is built while the code is checked and TensorFlow is installed.
+test: $(VENV)/.dev
+	$(MAKE) --jobs=3 lint horovod tensorflow
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-quick: lint
@@ -66,7 +68,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.demo
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $@
 
-$(VENV)/.horovod: environments/horovod/build.sh | $(VENV)/.demo
+$(VENV)/.horovod: environments/horovod/build.sh | $(VENV)/.dev
 	wheels=$$(environments/horovod/wheels.sh $(VENV)) && \
 	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || environments/horovod/build.sh $(VENV) "$$wheels"; } && \
 	$(BIN)/pip install --quiet "$$wheels"/*.whl
@@ -75,7 +77,6 @@ $(VENV)/.horovod: environments/horovod/build.sh | $(VENV)/.demo
 $(TENSORFLOW)/.installed:
 	$(PYTHON) -m venv $(TENSORFLOW)
 	$(TENSORFLOW)/bin/pip install --quiet "tensorflow-cpu>=2.21,<2.22" "numpy>=2.1"
-	$(TENSORFLOW)/bin/pip install --quiet --no-deps "tf_keras>=2.21,<2.22" # it would bring tensorflow, with CUDA, too
 	touch $@
 
 $(BIN)/pip:

@@ -59,3 +59,9 @@ def _temporary_folder() -> Iterator[None]:
         del os.environ["TMPDIR"]
     else:
         os.environ["TMPDIR"] = before
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first, in whatever order they are: at the end no worker then waits for another's last."""
+    items.sort(key=lambda item: "slow" not in item.keywords)

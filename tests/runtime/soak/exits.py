@@ -16,6 +16,7 @@ import traceback
 from collections import Counter
 
 import torch
+import torch._dynamo  # DistributedDataParallel imports it when it is made, which takes longer than torch itself
 
 from allranks import runtime
 from allranks.contract.launch import Launch, environment, processes
