@@ -22,10 +22,10 @@ demo-lm: $(VENV)/.demo-lm
 # Horovod is built while the code is checked and TensorFlow is installed.
 test: $(VENV)/.dev
 	$(MAKE) --jobs=3 lint horovod tensorflow
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-quick: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

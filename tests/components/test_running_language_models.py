@@ -19,7 +19,7 @@ from allranks.contract import launch
 from allranks.contract.pytorch import PyTorch
 
 # Each starts trainings in processes of its own: seconds apiece.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("language models")]
 
 PREPARE = """
 import sys

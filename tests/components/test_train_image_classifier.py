@@ -13,7 +13,7 @@ import yaml
 from component_processes import train
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
 
 Importer = Callable[[str, str], Any]
 

@@ -25,8 +25,7 @@ def test_the_table_is_of_these_launches_and_all_of_them_work() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launch", LAUNCHES, ids=lambda launch: launch.name)
-def test_a_launch(launch: Launch, kind: str, tmp_path: Path) -> None:
-    layout = launch.layouts[-1] if kind == "rack" else launch.layouts[0]
+def test_a_launch(launch: Launch, tmp_path: Path) -> None:
     if stack := launch.missing(PROJECT):
         pytest.skip(f"no {stack.name}: {stack.install}")
-    assert try_out(launch, layout, kind, Workspace(tmp_path), PROJECT) == ""
+    assert try_out(launch, launch.layouts[-1], "auto", Workspace(tmp_path), PROJECT) == ""

@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from allranks.contract.mpi import Mpi
-from allranks.contract.ray import Ray
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
 from allranks.local.plan import Step
@@ -20,7 +19,6 @@ from allranks.local.workspace import Workspace
 needs_mpirun = pytest.mark.skipif(
     shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun"
 )
-needs_ray = pytest.mark.skipif(not Path(sys.executable).with_name("ray").exists(), reason="no Ray")
 
 PLACE = "echo $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK $AZUREML_CR_NODE_RANK"
 
@@ -102,24 +100,3 @@ def test_a_failing_parameter_server_is_a_failure(run_steps) -> None:
     verdict = record.steps[0].verdict
     assert verdict is not None
     assert (verdict.rank, verdict.reason) == (1, "exit code 3")
-
-
-@needs_ray
-@pytest.mark.slow
-def test_the_command_runs_on_the_head_of_a_ray_cluster(kind: str, run_steps) -> None:
-    script = """python -c '
-import ray
-ray.init(log_to_driver=False)
-nodes = [node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]]
-@ray.remote(num_cpus=1)
-def where():
-    return ray.util.get_node_ip_address()
-found = ray.get([where.options(resources={f"node:{node}": 0.01}).remote() for node in nodes])
-print("joined", len(set(nodes)), sorted(found) == sorted(nodes))
-'"""
-    record = run_steps(Step("ray", script, distribution=Ray(), instance_count=2), instances=kind)
-    assert record.status is Status.COMPLETED
-    head, worker = logs(record)
-    assert head.splitlines()[-1] == "joined 2 True"
-    assert "Ray runtime started" in worker
-    assert "joined" not in worker
