@@ -26,7 +26,7 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/pytorch-cpu/environmen
 )
 def register_model(
     model: Input(type="mlflow_model", description="The model."),
-    metrics: Input(type="uri_folder", description="metrics.json of an evaluation, such as evaluate_image_classifier, with the accuracy."),
+    metrics: Input(type="uri_folder", description="metrics.json of an evaluating step, with the accuracy."),
     registration: Output(
         type="uri_folder",
         description="registration.json: the name, the version (null if not registered), the accuracy.",
