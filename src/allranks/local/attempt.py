@@ -151,8 +151,7 @@ class Attempts:
             shares = self._gpu_share(step)
             variables = [machine | own | share for own, share in zip(temporary, shares, strict=True)]
             ranks, reports = self._ranks(step, record, launch, given, prepared, variables)
-            own = folder / "launcher" / str(record.attempt)
-            own.mkdir(parents=True, exist_ok=True)
+            own = folder / "launcher"
             assignment = Assignment(launch, ranks, self._kind, variables, own, folder / logs.mpi_log(record.attempt))
             launching = LAUNCHERS[step.distribution.type].launch(assignment)
             record.status = Status.RUNNING
@@ -168,8 +167,9 @@ class Attempts:
                 self._keepers.difference_update(keepers)
                 if not self._keepers:
                     self._idle.set()
-                # It may hold the ranks' variables, and among them secrets.
-                shutil.rmtree(own.parent, ignore_errors=True)
+                if own.exists():
+                    # It may hold the ranks' variables, and among them secrets.
+                    shutil.rmtree(own, ignore_errors=True)
         if record.status is Status.COMPLETED:
             await asyncio.to_thread(self._collect, record, places, [ports for _, ports in prepared])
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):

@@ -69,7 +69,7 @@ class Watch:
         self._done: float | None = None
         self._dismissed: float | None = None
         self._killed = False
-        self._forgiven = False
+        self._forgiven = self._orphaned = False
         self._broken = self._launcher = ""
 
     async def until_gone(self) -> None:
@@ -129,7 +129,8 @@ class Watch:
             self._moved = True
             self._notebook.moved(self._record)
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
-            # Whoever starts ranks ends after them: what they told is to be known first.
+            # Whoever starts ranks ends after them: what they told is to be known first. Not so where it was killed.
+            self._orphaned = event.code < 0
             self._read_notices(now)
             self._launcher = verdict.how(event.program, event.code)
         if event.kind == "exited":
@@ -143,7 +144,7 @@ class Watch:
                 self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
             )
             self._forgiven, code = True, 0
-        if code and self._dismissed is not None and self._failed is None:
+        if code and self._dismissed is not None and self._failed is None and not self._orphaned:
             # A server does not end by itself; that it was told to is no failure of it.
             code = 0
         if code == 0:
@@ -153,7 +154,7 @@ class Watch:
             rank.signal = verdict.signal_name(-code)
         else:
             rank.exit_code = code
-        if self._stopping() or self._overdue is not None or self._killed:
+        if self._stopping() or self._overdue is not None or self._killed or self._orphaned:
             rank.status = Status.CANCELED
         else:
             rank.status = Status.FAILED

@@ -21,7 +21,7 @@ class Assignment:
     ranks:       what each rank runs, in the order of the ranks
     kind:        of the instances
     environment: for each instance, what a program of the launcher's own is given
-    folder:      for the launcher's own files; exists, and every instance sees it
+    folder:      for the launcher's own files, which makes it where it has any; every instance sees it
     log:         where the launcher's own programs print
     """
 

@@ -49,6 +49,7 @@ def missing(path: str) -> Problem | None:
 def launch(assignment: Assignment) -> Launching:
     """mpirun on the first instance, and a door into each of the others. The step ends with mpirun."""
     folder, hosts = assignment.folder, assignment.launch.hostnames
+    folder.mkdir(parents=True, exist_ok=True)
     ranks, notices = folder / "ranks.json", folder / "notices.jsonl"
     notices.touch(0o600)
     # It holds the ranks' variables, so it is nobody else's to read.
