@@ -2,7 +2,7 @@
 
     python docs/make_stacks.py [PART OF A LAUNCH'S NAME...]
 
-Ends with 1 where one failed. With names nothing is written.
+With names only those rows are made anew. Ends with 1 where a launch failed.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def main(names: list[str]) -> int:
 
 
 def _try_all(names: list[str], workspace: Workspace) -> int:
-    rows, failed = [], False
+    rows, failed = _written(), False
     for launch in LAUNCHES:
         if names and not any(name.lower() in launch.name.lower() for name in names):
             continue
         if stack := launch.missing(PROJECT):
-            rows.append([launch.name, *[f"not here: `{stack.install}`"] * len(LAYOUTS)])
+            rows[launch.name] = [f"not here: `{stack.install}`"] * len(LAYOUTS)
             print(f"{launch.name}: no {stack.name}: {stack.install}", flush=True)
             continue
-        cells = [launch.name]
+        cells = []
         for layout in LAYOUTS:
             if layout not in launch.layouts:
                 cells.append("-")
@@ -57,12 +57,20 @@ def _try_all(names: list[str], workspace: Workspace) -> int:
             answers = [_works(launch, layout, kind, workspace) for kind in KINDS]
             failed = failed or not all(answers)
             cells.append(", ".join("yes" if answer else "**no**" for answer in answers))
-        rows.append(cells)
-    if not names:
-        head = ["launch", *(f"{one.instance_count}x{one.process_count_per_instance}" for one in LAYOUTS)]
-        lines = [" | ".join(row) for row in (head, ["---"] * len(head), *rows)]
-        TABLE.write_text(HEAD + "".join(f"| {line} |\n" for line in lines), encoding="utf-8")
+        rows[launch.name] = cells
+    head = ["launch", *(f"{one.instance_count}x{one.process_count_per_instance}" for one in LAYOUTS)]
+    lines = [head, ["---"] * len(head), *([one.name, *rows[one.name]] for one in LAUNCHES if one.name in rows)]
+    TABLE.write_text(HEAD + "".join(f"| {' | '.join(line)} |\n" for line in lines), encoding="utf-8")
     return int(failed)
+
+
+def _written() -> dict[str, list[str]]:
+    """The cells of each launch in the table as it is."""
+    if not TABLE.exists():
+        return {}
+    lines = [line for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    rows = [line.strip("| ").split(" | ") for line in lines[2:]]
+    return {name: cells for name, *cells in rows}
 
 
 def _works(launch: Launch, layout: Layout, kind: str, workspace: Workspace) -> bool:

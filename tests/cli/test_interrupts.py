@@ -77,6 +77,7 @@ def test_ctrl_c_while_the_pipeline_is_read_starts_and_writes_nothing(tmp_path: P
     assert not (tmp_path / ".allranks").exists()
 
 
+@pytest.mark.slow
 def test_after_sigkill_no_rank_is_left_and_resume_finishes_the_run(tmp_path: Path, kind: str) -> None:
     command = (
         "exec 3> ${{inputs.fifo}}; [ -e ${{outputs.out}}/half-$RANK ] && echo finished && exit;"

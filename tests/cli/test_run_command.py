@@ -180,6 +180,7 @@ def read_all(terminal: int) -> str:
         found += part
 
 
+@pytest.mark.slow
 def test_a_failing_rank_is_named_with_its_log_and_what_to_do_next(tmp_path: Path) -> None:
     write_job(
         tmp_path,

