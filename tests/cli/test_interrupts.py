@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from allranks.local import history
 from allranks.local.record import Status
 from allranks.local.workspace import Workspace
