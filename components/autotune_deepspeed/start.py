@@ -92,7 +92,7 @@ def _check(env: RankEnv) -> None:
         if find_spec(module) is None:
             expected = "DeepSpeed with what its autotuner needs"
             raise InputError(
-                Problem(sys.executable, f"no {module}", expected, "pip install 'allranks[deepspeed]' tabulate")
+                Problem(sys.executable, f"no {module}", expected, "pip install 'allranks[deepspeed]'")
             )
 
 
