@@ -91,9 +91,7 @@ def _check(env: RankEnv) -> None:
     for module in ("deepspeed", "tabulate"):
         if find_spec(module) is None:
             expected = "DeepSpeed with what its autotuner needs"
-            raise InputError(
-                Problem(sys.executable, f"no {module}", expected, "pip install 'allranks[deepspeed]'")
-            )
+            raise InputError(Problem(sys.executable, f"no {module}", expected, "pip install 'allranks[deepspeed]'"))
 
 
 def _run(command: list[str], folder: Path, seconds: float) -> None:
