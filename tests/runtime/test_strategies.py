@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -58,9 +59,13 @@ def by_horovod(module_environment: dict[str, str], tmp_path_factory: pytest.Temp
     """The same by a real mpirun."""
     folder = tmp_path_factory.mktemp("kept")
     for what, count in (("save", 2), ("compare", 4)):
+        with socket.socket() as probe:
+            # mpirun names none, and the default one may be in use: by a test beside this one.
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
         ended = subprocess.run(
             [*MPIRUN_COMMAND, "-np", str(count), sys.executable, str(SCRIPT), str(folder), what, "horovod"],
-            env={**module_environment, "OPAL_PREFIX": sys.prefix},
+            env={**module_environment, "OPAL_PREFIX": sys.prefix, "MASTER_PORT": str(port)},
             capture_output=True,
             text=True,
             timeout=250,
