@@ -18,9 +18,10 @@ def doctor(
         bool, typer.Option("--start/--no-start", help="Start two ranks of each stack to see whether it works.")
     ] = True,
 ) -> None:
-    """Tell which stacks this machine has, whether they work, and how to get the others.
+    """Tell which stacks work on this machine.
 
-    A stack works where two ranks of it find each other. Ends with 1 where one is installed and does not.
+    And how to get the others. A stack works where two ranks of it find each other. Ends with 1 where one is installed
+    and does not.
     """
     from pathlib import Path
 

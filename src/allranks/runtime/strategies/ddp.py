@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, distributed, nn, optim
+from torch import distributed, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
 from allranks.runtime.settings import Settings
 from allranks.runtime.strategies import recomputation, states, unsupported
-from allranks.runtime.strategies.accumulation import Accumulation
 from allranks.runtime.strategies.bfloat16 import computing_in
+from allranks.runtime.strategies.torch_training import TorchTraining
 
 
 @dataclass(frozen=True)
@@ -33,33 +33,8 @@ class Ddp:
         return DdpTraining(wrapped, model, optimizer, settings)
 
 
-class DdpTraining:
+class DdpTraining(TorchTraining):
     """What a training loop calls; see `Training`."""
-
-    def __init__(
-        self, wrapped: DistributedDataParallel, plain: nn.Module, optimizer: optim.Optimizer, settings: Settings
-    ) -> None:
-        self.model = wrapped
-        self.optimizer = optimizer
-        self._plain = plain
-        self._clip_norm = settings.clip_norm
-        self._accumulation = Accumulation(settings.accumulate)
-        self._send_gradients()
-
-    def backward(self, loss: Tensor) -> None:
-        """See `Training`."""
-        torch.autograd.backward(loss / self._accumulation.passes)
-
-    def step(self) -> bool:
-        """See `Training`."""
-        complete = self._accumulation.count()
-        if complete:
-            if self._clip_norm is not None:
-                nn.utils.clip_grad_norm_(self._plain.parameters(), self._clip_norm)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-        self._send_gradients()
-        return complete
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
@@ -75,6 +50,7 @@ class DdpTraining:
         self._plain.load_state_dict(model)
         self.optimizer.load_state_dict(optimizer)
 
-    def _send_gradients(self) -> None:
+    def _send_gradients(self, wanted: bool) -> None:
         # What no_sync() does, which has to surround the forward pass as well: that one is the loop's own.
-        self.model.require_backward_grad_sync = self._accumulation.is_last
+        assert isinstance(self.model, DistributedDataParallel)
+        self.model.require_backward_grad_sync = wanted

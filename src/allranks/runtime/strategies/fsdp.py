@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, distributed, nn, optim
+from torch import distributed, nn, optim
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -25,8 +25,8 @@ from torch.distributed.fsdp import (
 
 from allranks.runtime.settings import Settings
 from allranks.runtime.strategies import recomputation, states, unsupported
-from allranks.runtime.strategies.accumulation import Accumulation
 from allranks.runtime.strategies.bfloat16 import computing_in
+from allranks.runtime.strategies.torch_training import TorchTraining
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
@@ -58,55 +58,30 @@ class Fsdp:
         sharded = dict(model.named_parameters())
         for group in optimizer.param_groups:
             group["params"] = [sharded[names[id(parameter)]] for parameter in group["params"]]
-        return FsdpTraining(model, computing_in(settings.precision, model, self.device), optimizer, settings)
+        return FsdpTraining(computing_in(settings.precision, model, self.device), model, optimizer, settings)
 
 
-class FsdpTraining:
+class FsdpTraining(TorchTraining):
     """What a training loop calls; see `Training`."""
-
-    def __init__(self, sharded: nn.Module, model: nn.Module, optimizer: optim.Optimizer, settings: Settings) -> None:
-        self.model = model
-        self.optimizer = optimizer
-        self._sharded = sharded
-        self._clip_norm = settings.clip_norm
-        self._accumulation = Accumulation(settings.accumulate)
-        self._send_gradients()
-
-    def backward(self, loss: Tensor) -> None:
-        """See `Training`."""
-        torch.autograd.backward(loss / self._accumulation.passes)
-
-    def step(self) -> bool:
-        """See `Training`."""
-        complete = self._accumulation.count()
-        if complete:
-            if self._clip_norm is not None:
-                nn.utils.clip_grad_norm_(self._sharded.parameters(), self._clip_norm)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-        self._send_gradients()
-        return complete
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
-        return states.on_cpu(get_model_state_dict(self._sharded, options=_WHOLE))
+        return states.on_cpu(get_model_state_dict(self._plain, options=_WHOLE))
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
         return states.pack(
             "fsdp",
-            get_model_state_dict(self._sharded, options=_WHOLE),
-            get_optimizer_state_dict(self._sharded, self.optimizer, options=_WHOLE),
+            get_model_state_dict(self._plain, options=_WHOLE),
+            get_optimizer_state_dict(self._plain, self.optimizer, options=_WHOLE),
         )
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
         model, optimizer = states.unpack("fsdp", state)
-        set_model_state_dict(self._sharded, model, options=StateDictOptions(full_state_dict=True))
-        set_optimizer_state_dict(
-            self._sharded, self.optimizer, optimizer, options=StateDictOptions(full_state_dict=True)
-        )
+        set_model_state_dict(self._plain, model, options=StateDictOptions(full_state_dict=True))
+        set_optimizer_state_dict(self._plain, self.optimizer, optimizer, options=StateDictOptions(full_state_dict=True))
 
-    def _send_gradients(self) -> None:
-        assert isinstance(self._sharded, FSDPModule)
-        self._sharded.set_requires_gradient_sync(self._accumulation.is_last)
+    def _send_gradients(self, wanted: bool) -> None:
+        assert isinstance(self._plain, FSDPModule)
+        self._plain.set_requires_gradient_sync(wanted)
