@@ -7,23 +7,22 @@ from datetime import timedelta
 
 import torch
 from torch import distributed
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
 from allranks.contract import devices
 from allranks.contract.rank_env import RankEnv
-from allranks.errors import InputError, Problem
 from allranks.hardware.network import LOOPBACK
 from allranks.runtime.notes import note
 
 
-def open_group(env: RankEnv, timeout_seconds: float) -> torch.device:
+def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.device:
     """Bring up torch's default process group, and return the device of this rank.
 
     NCCL where the instance has a GPU for each of its ranks, with gloo for tensors on the CPU; else gloo alone, also
     where ranks share a GPU, which NCCL refuses.
-    One process needs no launcher, address or port.
 
-    timeout_seconds bounds the meeting of the ranks and every collective.
-    Raises InputError where several ranks have no address to meet at, ConnectionError where they did not meet.
+    store: where the ranks have met
+    timeout_seconds bounds every collective.
     """
     device = _device(env)
     if device.type == "cuda":
@@ -32,32 +31,15 @@ def open_group(env: RankEnv, timeout_seconds: float) -> torch.device:
         _share_cores(env)
     with_nccl = device.type == "cuda" and not devices.shared(os.environ)
     backend = "cpu:gloo,cuda:nccl" if with_nccl else "gloo"
-    timeout = timedelta(seconds=timeout_seconds)
-
     if env.world_size == 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
-        store = distributed.HashStore()  # type: ignore[attr-defined]
-        distributed.init_process_group(backend, store=store, rank=0, world_size=1, timeout=timeout)
-        return device
-
-    if env.master_addr is None:
-        raise InputError(
-            Problem(
-                where=f"rank {env.rank} of {env.world_size} (launcher {env.launcher})",
-                found="no address at which the ranks can meet",
-                expected="MASTER_ADDR: the address of the instance that rank 0 runs on",
-                fix="set MASTER_ADDR, and MASTER_PORT where another port than 6105 is to be used",
-            )
-        )
-    try:
-        distributed.init_process_group(backend, init_method="env://", timeout=timeout)
-    except (distributed.DistStoreError, distributed.DistNetworkError) as error:
-        raise ConnectionError(
-            f"rank {env.rank} of {env.world_size} (instance {env.instance_rank} of {env.instance_count}, launcher "
-            f"{env.launcher}) did not meet the others at {env.master_addr}:{env.master_port} within "
-            f"{timeout_seconds:g} s. Were all {env.world_size} processes started, can they reach that address, and is "
-            f"the port free there?"
-        ) from error
+    distributed.init_process_group(
+        backend,
+        store=PrefixStore("group", store),
+        rank=env.rank,
+        world_size=env.world_size,
+        timeout=timedelta(seconds=timeout_seconds),
+    )
     return device
 
 

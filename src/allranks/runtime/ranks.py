@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import distributed
+from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from allranks.contract.rank_env import RankEnv
 from allranks.runtime import libraries, strategies
+from allranks.runtime.meeting import meet
 from allranks.runtime.metrics import Metrics
+from allranks.runtime.preflight.checking import Preflight, wanted
 from allranks.runtime.process_group import open_group
 from allranks.runtime.strategies import Strategy
 
@@ -60,15 +63,22 @@ class Ranks:
 
 
 def start(strategy_name: str, timeout_seconds: float) -> Ranks:
-    """Read the launch, prepare the libraries, bring the process group up, and open the metrics.
+    """Read the launch, prepare the libraries, meet the other ranks, check what they stand on, bring the process group
+    up, and open the metrics.
 
-    Raises InputError for a launch that contradicts itself or a strategy that is not known or not installed,
-    ConnectionError where the ranks did not meet.
+    Raises InputError for a launch that contradicts itself, a strategy that is not known or not installed, or a check
+    that failed; ConnectionError where the ranks did not meet.
     """
     env = RankEnv.detect()
     strategies.check(strategy_name)
     libraries.place(env)
-    device = open_group(env, timeout_seconds)
+    store = meet(env, timeout_seconds) if env.world_size > 1 else HashStore()
+    preflight = Preflight(env, store) if wanted(env) else None
+    if preflight:
+        preflight.before_the_group()
+    device = open_group(env, store, timeout_seconds)
+    if preflight:
+        preflight.in_the_group(device)
     return Ranks(
         rank=env.rank,
         local_rank=env.local_rank,

@@ -1,0 +1,97 @@
+"""The RDMA devices of this machine, and which of them are InfiniBand.
+
+They are found at run time: the same size calls its first device mlx5_0 on one instance and mlx5_ib0 on another
+(azhpc-images#491, az-hop#394), and mlx5_an0 is Azure's accelerated networking, which is Ethernet (azhpc-images#213).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSFS = Path("/sys/class/infiniband")
+"""Where Linux lists RDMA devices (Documentation/ABI/stable/sysfs-class-infiniband)."""
+
+_ACCELERATED = "mlx5_an"
+
+
+@dataclass(frozen=True)
+class Device:
+    """One port of an RDMA device.
+
+    name:       the kernel's: mlx5_ib0
+    port:       its number, from 1
+    link_layer: InfiniBand or Ethernet; "" where the kernel does not say
+    gbit_s:     its rate in Gbit/s; None where the kernel does not say
+    state:      DOWN, INIT, ARMED or ACTIVE, and "" where the kernel does not say
+    """
+
+    name: str
+    port: int = 1
+    link_layer: str = "InfiniBand"
+    gbit_s: float | None = None
+    state: str = "ACTIVE"
+
+    @property
+    def is_infiniband(self) -> bool:
+        """Whether this is InfiniBand at all, and not Ethernet that knows RDMA."""
+        return self.link_layer == "InfiniBand" and not self.is_accelerated_networking
+
+    @property
+    def is_accelerated_networking(self) -> bool:
+        """Whether this is Azure's fast Ethernet, by the name that Azure's images give it."""
+        return self.name.startswith(_ACCELERATED)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the port is up, and the fabric's manager has given it an address."""
+        return self.state == "ACTIVE"
+
+    def __str__(self) -> str:
+        """As NCCL and UCX write it: mlx5_ib0:1."""
+        return f"{self.name}:{self.port}"
+
+
+def devices(sysfs: Path = SYSFS) -> tuple[Device, ...]:
+    """Every port of every RDMA device, mlx5_ib2 before mlx5_ib10. None where the machine has no such folder.
+
+    What cannot be read is as if it were not there: a device may be taken away while it is looked at.
+    """
+    found = []
+    for device in _listed(sysfs):
+        for port in _listed(device / "ports"):
+            if port.name.isdecimal():
+                found.append(_device(device.name, port))
+    return tuple(sorted(found, key=lambda device: (_natural(device.name), device.port)))
+
+
+def usable(found: Iterable[Device]) -> tuple[Device, ...]:
+    """Those over which NCCL can talk to other instances: InfiniBand, and up."""
+    return tuple(device for device in found if device.is_infiniband and device.is_active)
+
+
+def _device(name: str, port: Path) -> Device:
+    # "4: ACTIVE", "200 Gb/sec (4X HDR)"
+    state = _text(port / "state").rpartition(":")[2].strip()
+    rate = re.match(r"[\d.]+(?= Gb/sec)", _text(port / "rate"))
+    return Device(name, int(port.name), _text(port / "link_layer"), float(rate[0]) if rate else None, state)
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]

@@ -1,0 +1,61 @@
+"""Whether /dev/shm is large enough for the ranks of an instance."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.errors import Problem
+
+FOLDER = Path("/dev/shm")
+MIB = 1 << 20
+
+A_RANK = 64 * MIB
+"""What a rank may need without GPUs. It is what Docker gives a whole container, which PyTorch's README calls not enough
+for the workers of a data loader; so two ranks need more than that."""
+
+WITH_NCCL = 1024 * MIB
+"""What NCCL's user guide gives a container (--shm-size=1g, "Runtime and MPI issues"): it keeps 4 to 10 MB a connection
+there, and fails at its start where that does not fit."""
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """A file system for shared memory; total and free in bytes."""
+
+    total: int
+    free: int
+
+
+def needed(ranks: int, *, gpus: bool) -> int:
+    """Bytes of /dev/shm that so many ranks of one instance need. A GPU rank that is alone has nobody to share with."""
+    return max(WITH_NCCL if gpus and ranks > 1 else 0, ranks * A_RANK)
+
+
+def found(folder: Path = FOLDER) -> SharedMemory | None:
+    """What there is; None where there is no such folder."""
+    try:
+        stat = os.statvfs(folder)
+    except OSError:
+        return None
+    return SharedMemory(stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize)
+
+
+def problem(total: int, ranks: int, *, gpus: bool) -> Problem | None:
+    """What is wrong with so many bytes for so many ranks, by the key that sets them; None where they are enough."""
+    need = needed(ranks, gpus=gpus)
+    if total >= need:
+        return None
+    why = "NCCL's segments" if gpus and ranks > 1 else "the data loaders' batches"
+    return Problem(
+        where="resources.shm_size",
+        found=f"/dev/shm has {mib(total)} for {ranks} {'rank' if ranks == 1 else 'ranks'}",
+        expected=f"at least {mib(need)}, for {why}",
+        fix=f"set resources.shm_size to {max(2, -(-need // (1024 * MIB)))}g, or leave it out: Azure ML gives 2g",
+    )
+
+
+def mib(size: int) -> str:
+    """64 MiB; with a decimal where it is less than ten."""
+    return f"{size / MIB:.0f} MiB" if size >= 10 * MIB or size % MIB == 0 else f"{size / MIB:.1f} MiB"

@@ -1,0 +1,153 @@
+"""The Azure sizes with GPUs: one table, sizes.csv, each row with its sources.
+
+A source is a file of a public repository: `azurehpc-health-checks` and `azhpc-images` (Azure) at a commit,
+`azure-compute-docs` and `azure-docs` (MicrosoftDocs) with the date that the page itself bears. What none of them says
+is empty in the table and None here. To add a size, add a row.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+
+PREFIX = "Standard_"
+ARM64 = "arm64"
+
+_TABLE = Path(__file__).with_name("sizes.csv")
+
+
+@dataclass(frozen=True)
+class Size:
+    """What one instance of a size has.
+
+    name:              as Azure writes it, Standard_ND96asr_v4
+    gpus, gpu:         how many GPUs, and their model
+    gpu_memory_gb:     GB of each GPU
+    nvlink:            whether its GPUs are linked by NVLink; no for one GPU, and for AMD's, which have another link
+    infiniband_ports:  devices of one port each; None where no source counts them
+    infiniband_gbit_s: Gbit/s of each port
+    rdma, sriov:       whether the size is RDMA capable, and whether its InfiniBand has SR-IOV, without which there is
+                       none inside the virtual machine
+    architecture:      of the CPU: x86-64 or arm64
+    host_memory_gib:   GiB as the size's page has it
+    retired:           the day from which it cannot be had; None where none is announced
+    topology:          the folder below /opt/microsoft in which Azure's host image puts NCCL's files for it; "" for none
+    all_reduce_gb_s:   the bus bandwidth, in GB/s, that Azure's health check expects of an all-reduce on one instance
+    all_reduce_two_instances_gb_s: the same for two
+    sources:           where the row comes from
+    """
+
+    name: str
+    gpus: int
+    gpu: str
+    gpu_memory_gb: int
+    nvlink: bool | None
+    infiniband_ports: int | None
+    infiniband_gbit_s: int | None
+    rdma: bool
+    sriov: bool
+    architecture: str
+    host_memory_gib: int | None
+    vcpus: int
+    retired: date | None
+    topology: str
+    all_reduce_gb_s: float | None
+    all_reduce_two_instances_gb_s: float | None
+    sources: tuple[str, ...]
+
+    @property
+    def infiniband(self) -> bool:
+        """Whether a process on it has InfiniBand: RDMA in the name alone is not enough."""
+        return self.rdma and self.sriov
+
+    @property
+    def processes(self) -> int:
+        """The process_count_per_instance that fits: a process for each GPU."""
+        return self.gpus
+
+    def is_retired(self, today: date) -> bool:
+        """Whether it can be had no more."""
+        return self.retired is not None and self.retired <= today
+
+
+@cache
+def sizes() -> tuple[Size, ...]:
+    """Every size, in the table's order: by family, then by generation."""
+    with _TABLE.open(encoding="utf-8", newline="") as file:
+        return tuple(_size(row) for row in csv.DictReader(file))
+
+
+def known(name: str) -> Size | None:
+    """The size of that name, in any case, with or without "Standard_"; None where the table has none."""
+    return _by_key().get(_key(name))
+
+
+def find(name: str, where: str = "size") -> Size:
+    """The same. Raises InputError with the names that are most like it; where: the place, for the message."""
+    size = known(name)
+    if size is None:
+        near = ", ".join(one.name for one in _near(_key(name)))
+        raise InputError(
+            Problem(
+                where=where,
+                found=f"no size {name!r} is known",
+                expected=f"an Azure size with GPUs{f', such as {near}' if near else ''}",
+                fix="see them all: allranks sizes --retired",
+            )
+        )
+    return size
+
+
+def _near(key: str, limit: int = 4) -> list[Size]:
+    """The sizes whose names the key is a part of, else those that are spelled like it."""
+    keys = [one for one in _by_key() if key and key in one]
+    return [_by_key()[one] for one in (keys or difflib.get_close_matches(key, _by_key(), cutoff=0.5))[:limit]]
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().removeprefix(PREFIX.lower())
+
+
+@cache
+def _by_key() -> dict[str, Size]:
+    return {_key(size.name): size for size in sizes()}
+
+
+def _size(row: dict[str, str]) -> Size:
+    return Size(
+        name=row["name"],
+        gpus=int(row["gpus"]),
+        gpu=row["gpu"],
+        gpu_memory_gb=int(row["gpu_memory_gb"]),
+        nvlink=_flag(row["nvlink"]) if row["nvlink"] else None,
+        infiniband_ports=_whole(row["infiniband_ports"]),
+        infiniband_gbit_s=_whole(row["infiniband_gbit_s"]),
+        rdma=_flag(row["rdma"]),
+        sriov=_flag(row["sriov"]),
+        architecture=row["architecture"],
+        host_memory_gib=_whole(row["host_memory_gib"]),
+        vcpus=int(row["vcpus"]),
+        retired=date.fromisoformat(row["retired"]) if row["retired"] else None,
+        topology=row["topology"],
+        all_reduce_gb_s=_number(row["all_reduce_gb_s"]),
+        all_reduce_two_instances_gb_s=_number(row["all_reduce_two_instances_gb_s"]),
+        sources=tuple(row["source"].split("; ")),
+    )
+
+
+def _flag(text: str) -> bool:
+    return {"yes": True, "no": False}[text]
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

@@ -1,0 +1,127 @@
+"""Each fault that a cluster brings, made for real on one instance of the rack: it is found before the first step, and
+instance and rank are named."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from allranks.local.record import RunRecord, Status
+
+# Each starts a job of several ranks, which import torch.
+pytestmark = pytest.mark.slow
+
+Job = Callable[..., RunRecord]
+
+CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+#include <sys/time.h>
+
+static int (*real)(clockid_t, struct timespec *);
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int code = real(clock, now);
+    if (clock == CLOCK_REALTIME) now->tv_sec += 90;
+    return code;
+}
+"""
+"""Stands before libc's clock in a process: its time of day is 90 s ahead, its monotonic clock is left."""
+
+
+def on(instance: int, command: str) -> str:
+    return f"[ $NODE_RANK = {instance} ] && {{ {command}; }}"
+
+
+def blamed(record: RunRecord, instance: int, rank: int) -> str:
+    """Why the job failed, once it is sure that nobody trained and that this rank is the one that is named."""
+    assert record.status is Status.FAILED
+    (step,) = record.steps
+    texts = [Path(each.log).read_text() for each in step.ranks]
+    assert not any("trained" in text for text in texts)
+    assert step.verdict is not None
+    assert (step.verdict.instance_rank, step.verdict.rank) == (instance, rank), step.verdict
+    assert f"instance {instance}, rank {rank}" in step.verdict.reason
+    assert "Traceback" not in "".join(texts)
+    return step.verdict.reason
+
+
+def test_a_name_that_does_not_resolve(job: Job) -> None:
+    """Here the master's own."""
+    reason = blamed(job(on(1, "export MASTER_ADDR=node-9")), 1, 1)
+    assert "node-1: the master's name node-9 does not resolve" in reason
+
+
+def test_a_peers_name_that_does_not_resolve(job: Job) -> None:
+    reason = blamed(job(on(1, "export AZ_BATCH_HOST_LIST=node-0,node-1,node-7"), processes=2), 1, 2)
+    assert "preflight names" in reason
+    assert "node-7 does not resolve on node-1" in reason
+
+
+def test_a_firewalled_port(job: Job) -> None:
+    """Instance 0 does not send what leaves from the master's port to instance 1: its knocks stay unanswered."""
+    reason = blamed(job(on(0, "ip rule add to 10.77.0.11 ipproto tcp sport 6105 blackhole")), 1, 1)
+    assert "the master at 10.77.0.10:6105 does not answer" in reason
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler to put a wrong clock before libc's")
+def test_one_instance_90_s_off(job: Job, tmp_path: Path) -> None:
+    folder = tmp_path / "workspace"
+    (folder / "clock.c").write_text(CLOCK)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "clock.so", folder / "clock.c", "-ldl"], check=True)
+    reason = blamed(job(on(1, "export LD_PRELOAD=$PWD/clock.so"), processes=2), 1, 2)
+    assert "preflight clocks" in reason
+    assert "the clock of node-1 is 9" in reason
+    assert "s ahead of the others'" in reason
+
+
+def test_too_little_shared_memory(job: Job) -> None:
+    reason = blamed(job(on(1, "mount -o remount,size=16M /dev/shm")), 1, 1)
+    assert "preflight /dev/shm" in reason
+    assert "/dev/shm has 16 MiB for 1 rank on node-1" in reason
+
+
+def test_different_versions_of_torch(job: Job) -> None:
+    other = "import torch, runpy; torch.__version__ = '2.9.9'; runpy.run_path('train.py', run_name='__main__')"
+    script = f'python() {{ $python -c "{other}"; }}'
+    record = job(f"run=$python; {on(2, f'{script}; run=python')}", instances=3, python="$run")
+    reason = blamed(record, 2, 2)
+    assert "preflight versions" in reason
+    assert "torch 2.9.9 on node-2" in reason
+
+
+def test_two_ranks_on_one_gpu(job: Job) -> None:
+    reason = blamed(job(CUDA_VISIBLE_DEVICES="3", instances=1, processes=2), 0, 1)
+    assert "preflight GPUs" in reason
+    assert "has GPU 3, which is rank 0's" in reason
+
+
+def test_a_slow_link(job: Job) -> None:
+    slow = "tc qdisc add dev eth0 root tbf rate 8mbit burst 32kbit latency 400ms"
+    reason = blamed(job(on(1, slow), instances=3), 1, 1)
+    assert "preflight network" in reason
+    assert "Mbit/s between instance 1 and instance" in reason
+
+
+def test_all_well(job: Job) -> None:
+    record = job(instances=2, processes=2)
+    texts = [Path(rank.log).read_text() for rank in record.steps[0].ranks]
+    assert record.status is Status.COMPLETED, texts
+    assert all("trained" in text for text in texts)
+    assert "preflight: 4 ranks on 2 instances" in texts[0]
+    assert "all well" in texts[0]
+    assert all("preflight" not in text for text in texts[1:])
+
+
+def test_left_out(job: Job) -> None:
+    """With the checks off the job starts, whatever would have been found."""
+    record = job(on(1, "mount -o remount,size=16M /dev/shm"), ALLRANKS_PREFLIGHT="0")
+    texts = [Path(rank.log).read_text() for rank in record.steps[0].ranks]
+    assert record.status is Status.COMPLETED, texts
+    assert not any("preflight" in text for text in texts)

@@ -1,0 +1,130 @@
+"""What the checks make of the facts of all ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from allranks.runtime.preflight import judging
+from allranks.runtime.preflight.facts import Facts
+from allranks.runtime.preflight.finding import FAILED, OK, WARNING, Finding
+from allranks.runtime.preflight.links import Link, Sum
+from allranks.runtime.preflight.table import table
+
+FAST = 1e9
+
+
+def ranks(instances: int = 2, processes: int = 2, **changes: object) -> list[Facts]:
+    versions = {"Python": "3.11.7", "torch": "2.13.0"}
+    facts = [
+        Facts(rank, rank // processes, f"node-{rank // processes}", versions, None, False, (), 2 << 30, (), False)
+        for rank in range(instances * processes)
+    ]
+    return [replace(fact, **changes) for fact in facts]  # type: ignore[arg-type]
+
+
+def who(findings: list[Finding]) -> list[tuple[int | None, int | None]]:
+    assert all(finding.state == FAILED and finding.expected and finding.fix for finding in findings)
+    return [(finding.instance, finding.rank) for finding in findings]
+
+
+def test_all_alike() -> None:
+    facts = ranks()
+    checks = (judging.names, judging.shared_memory, judging.gpus, judging.versions)
+    assert [list(check(facts)) for check in checks] == [[], [], [], []]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "blamed"),
+    [
+        ([0.0, 0.01, -0.2], []),
+        ([0.0, 90.0], [(1, 2)]),
+        ([0.0, -90.0], [(1, 2)]),
+        ([0.0, 90.0, 90.1], [(0, 0)]),
+        ([0.0, 90.0, 0.0, -7.0], [(1, 2), (3, 6)]),
+        ([0.0], []),
+    ],
+    ids=["agree", "ahead", "behind", "the first one itself", "two", "one instance"],
+)
+def test_clocks(offsets: list[float], blamed: list[tuple[int, int]]) -> None:
+    assert who(list(judging.clocks(ranks(instances=len(offsets)), offsets))) == blamed
+
+
+def test_gpus_are_counted_for_each_instance_alone() -> None:
+    facts = [replace(fact, gpu=str(fact.rank % 2)) for fact in ranks()]
+    assert list(judging.gpus(facts)) == []
+    facts[3] = replace(facts[3], gpu="0")
+    assert who(list(judging.gpus(facts))) == [(1, 3)]
+
+
+def test_a_gpu_may_be_shared_where_that_was_asked_for() -> None:
+    assert list(judging.gpus(ranks(gpu="0", gpu_shared=True))) == []
+
+
+def test_one_rank_without_a_gpu_among_others() -> None:
+    facts = [replace(fact, gpu=f"GPU-{fact.rank}") for fact in ranks()]
+    assert who(list(judging.gpus([*facts[:3], replace(facts[3], gpu=None)]))) == [(1, 3)]
+
+
+def test_the_few_are_blamed_for_a_version() -> None:
+    facts = ranks(instances=3, processes=1)
+    facts[0] = replace(facts[0], versions={**facts[0].versions, "torch": "2.9.0"})
+    (finding,) = judging.versions(facts)
+    assert who([finding]) == [(0, 0)]
+    assert finding.expected == "torch 2.13.0, as on rank 1"
+
+
+def test_a_library_that_one_instance_lacks() -> None:
+    facts = ranks(instances=3, processes=1, versions={"torch": "2.13.0", "deepspeed": "0.19.8"})
+    facts[2] = replace(facts[2], versions={"torch": "2.13.0"})
+    (finding,) = judging.versions(facts)
+    assert (finding.rank, finding.found) == (2, "deepspeed none on node-2")
+
+
+@pytest.mark.parametrize(
+    ("slow", "blamed"),
+    [
+        ([], []),
+        ([(0, 1), (1, 2)], [(1, 2), (1, 2)]),
+        ([(2, 3), (3, 0)], [(3, 6), (3, 6)]),
+        ([(1, 2)], [(2, 4)]),
+    ],
+    ids=["none", "an instance", "the last one", "the link alone"],
+)
+def test_network(slow: list[tuple[int, int]], blamed: list[tuple[int, int]]) -> None:
+    ring = [(one, (one + 1) % 4) for one in range(4)]
+    links = [Link(*ends, there=1e6 if ends in slow else FAST, back=FAST) for ends in ring]
+    assert who(list(judging.network(links, 2))) == blamed
+
+
+def test_two_instances_have_one_link() -> None:
+    (finding,) = judging.network([Link(0, 1, there=FAST, back=1e6)], 1)
+    assert (finding.instance, finding.rank) == (1, 1)
+    assert finding.found == "8.0 Mbit/s between instance 1 and instance 0"
+
+
+def test_a_wrong_sum_is_a_failure_and_a_slow_one_a_warning() -> None:
+    (wrong,) = judging.sums([Sum(True, 0.1), Sum(True, 0.1), Sum(False, 0.1)], local_world_size=2)
+    assert (wrong.state, wrong.instance, wrong.rank) == (FAILED, 1, 2)
+    (slow,) = judging.sums([Sum(True, 0.1), Sum(True, 60.0)], local_world_size=2)
+    assert (slow.state, slow.instance, slow.rank) == (WARNING, 0, 1)
+
+
+def test_the_table_has_a_line_a_check_and_says_more_of_what_is_wrong() -> None:
+    findings = [
+        Finding("clocks", OK, "within 1 ms"),
+        Finding("versions", FAILED, "torch 2.9.0 on node-1", "torch 2.13.0", "use one environment", 1, 2),
+    ]
+    assert table("preflight: 4 ranks", findings).splitlines() == [
+        "preflight: 4 ranks",
+        "  clocks      ok       within 1 ms",
+        "  versions    FAILED   instance 1, rank 2: torch 2.9.0 on node-1",
+        "                       expected: torch 2.13.0",
+        "                       fix: use one environment",
+    ]
+
+
+def test_facts_survive_the_way_to_rank_0() -> None:
+    (facts,) = ranks(instances=1, processes=1, unresolved=("node-7",), gpu="GPU-1")
+    assert Facts.of_text(facts.as_text()) == facts
