@@ -14,11 +14,11 @@ from allranks_command import allranks
 def test_help_lists_every_command(tmp_path: Path) -> None:
     done = allranks("--help", folder=tmp_path)
     assert done.code == 0
-    for command in ("run", "resume", "runs", "show", "logs", "check", "components"):
+    for command in ("run", "resume", "runs", "show", "logs", "check", "components", "sizes"):
         assert f"\n  {command} " in done.out
 
 
-@pytest.mark.parametrize("command", ["run", "resume", "runs", "show", "logs", "check", "components"])
+@pytest.mark.parametrize("command", ["run", "resume", "runs", "show", "logs", "check", "components", "sizes"])
 def test_each_command_has_help_with_its_options(tmp_path: Path, command: str) -> None:
     done = allranks(command, "--help", folder=tmp_path)
     assert (done.code, done.err) == (0, "")

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
-HELP_OF = ("run", "resume", "runs", "show", "logs", "check", "components", "doctor")
+HELP_OF = ("run", "resume", "runs", "show", "logs", "check", "components", "doctor", "sizes")
 
 
 def shell_commands(text: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli import checking, doctor, reading, running
+from allranks.cli import checking, doctor, reading, running, sizes
 
 app = typer.Typer(
     name="allranks",
@@ -31,6 +31,7 @@ for name, command in (
     ("check", checking.check),
     ("components", checking.components),
     ("doctor", doctor.doctor),
+    ("sizes", sizes.sizes),
 ):
     app.command(name)(command)
 

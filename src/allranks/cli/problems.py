@@ -18,6 +18,12 @@ def print_problems(error: InputError, console: Console | None = None) -> None:
     console.print(problems_text(error.problems), soft_wrap=True)
 
 
+def print_warnings(warnings: Sequence[Problem]) -> None:
+    """Writes what would run and is probably not meant to standard error; nothing where there is nothing."""
+    if warnings:
+        errors().print(warnings_text(warnings), soft_wrap=True)
+
+
 def problems_text(problems: Sequence[Problem]) -> Text:
     """The problems one after another, and how many there are where there are several."""
     blocks = [_problem(problem) for problem in problems]
@@ -26,8 +32,13 @@ def problems_text(problems: Sequence[Problem]) -> Text:
     return Text("\n\n").join(blocks)
 
 
-def _problem(problem: Problem) -> Text:
-    text = Text.assemble(("✗ ", "bold red"), (plain(problem.where or problem.found), "bold"))
+def warnings_text(warnings: Sequence[Problem]) -> Text:
+    """What would run and is probably not meant, one after another."""
+    return Text("\n\n").join(_problem(warning, ("! ", "bold yellow")) for warning in warnings)
+
+
+def _problem(problem: Problem, mark: tuple[str, str] = ("✗ ", "bold red")) -> Text:
+    text = Text.assemble(mark, (plain(problem.where or problem.found), "bold"))
     rows = [("found", problem.found if problem.where else "", ""), ("expected", problem.expected, "")]
     for name, value, style in (*rows, ("fix", problem.fix, "green")):
         if value:

@@ -115,11 +115,14 @@ def _read(file: str, settings: dict[str, str], snapshots: Path) -> Plan:
 
 def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, instances: str, json: bool) -> None:
     import tempfile
+    from datetime import date
     from pathlib import Path
 
     from allranks.cli.console import console
     from allranks.cli.plan_view import plan_json, print_plan
+    from allranks.cli.problems import print_warnings
     from allranks.local import preview
+    from allranks.local.check import warnings
     from allranks.local.secrets import without_secrets
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
@@ -131,6 +134,7 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
         print(plan_json(plan, environments, commands))
     else:
         print_plan(console(), plan, environments, commands)
+    print_warnings(warnings(plan, date.today()))
 
 
 def _finish(execute: Callable[[Observer], RunRecord], json: bool) -> None:

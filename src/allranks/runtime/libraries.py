@@ -9,6 +9,7 @@ from pathlib import Path
 
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import interface_towards
+from allranks.runtime import fabric
 from allranks.runtime.build_locks import await_builds
 
 PER_NODE = "ALLRANKS_PER_NODE"
@@ -66,7 +67,7 @@ def place(env: RankEnv, *, per_node: bool = False, environ: MutableMapping[str, 
     interface = interface_towards(env.master_addr)
     if interface is not None:
         environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-        environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface}")
+    fabric.set_up(env, interface, gpus=_gpus(environ), environ=environ)
 
 
 def _put_on_path(environ: MutableMapping[str, str]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from allranks.errors import Problem
-from allranks.local.check import bindings, commands, graph, layouts, names, paths, values
+from allranks.local.check import bindings, commands, graph, hardware, layouts, names, paths, values
 from allranks.local.plan import Plan, Step
 
-__all__ = ["check"]
+__all__ = ["check", "warnings"]
 
 
 def check(plan: Plan) -> list[Problem]:
@@ -17,6 +18,11 @@ def check(plan: Plan) -> list[Problem]:
     Nothing is changed, and nothing but the plan is looked at, except whether local data is there.
     """
     return list(_problems(plan))
+
+
+def warnings(plan: Plan, today: date) -> list[Problem]:
+    """What would run here, and on the sizes that steps name is probably not what is meant."""
+    return [warning for step in plan.steps for warning in hardware.of_step(step, today)]
 
 
 def _problems(plan: Plan) -> Iterator[Problem]:

@@ -6,9 +6,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 VARIABLE = "ALLRANKS_PREFLIGHT"
 """`0` leaves the checks out."""
 
+REPORT = "ALLRANKS_PREFLIGHT_REPORT"
+"""A file into which rank 0 writes what was found, as JSON, also where a check failed."""
+
 _TIMEOUT = timedelta(seconds=60)
 """How long a rank may take over its part: it is milliseconds where nothing is wrong."""
 
@@ -44,13 +48,15 @@ class Preflight:
     def __init__(self, env: RankEnv, store: Store) -> None:
         self._env = env
         self._store = PrefixStore("preflight", store)
-        self._start = time.perf_counter()
+        self._seconds = 0.0  # of the checks that are over
+        self._began = 0.0
         self.findings: tuple[Finding, ...] = ()
 
     def before_the_group(self) -> None:
         """Names, clocks, shared memory, GPUs and versions: what is known without a process group, and would keep it
         from coming up. Raises InputError where a check failed."""
         env = self._env
+        self._began = time.perf_counter()
         texts = self._gathered("facts", facts.gather(env).as_text())
         offsets = clocks.offsets(env, self._store, _TIMEOUT)
         self._conclude("before", _before([Facts.of_text(text) for text in texts], offsets, env) if texts else [])
@@ -61,12 +67,11 @@ class Preflight:
         device: of this rank's tensors
         """
         env = self._env
+        self._began = time.perf_counter()
         total = links.first_sum(env, device)
         texts = self._gathered("measured", links.as_text(links.measure_links(env), total))
         measured = [links.of_text(text) for text in texts]
         self._conclude("in", _in(measured, env) if texts else [])
-        if env.rank == 0:
-            self._tell()
 
     def _gathered(self, key: str, text: str) -> list[bytes]:
         """Every rank's text, on rank 0 alone."""
@@ -81,37 +86,48 @@ class Preflight:
         """Tell every rank what rank 0 found. Where a check failed, the rank that it is about raises, and at last every
         other one."""
         if self._env.rank == 0:
+            self._seconds += time.perf_counter() - self._began
+            # Told before anybody can fail, and end this rank with it.
+            if part == "in" or any(finding.state == FAILED for finding in findings):
+                self._tell((*self.findings, *findings))
             self._store.set(part, json.dumps([asdict(finding) for finding in findings]))
         self._store.wait([part], _TIMEOUT * 2)
         self.findings += tuple(Finding(**record) for record in json.loads(self._store.get(part)))
         failed = [finding for finding in self.findings if finding.state == FAILED]
         if not failed:
             return
-        if self._env.rank == 0:
-            self._tell()
         if self._env.rank != next((finding.rank for finding in failed if finding.rank is not None), 0):
             # The platform ends them for it. What fails by itself would be taken for a cause, by its time: and clocks
             # are among what may be wrong.
             time.sleep(_LAST_SECONDS)
         raise InputError.of(_problem(finding) for finding in failed)
 
-    def _tell(self) -> None:
+    def _tell(self, findings: Sequence[Finding]) -> None:
         env = self._env
-        seconds = time.perf_counter() - self._start
-        title = f"preflight: {env.world_size} ranks on {env.instance_count} instances, {seconds:.2f} s"
-        if all(finding.state == OK for finding in self.findings):
-            print(f"allranks: {title}: {len(self.findings)} checks, all well", file=sys.stderr, flush=True)
+        title = f"preflight: {env.world_size} ranks on {env.instance_count} instances, {self._seconds:.2f} s"
+        report = os.environ.get(REPORT)
+        if report:
+            record = {
+                "world_size": env.world_size,
+                "instance_count": env.instance_count,
+                "seconds": round(self._seconds, 3),
+                "findings": [asdict(finding) for finding in findings],
+            }
+            Path(report).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        if all(finding.state == OK for finding in findings):
+            print(f"allranks: {title}: {len(findings)} checks, all well", file=sys.stderr, flush=True)
         else:
-            print(table(title, self.findings), file=sys.stderr, flush=True)
+            print(table(title, findings), file=sys.stderr, flush=True)
 
 
 def wanted(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether there is anything to check between ranks, and nobody said that it is not to be checked.
+    """Whether there is anything to check between ranks, or a report is asked for, and nobody said that nothing is to be
+    checked.
 
     Raises InputError where the variable is neither 0 nor 1.
     """
     on = variables.integer(environ, VARIABLE, below=2, default=1)
-    return bool(on) and env.world_size > 1
+    return bool(on) and (env.world_size > 1 or bool(environ.get(REPORT)))
 
 
 def _before(ranks: list[Facts], offsets: list[float], env: RankEnv) -> list[Finding]:
@@ -120,7 +136,9 @@ def _before(ranks: list[Facts], offsets: list[float], env: RankEnv) -> list[Find
     torch_version = ranks[0].versions["torch"]
     apart = max(offsets) - min(offsets)
     return [
-        *well("names", f"every instance knows the others', and {env.master_addr} answers", judging.names(ranks)),
+        *well(
+            "names", f"all resolve, and {env.master_addr} answers" if ranks[1:] else "none needed", judging.names(ranks)
+        ),
         *well("clocks", f"within {apart * 1000:.0f} ms", judging.clocks(ranks, offsets)),
         *well("/dev/shm", f"at least {min(rank.shm_bytes for rank in ranks) >> 20} MiB", judging.shared_memory(ranks)),
         *well("GPUs", f"{gpus}, each rank its own" if gpus else "none: training on the CPU", judging.gpus(ranks)),

@@ -1,0 +1,38 @@
+"""Nothing but the checks that come before every training."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from allranks import runtime
+from allranks.contract import size
+from allranks.errors import InputError
+from allranks.hardware.sizes import find
+from allranks.runtime import failure
+from allranks.runtime.preflight import checking
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--size")
+    parser.add_argument("--report", type=Path, required=True)
+    args = parser.parse_args()
+    os.environ[checking.REPORT] = str(args.report / "preflight.json")
+    if args.size:
+        try:
+            os.environ[size.VARIABLE] = find(args.size, "preflight, input size").name
+        except InputError as error:
+            sys.exit(failure.record(error))
+    runtime.main(keep)
+
+
+def keep(ranks: runtime.Ranks) -> None:
+    """All went well, or this would not be called."""
+    ranks.metrics.log_artifact(os.environ[checking.REPORT])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""What NCCL's own files on this machine set, which are read where the environment does not say otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+SYSTEM = Path("/etc/nccl.conf")
+
+
+def read(environ: Mapping[str, str], system: Path = SYSTEM) -> dict[str, str]:
+    """The variables that the user's file and the system's set; the user's win, as with NCCL.
+
+    The user's is NCCL_CONF_FILE, else ~/.nccl.conf (NCCL's user guide, "Environment Variables"). A file that is not
+    there or cannot be read sets nothing.
+    """
+    mine = environ.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if (home := environ.get("HOME")) else "")
+    return _variables(system) | (_variables(Path(mine)) if mine else {})
+
+
+def _variables(file: Path) -> dict[str, str]:
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition("=") for line in lines if not line.lstrip().startswith("#"))
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals and name.strip()}

@@ -1,0 +1,17 @@
+"""A variable that follows from the hardware, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One variable of NCCL's or UCX's.
+
+    why: a short reason, for a person who finds the value in a log
+    """
+
+    name: str
+    value: str
+    why: str

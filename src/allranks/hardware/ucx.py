@@ -1,0 +1,40 @@
+"""UCX's settings on an instance: Open MPI sends by it, so mpi4py and Horovod's control messages do.
+
+Sources: the all-reduce of azurehpc-health-checks (customTests/azure_nccl_allreduce.nhc), which keeps UCX on the
+interface and turns relaxed ordering on; azhpc-images#491, where jobs of several instances fail until UCX is given the
+InfiniBand device by the name that it has on each. Left to itself UCX uses every device (open-mpi/ompi#9881).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from allranks.hardware import infiniband
+from allranks.hardware.infiniband import Device
+from allranks.hardware.nccl import RELAXED_FAMILIES, has_infiniband
+from allranks.hardware.network import LOOPBACK
+from allranks.hardware.setting import Setting
+from allranks.hardware.sizes import Size
+from allranks.hardware.topology import Topology
+
+
+def settings(
+    size: Size | None, devices: Sequence[Device], topology: Topology, *, interface: str | None = None
+) -> tuple[Setting, ...]:
+    """The variables to set before MPI starts; the arguments are those of `nccl.settings`."""
+    return tuple(_settings(size, devices, topology, interface))
+
+
+def _settings(
+    size: Size | None, devices: Sequence[Device], topology: Topology, interface: str | None
+) -> Iterator[Setting]:
+    with_infiniband = has_infiniband(size, devices)
+    if with_infiniband:
+        names = ",".join(map(str, infiniband.usable(devices)))
+        yield Setting("UCX_NET_DEVICES", names, "MPI over the InfiniBand devices of this instance alone")
+        if topology.family in RELAXED_FAMILIES:
+            yield Setting("UCX_IB_PCI_RELAXED_ORDERING", "on", "as for NCCL, in Azure's health check of these sizes")
+    elif with_infiniband is False and interface not in (None, LOOPBACK):
+        yield Setting(
+            "UCX_NET_DEVICES", str(interface), "MPI over the interface that leads to rank 0: no InfiniBand here"
+        )

@@ -1,0 +1,124 @@
+"""NCCL's and UCX's settings: five sizes as golden files, and what decides each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fake_instance
+from allranks.hardware import infiniband, nccl, topology, ucx
+from allranks.hardware.infiniband import Device
+from allranks.hardware.sizes import find
+from allranks.hardware.topology import Topology
+
+GOLDEN = Path(__file__).parent / "golden"
+NOTHING = Topology("")
+
+# What Azure's host image writes to /etc/nccl.conf of each (components/customizations of azhpc-images).
+HOST_IMAGE = {
+    "ND40rs_v2": {"NCCL_TOPO_FILE=/opt/microsoft/ndv2/topo.xml", "NCCL_IGNORE_CPU_AFFINITY=1"},
+    "ND96asr_v4": {
+        "NCCL_IB_PCI_RELAXED_ORDERING=1",
+        "NCCL_TOPO_FILE=/opt/microsoft/ndv4/topo.xml",
+        "NCCL_IGNORE_CPU_AFFINITY=1",
+    },
+    "ND96isr_H100_v5": {
+        "NCCL_IB_PCI_RELAXED_ORDERING=1",
+        "NCCL_TOPO_FILE=/opt/microsoft/ndv5/topo.xml",
+        "NCCL_IGNORE_CPU_AFFINITY=1",
+    },
+    "NC96ads_A100_v4": {
+        "NCCL_TOPO_FILE=/opt/microsoft/ncv4/topo.xml",
+        "NCCL_GRAPH_FILE=/opt/microsoft/ncv4/graph.xml",
+        "NCCL_IGNORE_CPU_AFFINITY=1",
+    },
+    "NC24ads_A100_v4": set(),
+}
+
+
+def instance(folder: Path, name: str) -> tuple[Path, Path]:
+    """The sysfs and the files of an instance of the size; device names differ as they do on Azure."""
+    sysfs, microsoft = folder / "infiniband", folder / "microsoft"
+    size = find(name)
+    fake_instance.add_accelerated_networking(sysfs)
+    rates = {100: fake_instance.EDR, 200: fake_instance.HDR, 400: fake_instance.NDR}
+    names = "mlx5_{}" if name == "ND40rs_v2" else "mlx5_ib{}"
+    for number in range(size.infiniband_ports or 0):
+        fake_instance.add_device(sysfs, names.format(number), rate=rates[size.infiniband_gbit_s or 0])
+    if size.topology:
+        fake_instance.add_topology(microsoft, size.topology)
+    return sysfs, microsoft
+
+
+@pytest.mark.parametrize("name", HOST_IMAGE)
+def test_golden(tmp_path: Path, name: str) -> None:
+    sysfs, microsoft = instance(tmp_path, name)
+    size, devices = find(name), infiniband.devices(sysfs)
+    files = topology.of_family(size.topology, microsoft)
+    settings = (
+        *nccl.settings(size, devices, files, interface="eth0"),
+        *ucx.settings(size, devices, files, interface="eth0"),
+    )
+    text = "".join(f"# {setting.why}\n{setting.name}={setting.value}\n" for setting in settings)
+    text = text.replace(str(microsoft), "/opt/microsoft")
+    assert text == (GOLDEN / f"{name}.conf").read_text(encoding="utf-8")
+    assert set(text.splitlines()) >= HOST_IMAGE[name]
+
+
+@pytest.mark.parametrize("name", HOST_IMAGE)
+def test_without_the_size_what_is_found_says_the_same(tmp_path: Path, name: str) -> None:
+    """But for the reason that names the size."""
+    sysfs, microsoft = instance(tmp_path, name)
+    size, devices = find(name), infiniband.devices(sysfs)
+    for of in (nccl.settings, ucx.settings):
+        known = of(size, devices, topology.of_family(size.topology, microsoft))
+        guessed = of(None, devices, topology.here(microsoft))
+        if size.topology == "ncv4":
+            known = tuple(one for one in known if one.name != "NCCL_GRAPH_FILE")  # needs the number of ranks
+        assert [(one.name, one.value) for one in guessed] == [(one.name, one.value) for one in known]
+
+
+def names(*given: object, **options: object) -> list[str]:
+    return [setting.name for setting in nccl.settings(*given, **options)]  # type: ignore[arg-type]
+
+
+def test_an_unknown_machine_gets_nothing() -> None:
+    assert nccl.settings(None, (), NOTHING) == ()
+    assert ucx.settings(None, (), NOTHING, interface="eth0") == ()
+
+
+def test_somebody_elses_rdma_over_ethernet_is_left_alone() -> None:
+    """On a cluster that is not Azure's, Ethernet may well carry RDMA."""
+    roce = (Device("mlx5_0", link_layer="Ethernet"),)
+    assert names(None, roce, NOTHING) == []
+    assert names(find("NC24ads_A100_v4"), roce, NOTHING) == ["NCCL_IB_DISABLE"]
+
+
+def test_accelerated_networking_alone_means_sockets() -> None:
+    assert names(None, (Device("mlx5_an0", link_layer="Ethernet"),), NOTHING) == ["NCCL_IB_DISABLE"]
+
+
+def test_infiniband_that_a_size_promises_and_does_not_show() -> None:
+    """Neither its devices can be named, nor is it said that there is none."""
+    size = find("ND96asr_v4")
+    assert names(size, (), Topology("ndv4")) == []
+    assert names(size, (Device("mlx5_ib0", state="DOWN"),), Topology("ndv4")) == []
+
+
+def test_infiniband_that_the_table_does_not_know_of() -> None:
+    (setting,) = nccl.settings(find("NC24ads_A100_v4"), (Device("mlx5_ib0"),), NOTHING)
+    assert (setting.name, setting.value) == ("NCCL_IB_HCA", "=mlx5_ib0:1")
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [(None, True), (4, True), (2, False), (1, False)])
+def test_a_graph_of_four_gpus_is_for_four_ranks(ranks: int | None, expected: bool) -> None:
+    files = Topology("ncv4", "/t", "/g")
+    assert ("NCCL_GRAPH_FILE" in names(find("NC96ads_A100_v4"), (), files, ranks=ranks)) == expected
+
+
+def test_loopback_is_named_for_nccl_and_not_for_ucx() -> None:
+    size = find("NC24ads_A100_v4")
+    first, *_ = nccl.settings(size, (), NOTHING, interface="lo")
+    assert (first.name, first.value) == ("NCCL_SOCKET_IFNAME", "=lo")
+    assert ucx.settings(size, (), NOTHING, interface="lo") == ()
