@@ -234,6 +234,10 @@ def without(environ: Mapping[str, str], name: str) -> dict[str, str]:
         ({"TF_CONFIG": "[]"}, "TF_CONFIG"),
         ({"TF_CONFIG": '{"cluster": {"worker": ["a:1"]}}'}, "TF_CONFIG"),
         ({"TF_CONFIG": '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}'}, "TF_CONFIG"),
+        # A hostfile, --nnodes or a mpirun of one's own with more instances than the step has.
+        ({**PLAIN, "AZUREML_NODE_COUNT": "1"}, "AZUREML_NODE_COUNT"),
+        ({**TORCHRUN, "AZUREML_NODE_COUNT": "1"}, "AZUREML_NODE_COUNT"),
+        ({**OPEN_MPI, "AZUREML_NODE_COUNT": "1"}, "AZUREML_NODE_COUNT"),
         ({"AZUREML_NODE_COUNT": "2"}, "AZUREML_CR_NODE_RANK"),
         ({"AZUREML_NODE_COUNT": "2", "AZUREML_CR_NODE_RANK": "2"}, "AZUREML_CR_NODE_RANK"),
     ],

@@ -38,12 +38,22 @@ class RankEnv:
         """The place that the variables tell, by the innermost launcher that left its own.
 
         A process without a launcher is rank 0 of 1. Raises InputError where a launcher's variables are incomplete, not
-        numbers, or contradict each other: a rank that guesses its place hangs all the others.
+        numbers, or contradict each other, or where a launcher within an Azure ML job was told of more instances than the
+        job has: a rank that guesses its place, or waits for ranks that nobody starts, hangs all the others.
         """
         # Here, since every launcher's module makes RankEnvs. The last one, of no launcher, always finds a place.
         from allranks.contract.distributions import LAUNCHERS
 
-        return next(env for read in LAUNCHERS if (env := read(environ)))
+        env = next(env for read in LAUNCHERS if (env := read(environ)))
+        count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=env.instance_count)
+        if env.instance_count > count:
+            raise variables.wrong(
+                "AZUREML_NODE_COUNT",
+                f"found {count}, with ranks on {env.instance_count} instances (launcher {env.launcher})",
+                "no more instances than the step has",
+                "set the step's resources.instance_count, or the hostfile or --nnodes of the launcher that it starts",
+            )
+        return env
 
 
 def checked(
