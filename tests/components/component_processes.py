@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.contract import launch
 from allranks.contract.pytorch import PyTorch
+from forked import Forked
 
 COMPONENTS = Path(__file__).parents[2] / "components"
 BOUND_SECONDS = 200
@@ -30,15 +33,14 @@ def run_script(component: str, *arguments: str, script: Path, folder: Path, rank
     """Run a component's script, in a folder of its own, on so many ranks; one is a plain process with no launcher."""
     code = [str(COMPONENTS / component), str(COMPONENTS / "prepare_images")]
     environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(script), *arguments]
     if ranks == 1:
-        return run([command], [environment], folder)
+        return fork(script, arguments, [environment], folder)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     job = launch.Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
     environments = [environment | launch.environment(job, process) for process in launch.processes(job)]
-    return run([command] * ranks, environments, folder)
+    return fork(script, arguments, environments, folder)
 
 
 def execute(
@@ -53,12 +55,10 @@ def execute(
 
 
 def run(commands: list[list[str]], environments: list[dict[str, str]], folder: Path) -> Ended:
-    temporary = folder / "temporary"
-    temporary.mkdir(parents=True, exist_ok=True)
     processes = [
         subprocess.Popen(
             command,
-            env=variables | {"TMPDIR": str(temporary)},
+            env=variables | temporary(folder),
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -76,6 +76,30 @@ def run(commands: list[list[str]], environments: list[dict[str, str]], folder: P
     return Ended(codes, "".join(output for output, _ in ended), [error for _, error in ended])
 
 
+def fork(script: Path, arguments: tuple[str, ...], environments: list[dict[str, str]], folder: Path) -> Ended:
+    with tempfile.TemporaryDirectory() as outputs:
+        ranks = [Path(outputs) / str(rank) for rank in range(len(environments))]
+        processes = [
+            Forked(script, list(arguments), variables | temporary(folder), folder, rank)
+            for variables, rank in zip(environments, ranks, strict=True)
+        ]
+        try:
+            codes = [process.wait(BOUND_SECONDS) for process in processes]
+        finally:
+            for process in processes:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+        output = "".join(rank.with_suffix(".out").read_text() for rank in ranks)
+        return Ended(codes, output, [rank.with_suffix(".err").read_text() for rank in ranks])
+
+
+def temporary(folder: Path) -> dict[str, str]:
+    """The variable that keeps a process's temporary files in its own folder."""
+    place = folder / "temporary"
+    place.mkdir(parents=True, exist_ok=True)
+    return {"TMPDIR": str(place)}
+
+
 def clean() -> dict[str, str]:
     """This environment without what a launcher or a tracking server would have set; no bytecode beside the code."""
     told = ("AZUREML_", "AZ_BATCH", "MLFLOW_", "ALLRANKS_")
@@ -85,6 +109,7 @@ def clean() -> dict[str, str]:
 
 def train(data: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     places = ["--data", str(data), "--model", str(folder / "model"), "--checkpoints", str(folder / "checkpoints")]
+    places += ["--history", str(folder / "history")]
     script = COMPONENTS / "train_image_classifier/train.py"
     return run_script("train_image_classifier", *places, *arguments, script=script, folder=folder, ranks=ranks)
 

@@ -21,11 +21,15 @@ from allranks.contract.pytorch import PyTorch
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.ranks import Ranks, started
 from allranks.runtime.strategies.ddp import Ddp
+from forked import Forked
 
 SCRIPTS = Path(__file__).parent / "scripts"
 BOUND_SECONDS = 120
 CLEARED = ("RANK", "LOCAL_", "WORLD_SIZE", "NODE_RANK", "MASTER_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "GLOO_", "NCCL_")
 CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
+
+FORKED = {"log_metrics.py", "stage_input.py", "strategies.py", "sum_ranks.py", "train_digits.py", "unequal_steps.py"}
+"""Scripts that are about what ranks do, and not about how Python starts or ends: see forked.py."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,19 @@ class Ended:
 class Started:
     """Ranks that run. Whatever is left of them is killed at the end of the test."""
 
-    def __init__(self, folder: Path, command: list[str], environments: list[dict[str, str]]) -> None:
+    def __init__(
+        self, folder: Path, script: Path, arguments: list[str], environments: list[dict[str, str]], options: list[str]
+    ) -> None:
         folder.mkdir(parents=True)
         self._folder = folder
-        self.processes = []
+        self.processes: list[subprocess.Popen[bytes] | Forked] = []
         for rank, variables in enumerate(environments):
+            variables = {**variables, report.VARIABLE: str(folder / f"{rank}.report")}
+            if script.name in FORKED and not options:
+                self.processes.append(Forked(script, arguments, variables, folder, folder / str(rank)))
+                continue
             with (folder / f"{rank}.out").open("wb") as out, (folder / f"{rank}.err").open("wb") as err:
-                variables = {**variables, report.VARIABLE: str(folder / f"{rank}.report")}
+                command = [sys.executable, *options, str(script), *arguments]
                 self.processes.append(
                     subprocess.Popen(command, env=variables, stdout=out, stderr=err, stdin=subprocess.PIPE, cwd=folder)
                 )
@@ -149,8 +159,10 @@ def _starting(folder: Path) -> Iterator[Start]:
         runs.append(
             Started(
                 folder / f"run-{len(runs)}",
-                [sys.executable, *interpreter, str(SCRIPTS / script), *map(str, arguments)],
+                SCRIPTS / script,
+                [str(argument) for argument in arguments],
                 [{**plain, **given, **(variables or {})} for given in environments],
+                list(interpreter),
             )
         )
         return runs[-1]

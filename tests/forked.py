@@ -1,0 +1,77 @@
+"""Ranks that are forked from a process which has imported torch: starting is importing, mostly, and is done once here.
+
+A rank is a process of its own, with its own environment, folder and output, as one that Python starts; only what it
+imports first is there already.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+# What the scripts import, and what DistributedDataParallel imports when it is made. Not DeepSpeed, Horovod or MLflow:
+# what the runtime sets before they are imported has to come first here too.
+_CONTEXT.set_forkserver_preload(
+    ["torch", "torch._dynamo", "torch._inductor", "torch.distributed.fsdp", "sklearn.datasets"]
+)
+
+
+class Forked:
+    """A rank that runs a script. It has what the tests use of Popen."""
+
+    stdin = None
+
+    def __init__(self, script: Path, arguments: list[str], environ: dict[str, str], folder: Path, output: Path) -> None:
+        self._process: ForkServerProcess = _CONTEXT.Process(
+            target=_run, args=(str(script), arguments, environ, str(folder), str(output))
+        )
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self._process.name, timeout or 0)
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """As Popen does: nothing where it has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+
+def _run(script: str, arguments: list[str], environ: dict[str, str], folder: str, output: str) -> None:
+    for number, name in ((1, "out"), (2, "err")):
+        file = os.open(f"{output}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    os.environ.clear()
+    os.environ.update(environ)
+    os.chdir(folder)
+    sys.argv = [script, *arguments]
+    # What Python itself reads of its environment at its start.
+    sys.path[:0] = [str(Path(script).parent), *filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.dont_write_bytecode = bool(environ.get("PYTHONDONTWRITEBYTECODE"))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    runpy.run_path(script, run_name="__main__")
