@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from axis import Axis, Frame
+from axis import svg as picture
 from trainings import Training
 
-WIDTH, HEIGHT = 1040, 400
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 40
+FRAME = Frame("Training loss by step", width=1040, height=400)
 
 
 def svg(trainings: Sequence[Training]) -> str:
@@ -19,47 +20,19 @@ def svg(trainings: Sequence[Training]) -> str:
     """
     steps = [step for training in trainings for step, _ in training.curve]
     losses = [loss for training in trainings for _, loss in training.curve if math.isfinite(loss)]
-    x = _Axis(min(steps), max(steps), LEFT, WIDTH - RIGHT)
-    y = _Axis(min(losses, default=0.0), max(losses, default=1.0), HEIGHT - BOTTOM, TOP)
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Training loss by step">']
-    for value in y.marks():
-        at = y(value)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 8}" y="{at + 4}" text-anchor="end">{value:.4g}</text>')
-    for value in x.marks():
-        parts.append(f'<text class="tick" x="{x(value)}" y="{HEIGHT - 18}" text-anchor="middle">{value:,.0f}</text>')
-    parts.append(f'<text class="tick" x="{WIDTH - RIGHT}" y="{HEIGHT - 2}" text-anchor="end">step</text>')
+    x = Axis(min(steps), max(steps), *FRAME.x)
+    y = Axis(min(losses, default=0.0), max(losses, default=1.0), *FRAME.y)
+    parts = []
     for index, training in enumerate(trainings):
         width = 1.5 + 1.5 * (len(trainings) - 1 - index)
         title = f"<title>{escape(training.name)}</title>"
         parts.append(f'<path class="curve s{index}" stroke-width="{width}" d="{_path(training, x, y)}">{title}</path>')
-    parts.append("</svg>")
-    return "\n".join(parts)
+    x_marks = [(x(value), f"{value:,.0f}") for value in x.marks()]
+    y_marks = [(y(value), f"{value:.4g}") for value in y.marks()]
+    return picture(FRAME, x_marks, y_marks, "step", parts)
 
 
-class _Axis:
-    """Values from low to high on the pixels from start to stop."""
-
-    def __init__(self, low: float, high: float, start: float, stop: float) -> None:
-        if high <= low:
-            low, high = low - 0.5, low + 0.5
-        self._low, self._high, self._start, self._stop = low, high, start, stop
-
-    def __call__(self, value: float) -> float:
-        """The pixel of a value, to a tenth."""
-        share = (value - self._low) / (self._high - self._low)
-        return round(self._start + share * (self._stop - self._start), 1)
-
-    def marks(self, count: int = 6) -> list[float]:
-        """About so many round numbers within."""
-        span = self._high - self._low
-        power = 10.0 ** math.floor(math.log10(span / count))
-        step = min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - count))
-        first, last = math.ceil(self._low / step), math.floor(self._high / step)
-        return [number * step for number in range(first, last + 1)]
-
-
-def _path(training: Training, x: _Axis, y: _Axis) -> str:
+def _path(training: Training, x: Axis, y: Axis) -> str:
     data, pen = [], "M"
     for step, loss in training.curve:
         if not math.isfinite(loss):

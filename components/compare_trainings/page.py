@@ -1,31 +1,19 @@
-"""The page: curves, and a table of the figures. It needs no network, and follows the reader's light or dark mode."""
+"""The page: curves, and a table of the figures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 
 import chart
+import sheet
 from trainings import Row, Training
-
-STYLE = Path(__file__).with_name("style.css")
 
 
 def html(title: str, trainings: Sequence[Training], rows: Sequence[Row]) -> str:
     """The whole page as text."""
     table = "\n".join(_row(index, row, rows) for index, row in enumerate(rows))
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>
-{STYLE.read_text(encoding="utf-8")}</style>
-<main>
-<h1>{escape(title)}</h1>
-<p class="lead">{escape(_lead(trainings))}</p>
-<section>
+    content = f"""<section>
 <h2>Training loss <span class="of">in nats a token, by step</span></h2>
 {chart.svg(trainings)}
 </section>
@@ -40,10 +28,8 @@ def html(title: str, trainings: Sequence[Training], rows: Sequence[Row]) -> str:
 </table></div>
 <p class="caption">Step: the median, in seconds. Peak memory: of the rank that held the most, in MiB, the libraries
 included where it trains on the CPU. Differs: the largest relative difference of the loss at the same step.</p>
-</section>
-</main>
-</html>
-"""
+</section>"""
+    return sheet.html(title, _lead(trainings), content)
 
 
 def _lead(trainings: Sequence[Training]) -> str:
@@ -61,10 +47,6 @@ def _row(index: int, row: Row, rows: Sequence[Row]) -> str:
     return (
         f'<tr><td><i class="key s{index}"></i>{escape(row.name)}</td><td>{escape(row.launcher)}</td>'
         f"<td>{row.world_size}</td><td>{row.loss:.4f}</td><td>{difference}</td>"
-        f"<td>{_bar(row.step_seconds, slowest)}{row.step_seconds:.3f}</td><td>{row.tokens_per_second:,.0f}</td>"
-        f"<td>{_bar(row.peak_memory, largest)}{row.peak_memory:,.0f}</td></tr>"
+        f"<td>{sheet.bar(row.step_seconds, slowest)}{row.step_seconds:.3f}</td><td>{row.tokens_per_second:,.0f}</td>"
+        f"<td>{sheet.bar(row.peak_memory, largest)}{row.peak_memory:,.0f}</td></tr>"
     )
-
-
-def _bar(value: float, most: float) -> str:
-    return f'<span class="bar" style="width:{60 * value / most if most else 0:.0f}px"></span>'

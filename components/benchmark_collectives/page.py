@@ -1,0 +1,194 @@
+"""The page: the verdict, bandwidth and time by size, and every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+import sheet
+from axis import Axis, Frame, LogAxis, svg
+from measuring import Row, Skipped
+from verdict import Verdict
+
+NAMES = {
+    "all_reduce": "all-reduce",
+    "all_gather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "broadcast": "broadcast",
+    "send_receive": "point to point",
+}
+MARKS = 8
+"""Sizes that are named below a chart, at most."""
+
+
+def html(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped], verdict: Verdict) -> str:
+    """The whole page as text. about: what bandwidth.json says of the ranks."""
+    count = about["instance_count"]
+    lead = (
+        f"{about['world_size']} ranks on {count} instance{'s' * (count > 1)} over {about['backend']}, "
+        f"{about['dtype']}, torch {about['torch']}"
+    )
+    parts = [_figures(rows, verdict), f'<p class="said">{escape(verdict.text)}</p>', *_notes(about, rows, skipped)]
+    if rows:
+        parts += [_legend(rows), _charts(rows, verdict), _table(rows)]
+    return sheet.html("Collectives", lead, "\n".join(parts))
+
+
+def picture(rows: Sequence[Row], verdict: Verdict) -> str:
+    """The bus bandwidth as a file of its own, which needs no page around it."""
+    if not rows:
+        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 300"></svg>\n'
+    style = f"<style>{sheet.STYLE.read_text(encoding='utf-8')} svg {{ background: var(--paper); }}</style>"
+    start, rest = _bandwidth(rows, verdict, named=True).split("\n", 1)
+    return f'{start[:-1]} xmlns="http://www.w3.org/2000/svg">\n{style}\n{rest}\n'
+
+
+def bytes_text(size: float) -> str:
+    """Bytes in the largest binary unit that is not smaller than they are."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.3g} {unit}"
+
+
+def _figures(rows: Sequence[Row], verdict: Verdict) -> str:
+    figures = [(verdict.word, "the verdict on all-reduce")]
+    for name in _names(rows):
+        best = max((row for row in rows if row.collective == name), key=lambda row: row.bus_gb_s)
+        figures.append((f"{best.bus_gb_s:.3g} GB/s", f"{NAMES[name]}, at {bytes_text(best.size)}"))
+    cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for value, what in figures)
+    return f'<div class="figures">\n{cells}\n</div>'
+
+
+def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped]) -> list[str]:
+    notes = []
+    wrong = sorted({NAMES[row.collective] for row in rows if row.wrong})
+    if wrong:
+        notes.append(f"Wrong results: {', '.join(wrong)}. The table says at which sizes.")
+    machines = about["machines"]
+    if len(machines) < about["instance_count"]:
+        where = "one machine" if len(machines) == 1 else f"{len(machines)} machines"
+        cores = sum(machine["cores"] for machine in machines)
+        notes.append(
+            f"The {about['instance_count']} instances shared {cores} core{'s' * (cores > 1)} of {where}: no network "
+            f"lies between them, and the figures say nothing about one."
+        )
+    reasons: dict[tuple[str, str], list[int]] = {}
+    for one in skipped:
+        reasons.setdefault((one.collective, one.reason), []).append(one.size)
+    for (name, reason), sizes in reasons.items():
+        notes.append(f"Not measured: {NAMES[name]} of {', '.join(map(bytes_text, sizes))}. {reason}")
+    return [f'<p class="note">{escape(note)}</p>' for note in notes]
+
+
+def _legend(rows: Sequence[Row]) -> str:
+    keys = (f'<span><i class="key s{_colour(name)}"></i>{NAMES[name]}</span>' for name in _names(rows))
+    return '<section>\n<p class="legend">' + "\n".join(keys) + "</p>"
+
+
+def _charts(rows: Sequence[Row], verdict: Verdict) -> str:
+    dashed = "; dashed: expected of an all-reduce" if verdict.expected_gb_s else ""
+    return f"""<div class="charts">
+<div><h2>Bus bandwidth <span class="of">in GB/s, by bytes{dashed}</span></h2>
+{_bandwidth(rows, verdict)}
+</div>
+<div><h2>Time <span class="of">of a call in microseconds, by bytes</span></h2>
+{_times(rows)}
+</div>
+</div>
+</section>"""
+
+
+def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) -> str:
+    frame = Frame("Bus bandwidth by size")
+    expected = verdict.expected_gb_s
+    x = _sizes(rows, frame)
+    y = Axis(0.0, max(*(row.bus_gb_s for row in rows), expected or 0.0) * 1.08 or 1.0, *frame.y)
+    parts = _curves(rows, x, lambda row: y(row.bus_gb_s))
+    if expected:
+        low, high = frame.x
+        parts.insert(0, f'<path class="ideal" d="M{low} {y(expected)}H{high}"/>')
+    if named:
+        for line, name in enumerate(_names(rows)):
+            parts.append(
+                f'<text class="s{_colour(name)}" style="fill: var(--series)" x="{frame.left + 10}" '
+                f'y="{frame.top + 12 + 15 * line}">{NAMES[name]}</text>'
+            )
+    return svg(frame, _marks(rows, x), [(y(value), f"{value:.4g}") for value in y.marks(5)], "bytes", parts)
+
+
+def _times(rows: Sequence[Row]) -> str:
+    frame = Frame("Time of a call by size")
+    times = [row.seconds * 1e6 for row in rows]
+    x = _sizes(rows, frame)
+    y = LogAxis(min(times) / 1.2, max(times) * 1.2, *frame.y)
+    parts = _curves(rows, x, lambda row: y(row.seconds * 1e6))
+    return svg(frame, _marks(rows, x), [(y(value), f"{value:,.6g}") for value in y.marks(5)], "bytes", parts)
+
+
+def _sizes(rows: Sequence[Row], frame: Frame) -> LogAxis:
+    low, high = frame.x
+    # Some room on both sides, for the marks' names.
+    return LogAxis(min(row.size for row in rows), max(row.size for row in rows), low + 16, high - 16)
+
+
+def _curves(rows: Sequence[Row], x: Callable[[float], float], y: Callable[[Row], float]) -> list[str]:
+    parts = []
+    for name in _names(rows):
+        own = [row for row in rows if row.collective == name]
+        style = f"curve line s{_colour(name)}"
+        data = "L".join(f"{x(row.size)} {y(row)}" for row in own)
+        parts.append(f'<path class="{style}" d="M{data}"><title>{NAMES[name]}</title></path>')
+        for row in own:
+            title = f"{NAMES[name]} of {bytes_text(row.size)}: {row.bus_gb_s:.3g} GB/s, {row.seconds * 1e6:,.1f} us"
+            parts.append(
+                f'<circle class="{style}" cx="{x(row.size)}" cy="{y(row)}" r="3"><title>{title}</title></circle>'
+            )
+    return parts
+
+
+def _marks(rows: Sequence[Row], x: Callable[[float], float]) -> list[tuple[float, str]]:
+    sizes = sorted({row.size for row in rows})
+    return [(x(size), bytes_text(size)) for size in sizes[:: -(-len(sizes) // MARKS)]]
+
+
+def _table(rows: Sequence[Row]) -> str:
+    most = max(row.bus_gb_s for row in rows)
+    body = "\n".join(_row(row, most) for name in _names(rows) for row in rows if row.collective == name)
+    names = ("collective", "bytes", "time, us", "mean of ranks, us", "algorithm, GB/s", "bus, GB/s", "wrong")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return f"""<section>
+<h2>Figures</h2>
+<div class="scroll"><table>
+<thead><tr>{head}</tr></thead>
+<tbody>
+{body}
+</tbody>
+</table></div>
+<p class="caption">Bytes of the whole array. Time of a call: the mean over the calls, of the rank that took the longest.
+Algorithm bandwidth: bytes over time. Bus bandwidth: that times 2(n-1)/n for all-reduce, (n-1)/n for all-gather and
+reduce-scatter, 1 for broadcast and point to point, as nccl-tests defines it. Wrong: elements of the checked result.</p>
+</section>"""
+
+
+def _row(row: Row, most: float) -> str:
+    cells = [
+        f'<i class="key s{_colour(row.collective)}"></i>{NAMES[row.collective]}',
+        f"{row.size:,}",
+        f"{row.seconds * 1e6:,.1f}",
+        f"{row.mean_seconds * 1e6:,.1f}",
+        f"{row.algorithm_gb_s:.4g}",
+        f"{sheet.bar(row.bus_gb_s, most)}{row.bus_gb_s:.4g}",
+        f"{row.wrong:,}",
+    ]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row.collective for row in rows))
+
+
+def _colour(name: str) -> int:
+    return list(NAMES).index(name)

@@ -1,0 +1,121 @@
+"""From trainings on more and more instances to throughput, efficiency, cost, and where more stop paying."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median, quantiles
+
+from histories import Training
+
+ALIKE = 0.15
+"""By how much batches may differ and still be the same: an epoch's last one is often smaller."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A training's figures. What compares is with the training on the fewest instances.
+
+    throughput:   samples a second over all ranks, the median over the points
+    spread:       the quarter of the points below and the quarter above lie beyond these two
+    step_seconds: the median
+    speed_up:     how many times as fast
+    efficiency:   the speed-up, as a part of what so many times as many instances could bring
+    gain:         the same from the row before to this one; None in the first
+    cost:         of a million samples; None without a price
+    """
+
+    instance_count: int
+    world_size: int
+    samples_per_step: float
+    step_seconds: float
+    throughput: float
+    spread: tuple[float, float]
+    speed_up: float
+    efficiency: float
+    gain: float | None
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What came out.
+
+    sample:         what is counted, in the singular
+    kind:           strong: the batch is the same for every row; weak: it is the same for each instance; mixed: neither
+    pays_up_to:     the largest number of instances up to which every row's gain is at least min_efficiency
+    stops_at:       the first that does not pay; None where all do
+    """
+
+    sample: str
+    kind: str
+    min_efficiency: float
+    price_per_hour: float | None
+    pays_up_to: int
+    stops_at: int | None
+    rows: tuple[Row, ...]
+
+    def row(self, instance_count: int) -> Row:
+        """The row of a number of instances."""
+        return next(row for row in self.rows if row.instance_count == instance_count)
+
+
+def study(trainings: Sequence[Training], min_efficiency: float, price_per_hour: float | None) -> Study:
+    """The figures of trainings that are sorted by their instances, at least one."""
+    rates = [median(training.rates) for training in trainings]
+    counts = [training.instance_count for training in trainings]
+    gains = [None] + [
+        (rate / rate_before) / (count / count_before)
+        for (rate_before, rate), (count_before, count) in zip(pairwise(rates), pairwise(counts), strict=True)
+    ]
+    rows = tuple(
+        Row(
+            instance_count=training.instance_count,
+            world_size=training.world_size,
+            samples_per_step=training.samples_per_step,
+            step_seconds=median(training.seconds),
+            throughput=rate,
+            spread=_spread(training.rates),
+            speed_up=rate / rates[0],
+            efficiency=(rate / rates[0]) / (training.instance_count / counts[0]),
+            gain=gain,
+            cost=cost(training.instance_count, rate, price_per_hour),
+        )
+        for training, rate, gain in zip(trainings, rates, gains, strict=True)
+    )
+    stops = next((at for at, gain in enumerate(gains) if gain is not None and gain < min_efficiency), None)
+    return Study(
+        sample=trainings[0].sample,
+        kind=kind(trainings),
+        min_efficiency=min_efficiency,
+        price_per_hour=price_per_hour,
+        pays_up_to=counts[-1 if stops is None else stops - 1],
+        stops_at=None if stops is None else counts[stops],
+        rows=rows,
+    )
+
+
+def cost(instance_count: int, throughput: float, price_per_hour: float | None) -> float | None:
+    """What a million samples cost, where an instance costs so much in an hour."""
+    return None if price_per_hour is None else 1e6 / throughput / 3600 * instance_count * price_per_hour
+
+
+def kind(trainings: Sequence[Training]) -> str:
+    """strong, weak or mixed; strong where there is one training alone."""
+    batches = [training.samples_per_step for training in trainings]
+    shares = [training.samples_per_step / training.instance_count for training in trainings]
+    if _alike(batches):
+        return "strong"
+    return "weak" if _alike(shares) else "mixed"
+
+
+def _alike(values: Sequence[float]) -> bool:
+    return max(values) - min(values) <= ALIKE * max(values)
+
+
+def _spread(rates: Sequence[float]) -> tuple[float, float]:
+    if len(rates) < 2:
+        return rates[0], rates[0]
+    low, _, high = quantiles(rates, n=4, method="inclusive")
+    return low, high
