@@ -120,6 +120,9 @@ def test_two_ranks_leave_a_model_checkpoints_and_a_history(model_of_verses: Path
     assert names == ["step_000000020.pt", "step_000000030.pt"]
     history = json.loads((model_of_verses / "history.json").read_text())
     assert (history["strategy"], history["world_size"], history["tokens_per_step"]) == ("ddp", 2, 8 * 16)
+    assert (history["sample"], history["samples_per_step"], history["instance_count"]) == ("token", 8 * 16, 1)
+    assert len(history["machines"]) == 1
+    assert history["started"] < history["ended"]
     assert [point["step"] for point in history["points"]] == [1, 10, 20, 30]
     losses = [point["loss"] for point in history["points"]]
     assert losses[-1] < losses[0] - 1

@@ -86,6 +86,15 @@ def test_two_ranks_leave_a_model_and_checkpoints(trained: Path) -> None:
     assert pixels["tensor-spec"] == {"dtype": "uint8", "shape": [-1, 1, 8, 8]}
 
 
+def test_their_history_has_the_pace_of_every_step(trained: Path) -> None:
+    history = json.loads((trained / "history").read_text())
+    assert [point["step"] for point in history["points"]] == list(range(10, 100, 10))
+    # 1259 images an epoch are 14 batches of 89, and one of 13.
+    assert sum(point["samples"] * 10 for point in history["points"]) == pytest.approx(6 * 1259)
+    assert all(point["seconds"] > 0 for point in history["points"])
+    assert (history["sample"], history["world_size"], history["instance_count"]) == ("image", 2, 1)
+
+
 def test_a_folder_without_images_ends_every_rank_with_a_message(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     ended = train(tmp_path / "data", tmp_path)

@@ -165,7 +165,7 @@ def test_it_writes_its_page_at_1_2_and_4_instances(tmp_path: Path) -> None:
     assert (found["sample"], found["kind"]) == ("image", "strong")
     for row in found["rows"]:
         assert row["throughput"] > 0
-        assert row["samples_per_step"] == pytest.approx(63, abs=1)  # the last batch of the 1258 images has 42
+        assert row["samples_per_step"] == pytest.approx(63, abs=1)  # the last batch of the 1259 images has 43
         assert row["cost"] == pytest.approx(1e6 / row["throughput"] / 3600 * row["instance_count"] * 2.5)
     assert "2 and 4 instances were no machines of their own" in found["notes"][0]
     assert not any("at the same time" in note for note in found["notes"])
