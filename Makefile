@@ -3,13 +3,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-TENSORFLOW := .venvs/allranks-tensorflow-cpu
+TENSORFLOW := .venvs/allranks-tensorflow
 # A version, so that pip does not take the newest build with gigabytes of CUDA. On a machine with GPUs: make TORCH=torch demo
 TORCH ?= torch==2.13.0
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
-.PHONY: demo demo-lm test test-quick lint format benchmarks docs tensorflow horovod deepspeed-ops clean
+.PHONY: demo demo-lm test test-quick test-images lint format benchmarks docs tensorflow horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -19,13 +19,18 @@ demo-lm: $(VENV)/.demo-lm
 	$(BIN)/allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed $(ARGS)
 	$(BIN)/allranks logs latest sample
 
-# Horovod is built while the code is checked and TensorFlow is installed.
+# What is to be compiled is compiled while the code is checked and TensorFlow is installed.
 test: $(VENV)/.dev
-	$(MAKE) --jobs=3 lint horovod tensorflow
+	$(MAKE) --jobs=2 horovod deepspeed-ops lint tensorflow
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-quick: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+
+# Makes a Debian, builds images on it and proves them inside: some 10 minutes, root, buildah and debootstrap.
+test-images: $(VENV)/.dev
+	$(BIN)/python tests/environments/images/local_images.py
+	ALLRANKS_TEST_IMAGES=1 $(BIN)/python -m pytest -o timeout=1200 tests/environments/images
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -48,7 +53,6 @@ horovod: $(VENV)/.horovod
 
 # For scripts that call DeepSpeed by themselves: it builds this at its start otherwise, on every rank. Ours need none.
 deepspeed-ops: $(VENV)/.dev
-	$(BIN)/pip install --quiet --editable ".[deepspeed]"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -c "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder as B; B().load()"
 
 clean:

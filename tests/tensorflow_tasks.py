@@ -15,7 +15,7 @@ import pytest
 from allranks.contract import report
 
 ROOT = Path(__file__).parents[1]
-PYTHON = ROOT / ".venvs/allranks-tensorflow-cpu/bin/python"
+PYTHON = ROOT / ".venvs/allranks-tensorflow/bin/python"
 BOUND_SECONDS = 200
 CLEARED = ("TF_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_")
 

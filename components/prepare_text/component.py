@@ -11,7 +11,7 @@ from pathlib import Path
 from mldesigner import Input, Output, command_component
 
 # A job's snapshot holds this folder alone. The environment is read where a pipeline is written, and not in a job.
-ENVIRONMENT = Path(__file__).parent / "../../environments/deepspeed-cpu/environment.yaml"
+ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 
 
 @command_component(

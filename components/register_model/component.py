@@ -8,7 +8,7 @@ from pathlib import Path
 from mldesigner import Input, Output, command_component
 
 # A job's snapshot holds this folder alone. The environment is read where a pipeline is written, and not in a job.
-ENVIRONMENT = Path(__file__).parent / "../../environments/pytorch-cpu/environment.yaml"
+ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 
 
 @command_component(

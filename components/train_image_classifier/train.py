@@ -34,6 +34,7 @@ def train(ranks: runtime.Ranks) -> None:
     training = ranks.strategy.prepare(model, optimizer)
     sampler = runtime.ResumableSampler(len(images), ranks, batch_size=args.batch_size, seed=args.seed)
     augmentation = Augmentation(args.max_shift, args.mirror)
+    times = runtime.StepTimes(ranks, sample="image")
 
     checkpoints = runtime.Checkpoints(
         args.checkpoints,
@@ -48,7 +49,7 @@ def train(ranks: runtime.Ranks) -> None:
     for epoch in range(sampler.epoch, args.epochs):
         moves = draw(augmentation, len(images), seed=args.seed, epoch=epoch)
         training.model.train()
-        for indices in sampler.track(sampler):
+        for indices in times.track(sampler.track(sampler)):
             rate = learning_rate(args.learning_rate, step, total)
             for group in training.optimizer.param_groups:
                 group["lr"] = rate
@@ -68,6 +69,8 @@ def train(ranks: runtime.Ranks) -> None:
             print(f"epoch {epoch + 1} of {args.epochs}: validation accuracy {accuracy:.4f}", flush=True)
 
     checkpoints.save(step)
+    if args.history:
+        times.write(args.history, strategy=args.strategy, launcher=ranks.launcher)
     weights = training.weights()
     if ranks.is_main:
         trained = ImageClassifier(
@@ -167,6 +170,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--strategy", default="ddp")
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument("--history", type=Path)
     return parser.parse_args()
 
 

@@ -61,6 +61,8 @@ def train(ranks: runtime.Ranks) -> None:
         "world_size": ranks.world_size,
         "parameters": parameters,
         "tokens_per_step": args.batch_size * args.block_size,
+        "sample": "token",
+        "samples_per_step": args.batch_size * args.block_size,
     }
     ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     if ranks.is_main:
@@ -68,6 +70,7 @@ def train(ranks: runtime.Ranks) -> None:
 
     training.model.train()
     loss_of_step = torch.zeros((), device=ranks.device)
+    started = time.time()
     logged_at, logged_step = time.perf_counter(), step
     while step < args.steps:
         for indices in sampler.track(sampler):
@@ -97,8 +100,9 @@ def train(ranks: runtime.Ranks) -> None:
 
     checkpoints.save(step)
     weights = training.weights()
+    place = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
     if ranks.is_main:
-        history.write(args.history, about)
+        history.write(args.history, about | place)
         save(args.model, weights, shape, (folder / TOKENIZER).read_text(encoding="utf-8"), description.end)
     ranks.barrier()
 

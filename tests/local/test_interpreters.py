@@ -16,7 +16,7 @@ from allranks.local.record import Status
 @pytest.mark.parametrize(
     ("environment", "name"),
     [
-        ("azureml:allranks-tensorflow-cpu@latest", "allranks-tensorflow-cpu"),
+        ("azureml:allranks-tensorflow@latest", "allranks-tensorflow"),
         ("azureml:torch_2.8:3", "torch_2.8"),
         ("torch:3, image python:3.12, conda 1f0c", "torch"),
         (

@@ -508,3 +508,16 @@ def test_what_a_file_adds_to_the_search_path_is_taken_back(here: Path) -> None:
     write(here, "far/settings.py", "NAME = 'second'\n")
     assert [step.name for step in read(file).steps] == ["second"]
     assert sys.path == before
+
+
+def test_an_environment_that_is_built_keeps_the_name_of_its_file(here: Path) -> None:
+    write(here, "image/Dockerfile", "FROM scratch\n")
+    write(here, "image/environment.yaml", "name: own\nversion: 1\nbuild: {path: .}\n")
+    by_file = "name: job\ncommand: ls\nenvironment: file:image/environment.yaml\n"
+    within = "name: job\ncommand: ls\nenvironment: {build: {path: image}}\n"
+    for text in (by_file, within):
+        (step,) = read(write(here, "job.yml", text)).steps
+        assert step.environment.startswith("own, build ")
+    (here / "image/environment.yaml").unlink()
+    (step,) = read(write(here, "job.yml", within)).steps
+    assert step.environment.startswith("build ")

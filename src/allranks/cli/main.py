@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli import checking, doctor, reading, running, sizes
+from allranks.cli import checking, doctor, environments, reading, running, sizes
 
 app = typer.Typer(
     name="allranks",
@@ -34,6 +34,7 @@ for name, command in (
     ("sizes", sizes.sizes),
 ):
     app.command(name)(command)
+app.add_typer(environments.app, name="environments")
 
 
 def _print_version(asked: bool) -> None:

@@ -38,8 +38,8 @@ class RankEnv:
         """The place that the variables tell, by the innermost launcher that left its own.
 
         A process without a launcher is rank 0 of 1. Raises InputError where a launcher's variables are incomplete, not
-        numbers, or contradict each other, or where a launcher within an Azure ML job was told of more instances than the
-        job has: a rank that guesses its place, or waits for ranks that nobody starts, hangs all the others.
+        numbers, or contradict each other, or where a launcher within an Azure ML job was told of more instances than it
+        has: a rank that guesses its place, or waits for ranks that nobody starts, hangs all the others.
         """
         # Here, since every launcher's module makes RankEnvs. The last one, of no launcher, always finds a place.
         from allranks.contract.distributions import LAUNCHERS

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from allranks.runtime.checkpoints import Checkpoints, Stateful
     from allranks.runtime.eviction import EVICTED, Evicted
     from allranks.runtime.libraries import prepare_libraries
+    from allranks.runtime.machines import measured_on
     from allranks.runtime.metrics import Metrics
     from allranks.runtime.notes import note
     from allranks.runtime.ranks import Ranks, started
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from allranks.runtime.script import main
     from allranks.runtime.settings import Settings
     from allranks.runtime.staging import stage
+    from allranks.runtime.step_times import StepTimes
     from allranks.runtime.strategies import Strategy, Training
 
 __all__ = [
@@ -38,9 +40,11 @@ __all__ = [
     "ResumableSampler",
     "Settings",
     "Stateful",
+    "StepTimes",
     "Strategy",
     "Training",
     "main",
+    "measured_on",
     "note",
     "prepare_libraries",
     "stage",
@@ -56,9 +60,11 @@ _MODULES = {
     "ResumableSampler": "sampler",
     "Settings": "settings",
     "Stateful": "checkpoints",
+    "StepTimes": "step_times",
     "Strategy": "strategies",
     "Training": "strategies",
     "main": "script",
+    "measured_on": "machines",
     "note": "notes",
     "prepare_libraries": "libraries",
     "stage": "staging",

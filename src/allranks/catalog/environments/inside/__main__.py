@@ -1,0 +1,95 @@
+"""Say whether what is expected of an environment is true in here.
+
+    python -m inside EXPECTATIONS [--variant "cpu distribution"] [--json] [--report FILE]
+
+EXPECTATIONS is an expect.yaml, or the same as JSON, which needs no PyYAML. Exits with 1 where something is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import frameworks, ranks, sshd, system
+from .report import Finding, as_data, as_text, is_right
+
+PROBES: dict[str, Any] = {
+    "python": system.python,
+    "openmpi": system.openmpi,
+    "ucx": system.ucx,
+    "ofed": system.ofed,
+    "libraries": system.libraries,
+    "commands": system.commands,
+    "packages": frameworks.packages,
+    "modules": frameworks.modules,
+    "torch": frameworks.torch,
+    "tensorflow": frameworks.tensorflow,
+    "deepspeed_ops": frameworks.deepspeed_ops,
+    "horovod": frameworks.horovod,
+    "sshd": sshd.sshd,
+    "ranks": ranks.ranks,
+}
+EVERY, TAGS = "every", "tags"
+UNMEASURED = {"base-image"}
+
+
+def findings(expectations: dict[str, Any], variant: set[str]) -> list[Finding]:
+    """What the probes of the sections of this variant find, and whether the tags are true."""
+    facts: dict[str, str] = {}
+    found: list[Finding] = []
+    for section, wanted in expectations.items():
+        if section != TAGS and (section == EVERY or set(section.split()) <= variant):
+            for name, value in (wanted or {}).items():
+                probe = PROBES.get(name)
+                known = ", ".join(PROBES)
+                found += probe(value, facts) if probe else [Finding(name, f"one of {known}", "no such probe", False)]
+    return found + [_tag(name, str(value), facts) for name, value in (expectations.get(TAGS) or {}).items()]
+
+
+def _tag(name: str, value: str, facts: dict[str, str]) -> Finding:
+    if name in UNMEASURED or name not in facts:
+        return Finding(f"tag {name}", value, f"{value}, not measured in this variant", None)
+    return Finding(f"tag {name}", facts[name], f"{value}", facts[name] == value)
+
+
+def variant_of(given: str | None) -> set[str]:
+    """What the image says it was built for; on a machine without an image, a CPU and the distribution's libraries."""
+    if given and given != "auto":
+        return set(given.split())
+    return {os.environ.get("ALLRANKS_DEVICE") or "cpu", os.environ.get("ALLRANKS_OFED") or "distribution"}
+
+
+def read(path: Path) -> dict[str, Any]:
+    text = path.read_text(encoding="utf-8")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        import yaml
+
+        found = yaml.safe_load(text)
+    if not isinstance(found, dict):
+        raise SystemExit(f"{path}: found {type(found).__name__}, expected sections such as {EVERY}")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("expectations", type=Path)
+    parser.add_argument("--variant", default=None)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--report", type=Path)
+    args = parser.parse_args()
+    found = findings(read(args.expectations), variant_of(args.variant))
+    if args.report:
+        args.report.mkdir(parents=True, exist_ok=True)
+        (args.report / "verification.json").write_text(json.dumps(as_data(found), indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(as_data(found)) if args.json else as_text(found))
+    sys.exit(0 if is_right(found) else 1)
+
+
+if __name__ == "__main__":
+    main()

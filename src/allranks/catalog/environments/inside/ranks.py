@@ -1,0 +1,73 @@
+"""Two real ranks: whether Open MPI's mpirun starts them, and whether they can add up.
+
+As a program it is one of the ranks: python -m inside.ranks KIND FOLDER.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from .asking import last_line, output, place
+from .report import Finding
+
+SECONDS = 180
+
+
+def ranks(wanted: dict[str, Any], _facts: dict[str, str]) -> list[Finding]:
+    """count ranks under mpirun, and over: the libraries by which they add up (mpi4py, torch), or none."""
+    return [_tried(int(wanted["count"]), kind) for kind in (wanted.get("over") or ["none"])]
+
+
+def _tried(count: int, kind: str) -> Finding:
+    what = f"{count} ranks under mpirun" + ("" if kind == "none" else f", all-reduce by {kind}")
+    with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
+        command = ["mpirun", "-np", str(count), "--oversubscribe", "--bind-to", "none", "--host", f"localhost:{count}"]
+        here = place()
+        env = {**os.environ, "OMPI_MCA_mpi_yield_when_idle": "1", "PYTHONPATH": here, "GLOO_SOCKET_IFNAME": "lo"}
+        # Containers may not read each other's memory, which Open MPI would say of every message.
+        env["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
+        if os.geteuid() == 0:
+            env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        program = [sys.executable, "-m", f"{__package__}.ranks", kind, folder]
+        code, text = output(*command, *program, env=env, seconds=SECONDS)
+        said = sorted(path.read_text(encoding="utf-8") for path in Path(folder).glob("rank-*"))
+    total = "-" if kind == "none" else str(sum(range(1, count + 1)))
+    right = [f"rank {rank} of {count}: {total}" for rank in range(count)]
+    if code == 0 and said == right:
+        return Finding(what, "right", "right", True)
+    return Finding(what, "; ".join(right), f"exit code {code}: {'; '.join(said) or last_line(text)}", False)
+
+
+def main(kind: str, folder: str) -> None:
+    """Adds up rank + 1 over all ranks and writes the sum to a file: lines of ranks may run into each other."""
+    rank, size = int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"])
+    total = {"mpi4py": _by_mpi4py, "torch": _by_torch, "none": lambda *_: "-"}[kind](rank, size, folder)
+    Path(folder, f"rank-{rank}").write_text(f"rank {rank} of {size}: {total}", encoding="utf-8")
+
+
+def _by_mpi4py(rank: int, _size: int, _folder: str) -> str:
+    from mpi4py import MPI
+
+    return str(MPI.COMM_WORLD.allreduce(rank + 1))
+
+
+def _by_torch(rank: int, size: int, folder: str) -> str:
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    total = torch.tensor([rank + 1])
+    dist.all_reduce(total)
+    dist.destroy_process_group()
+    return str(int(total.item()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+    sys.stdout.flush()
+    if sys.argv[1] == "torch":
+        os._exit(0)  # gloo's threads race with the interpreter's end, and may abort a rank that has done its work

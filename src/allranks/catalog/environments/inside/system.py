@@ -1,0 +1,92 @@
+"""Probes of the system: Python, Open MPI, UCX, OFED, libraries and commands.
+
+Each takes what expect.yaml says of it, gives findings, and notes in `facts` the versions that it saw.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from .asking import first_version, last_line, output, satisfies
+from .report import Finding
+
+PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def python(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
+    facts["python"] = platform.python_version()
+    return [version("python", str(wanted["version"]), facts["python"])]
+
+
+def openmpi(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
+    """version, `with` (components that it must have), `from` (the folder that it must come from)."""
+    path = shutil.which("mpirun")
+    if path is None:
+        return [Finding("openmpi", str(wanted["version"]), "no mpirun on PATH", False)]
+    code, text = output(path, "--version")
+    facts["openmpi"] = first_version(text)
+    findings = [version("openmpi", str(wanted["version"]), facts["openmpi"] or f"exit code {code}: {last_line(text)}")]
+    if "from" in wanted:
+        folder = str(wanted["from"])
+        findings.append(Finding("openmpi's mpirun", f"in {folder}", path, path.startswith(f"{folder}/")))
+    _, info = output("ompi_info")
+    for component in wanted.get("with", []):
+        frameworks = sorted(set(re.findall(rf"MCA (\w+): {component} ", info)))
+        found = f"MCA {', '.join(frameworks)}" if frameworks else "no such component in ompi_info"
+        findings.append(Finding(f"openmpi with {component}", "a component", found, bool(frameworks)))
+    return findings
+
+
+def ucx(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
+    """version, and the transports whose libraries must load: an InfiniBand transport needs the image's libibverbs."""
+    folder = Path(os.environ.get("OPAL_PREFIX", "/usr"), "lib/openmpi")
+    try:
+        library = ctypes.CDLL(str(folder / "libucp.so.0"))
+        library.ucp_get_version_string.restype = ctypes.c_char_p
+        facts["ucx"] = library.ucp_get_version_string().decode()
+    except (OSError, AttributeError) as error:
+        return [Finding("ucx", str(wanted["version"]), str(error), False)]
+    findings = [version("ucx", str(wanted["version"]), facts["ucx"])]
+    paths = {name: folder / "ucx" / f"libuct_{name}.so.0" for name in wanted.get("transports", [])}
+    return findings + [_loaded(f"ucx transport {name}", str(path)) for name, path in paths.items()]
+
+
+def ofed(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
+    """version and doca: those of OFED's user space and of the DOCA that brought it."""
+    _, said = output("ofed_info", "-n")
+    facts["ofed"] = first_version(said)
+    _, package = output("dpkg-query", "--show", "--showformat=${Version}", "doca-ofed-userspace")
+    facts["doca"] = first_version(package)
+    return [
+        Finding("ofed", str(wanted["version"]), facts["ofed"] or last_line(said), facts["ofed"] == wanted["version"]),
+        Finding("doca", str(wanted["doca"]), facts["doca"] or last_line(package), facts["doca"] == wanted["doca"]),
+    ]
+
+
+def libraries(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
+    return [_loaded(name, name) for name in wanted]
+
+
+def commands(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
+    found = {name: shutil.which(name, path=PATH) for name in wanted}
+    return [
+        Finding(f"command {name}", "on PATH", path or "not found", path is not None) for name, path in found.items()
+    ]
+
+
+def version(what: str, wanted: str, found: str) -> Finding:
+    return Finding(what, wanted, found, satisfies(found, wanted))
+
+
+def _loaded(what: str, name: str) -> Finding:
+    try:
+        ctypes.CDLL(name)
+    except OSError as error:
+        return Finding(what, "loads", str(error), False)
+    return Finding(what, "loads", "loads", True)
