@@ -4,7 +4,7 @@
 #     environments/horovod/build.sh VENV OUTDIR
 #
 # Leaves horovod-*.whl in OUTDIR. Its libraries look for torch's and Open MPI's in VENV, so that a wheel serves the
-# environment that it was built in. Takes 2 minutes on 2 cores; needs g++ and cmake.
+# environment that it was built in. Takes 4 minutes on 2 cores; needs g++ and cmake.
 set -euo pipefail
 
 HOROVOD=horovod==0.28.1

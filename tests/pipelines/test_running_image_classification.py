@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,11 +19,16 @@ PATIENCE = 600.0
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_from_images_to_a_registered_model_and_what_a_second_run_reuses(tmp_path: Path) -> None:
-    first = allranks("run", PIPELINE, "--json", folder=tmp_path, patience=PATIENCE)
-    assert first.code == 0, first.err
-    run = first.json
-    steps = {step["name"]: step for step in run["steps"]}
+def test_from_images_to_a_registered_model_though_the_engine_is_killed_on_the_way(tmp_path: Path) -> None:
+    """One run for all: killed in the middle of training, resumed to its end, and reused by a second one."""
+    shown = killed_in_training(tmp_path)
+    resumed = allranks("resume", "latest", "--json", folder=tmp_path, patience=PATIENCE)
+    assert resumed.code == 0, resumed.err
+    run = resumed.json
+    before, steps = ({step["name"]: step for step in found["steps"]} for found in (shown, run))
+    assert steps["prepare"] == before["prepare"]
+    assert steps["train"]["attempt"] == before["train"]["attempt"] + 1
+
     assert {name: step["status"] for name, step in steps.items()} == dict.fromkeys(steps, "Completed")
     assert list(steps) == ["prepare", "train", "evaluate", "register"]
     assert [(rank["instance_rank"], rank["local_rank"]) for rank in steps["train"]["ranks"]] == [
@@ -50,11 +56,9 @@ def test_from_images_to_a_registered_model_and_what_a_second_run_reuses(tmp_path
     assert f"reused from {run['id']}" in second.out
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_engine_is_killed_in_the_middle_of_training_and_the_run_is_resumed(tmp_path: Path) -> None:
-    settings = ("--set", "epochs=4", "--set", "model_name=resumed")
-    with started("run", PIPELINE, *settings, folder=tmp_path) as engine:
+def killed_in_training(folder: Path) -> Any:
+    """The record of a run whose engine was killed as soon as training had reported progress."""
+    with started("run", PIPELINE, folder=folder) as engine:
         assert engine.stdout is not None
         for line in engine.stdout:
             if "train" in line and "progress" in line:
@@ -66,12 +70,6 @@ def test_the_engine_is_killed_in_the_middle_of_training_and_the_run_is_resumed(t
         engine.kill()
         _, alive = psutil.wait_procs(below, timeout=PATIENCE)
         assert alive == []
-
-    shown = allranks("show", "latest", "--json", folder=tmp_path, patience=PATIENCE).json
+    shown = allranks("show", "latest", "--json", folder=folder, patience=PATIENCE).json
     assert shown["status"] == "Interrupted"
-    resumed = allranks("resume", "latest", "--json", folder=tmp_path, patience=PATIENCE)
-    assert resumed.code == 0, resumed.err
-    before, after = ({step["name"]: step for step in run["steps"]} for run in (shown, resumed.json))
-    assert after["prepare"] == before["prepare"]
-    assert after["train"]["attempt"] == before["train"]["attempt"] + 1
-    assert {step["status"] for step in after.values()} == {"Completed"}
+    return shown

@@ -82,29 +82,29 @@ def _reach(env: RankEnv, host: str, port: int, until: float) -> None:
         except socket.gaierror as error:
             unknown = now if unknown is None else unknown
             if time.monotonic() - unknown > NAME_SECONDS:
-                raise InputError(
-                    Problem(
-                        where=f"{place(env)} on {socket.gethostname()}",
-                        found=f"the master's name {host} does not resolve ({error.strerror})",
-                        expected="the name or the address of the instance that rank 0 runs on",
-                        fix="set MASTER_ADDR to that instance's address, or give this instance the name of that one",
-                    )
+                raise _unreachable(
+                    env,
+                    f"the master's name {host} does not resolve ({error.strerror})",
+                    "the name or the address of the instance that rank 0 runs on",
+                    "set MASTER_ADDR to that instance's address, or give this instance the name of that one",
                 ) from None
         except ConnectionRefusedError:
             unknown = silent = None
         except OSError as error:
             silent = now if silent is None else silent
             if time.monotonic() - silent > SILENT_SECONDS:
-                raise InputError(
-                    Problem(
-                        where=f"{place(env)} on {socket.gethostname()}",
-                        found=f"the master at {host}:{port} does not answer ({error.strerror or error})",
-                        expected="a host that accepts or refuses: between instances every port has to be open",
-                        fix="open the virtual network's security group between the instances, or the firewall on them; "
-                        "is MASTER_ADDR an address that this instance has a route to?",
-                    )
+                raise _unreachable(
+                    env,
+                    f"the master at {host}:{port} does not answer ({error.strerror or error})",
+                    "a host that accepts or refuses: between instances every port has to be open",
+                    "open the virtual network's security group between the instances, or the firewall on them; is "
+                    "MASTER_ADDR an address that this instance has a route to?",
                 ) from None
         time.sleep(_PAUSE_SECONDS)
+
+
+def _unreachable(env: RankEnv, found: str, expected: str, fix: str) -> InputError:
+    return InputError(Problem(f"{place(env)} on {socket.gethostname()}", found, expected, fix))
 
 
 def _await_all(env: RankEnv, store: Store, until: float, timeout_seconds: float) -> None:

@@ -30,7 +30,8 @@ runtime.main(train)
 def job(tmp_path: Path, rack_works: bool) -> Callable[..., RunRecord]:
     """job(before, instances, processes): runs a training whose ranks do `before`, in a shell, before they start.
 
-    The shell has the variable NODE_RANK, python for this Python, and root's rights over the namespaces of its instance.
+    The shell has the variable NODE_RANK, python for this Python, and the right to change the network of its instance.
+    shm_size: bytes of /dev/shm on every instance
     """
     if not rack_works:
         pytest.skip("this machine has no user namespaces")
@@ -40,14 +41,22 @@ def job(tmp_path: Path, rack_works: bool) -> Callable[..., RunRecord]:
     script.write_text(SCRIPT)
 
     def run_it(
-        before: str = "", instances: int = 2, processes: int = 1, python: str = "", **variables: str
+        before: str = "",
+        instances: int = 2,
+        processes: int = 1,
+        python: str = "$python",
+        shm_size: int = 2 << 30,
+        **variables: str,
     ) -> RunRecord:
-        command = f"cd {script.parent}; python={sys.executable}; {before}\n{python or '$python'} train.py"
+        # Where an ordinary user's shell does not look: tc.
+        paths = "PATH=$PATH:/usr/sbin:/sbin"
+        command = f"cd {script.parent}; python={sys.executable}; {paths}; {before}\n{python} train.py"
         step = Step(
             "train",
             command,
             distribution=PyTorch(processes),
             instance_count=instances,
+            shm_size=shm_size,
             environment_variables={"OMP_NUM_THREADS": "1", **variables},
         )
         return run(Plan("preflight", (step,)), workspace, Options(instances="rack", slots=8, track=False))
