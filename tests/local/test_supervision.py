@@ -99,6 +99,22 @@ def test_nothing_survives_the_supervisors_death_by_sigkill(engine: subprocess.Po
     _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
 
 
+def test_nothing_survives_a_keepers_death_by_sigkill(engine: subprocess.Popen[str], mark: str) -> None:
+    """What the keeper's end leaves is ended before the step is said to be over."""
+    below = _below(engine.pid)
+    (one, *_) = _sleepers(mark)
+    keeper = one.parent()
+    assert keeper is not None
+    while "supervision.main" not in " ".join(keeper.cmdline()):
+        keeper = keeper.parent()
+        assert keeper is not None
+    keeper.kill()
+    out, _ = engine.communicate(timeout=BOUND)
+    assert out.strip() == "Failed"
+    assert psutil.wait_procs(below, timeout=BOUND)[1] == []
+    assert _sleepers(mark) == []
+
+
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
 def test_nothing_survives_ctrl_c(engine: subprocess.Popen[str], mark: str, times: int) -> None:
     below = _below(engine.pid)

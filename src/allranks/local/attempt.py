@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from allranks.contract import job as jobs
 from allranks.contract import logs, report
@@ -35,6 +35,15 @@ from allranks.local.workspace import Workspace
 
 ARTIFACTS = 1000
 """How many files below ./outputs a record lists."""
+
+
+Result = TypeVar("Result")
+
+
+async def _do(work: Callable[[], Result], *, aside: bool) -> Result:
+    """Works with files: aside, in a thread, where it may copy or digest many. A thread's wake-up costs a small step
+    more than its files do."""
+    return await asyncio.to_thread(work) if aside else work()
 
 
 GpuShare: TypeAlias = Callable[[Step], list[dict[str, str]]]
@@ -80,7 +89,8 @@ class Attempts:
         self._notebook.changed(record)
         given = values.given(self._plan, step, values.outputs_of(self._run))
         record.inputs = {port.name: port.value for port in given if port.value is not None}
-        key = await asyncio.to_thread(self._key, step, given) if step.deterministic else None
+        has_data = any(port.value is not None and port.type not in PRIMITIVES for port in given)
+        key = await _do(functools.partial(self._key, step, given), aside=has_data) if step.deterministic else None
         if key is not None and not self._force_rerun and await self._reuse(key, record):
             return
         indexes = self._machines.take(step.instance_count)
@@ -137,7 +147,8 @@ class Attempts:
     ) -> None:
         folder = Path(record.folder)
         places = [(output, self._place(step, output, folder)) for output in step.outputs]
-        prepared = await asyncio.to_thread(self._prepare, step, folder, given, places, len(instances))
+        prepare = functools.partial(self._prepare, step, folder, given, places, len(instances))
+        prepared = await _do(prepare, aside=bool(step.code or given))
         record.mlflow_run_id = await self._mlflow_run(step, record)
         launch = launches.of_step(step, instances, self._kind)
         if self._stopping:
@@ -171,7 +182,8 @@ class Attempts:
                     # It may hold the ranks' variables, and among them secrets.
                     shutil.rmtree(own, ignore_errors=True)
         if record.status is Status.COMPLETED:
-            await asyncio.to_thread(self._collect, record, places, [ports for _, ports in prepared])
+            collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared])
+            await _do(collect, aside=bool(places))
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
             self._notebook.note(record, hint)
         await self._end_mlflow_run(record)

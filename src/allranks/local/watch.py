@@ -61,6 +61,7 @@ class Watch:
         self._supervisor = supervisor
         self._stopping = stopping
         self._left = set(watched.keepers)
+        self._running: dict[str, set[str]] = {keeper: set() for keeper in watched.keepers}
         self._working = set(watched.launching.decisive)
         self._read = self._noticed = 0
         self._moved = False
@@ -118,6 +119,10 @@ class Watch:
     def _take(self, event: Event, now: float) -> None:
         if event.kind == "gone":
             self._left.discard(event.keeper)
+            if self._running[event.keeper] and not self._broken:
+                # Whoever keeps an instance tells of the end of everything on it, and has not.
+                instance = event.keeper.rpartition("/")[2]
+                self._broken = f"instance {instance} was killed from outside the run"
         elif event.kind == "failed":
             self._broken = event.reason
         elif (rank := self._ranks.get(event.program)) is not None:
@@ -133,7 +138,10 @@ class Watch:
             self._orphaned = event.code < 0
             self._read_notices(now)
             self._launcher = verdict.how(event.program, event.code)
+        if event.kind == "started":
+            self._running.get(event.keeper, set()).add(event.program)
         if event.kind == "exited":
+            self._running.get(event.keeper, set()).discard(event.program)
             self._working.discard(event.program)
             if not self._working and self._done is None:
                 self._done = now

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+from collections.abc import Collection
 
 
 def descendants(root: int) -> list[int]:
     """Ids of the processes below `root`, its children first."""
+    children = _by_parent()
+    found: list[int] = []
+    level = [root]
+    while level:
+        level = [child for parent in level for child in children.get(parent, ())]
+        found += level
+    return found
+
+
+def _by_parent() -> dict[int, list[int]]:
+    """The children of every process of this machine, by their parent."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -18,12 +31,7 @@ def descendants(root: int) -> list[int]:
             except (OSError, ValueError, IndexError):
                 continue  # it ended while we looked
             children.setdefault(parent, []).append(int(entry))
-    found: list[int] = []
-    level = [root]
-    while level:
-        level = [child for parent in level for child in children.get(parent, ())]
-        found += level
-    return found
+    return children
 
 
 def end_descendants() -> None:
@@ -39,6 +47,18 @@ def end_descendants() -> None:
             except ProcessLookupError:
                 continue
         os.waitpid(-1, 0)
+
+
+def end_orphans(known: Collection[int]) -> None:
+    """Kills and reaps every child of this process but the known ones, and everything below it. This process must be a
+    subreaper, as above."""
+    while orphans := [pid for pid in _by_parent().get(os.getpid(), ()) if pid not in known]:
+        for orphan in orphans:
+            for pid in (*descendants(orphan), orphan):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(orphan, 0)
 
 
 def _has_children() -> bool:

@@ -13,11 +13,13 @@ class LoopbackMachines:
     """The keeper is an ordinary child; as a subreaper it inherits, and in the end kills, whatever its ranks leave
     behind."""
 
-    def fork(self, machine: dict[str, Any]) -> int:  # noqa: ARG002 - every loopback machine is this machine
+    def fork(self, index: int, address: str) -> int:  # noqa: ARG002 - every loopback machine is this machine
         return os.fork()
 
-    def enter(self, machine: dict[str, Any]) -> None:
+    def prepare(self, index: int) -> None:  # noqa: ARG002
         kernel.become_subreaper()
+
+    def enter(self, machine: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
             _own_hostname(machine["hostname"])
 

@@ -11,9 +11,10 @@ import sys
 import time
 from typing import Any
 
-from allranks.local.supervision import kernel
-from allranks.local.supervision.descendants import end_descendants
-from allranks.local.supervision.keeper import keep, tell
+from allranks.local.supervision import keeper_process, kernel
+from allranks.local.supervision.descendants import end_descendants, end_orphans
+from allranks.local.supervision.keeper import tell
+from allranks.local.supervision.keeper_process import KeeperProcess
 from allranks.local.supervision.machines import MACHINES, Machines
 
 
@@ -39,13 +40,17 @@ def main(kind: str) -> None:
 
 
 class Supervisor:
-    """Forks a keeper for each instance of a step, passes signals on, and tells when a keeper is gone."""
+    """Hands each instance of a step to a keeper, passes signals on, and tells when a keeper is gone.
+
+    Once a step has taken a machine, the next keeper of that machine gets ready at once: a chain of steps does not wait
+    for its namespaces.
+    """
 
     def __init__(self, machines: Machines, events: int) -> None:
         self.machines = machines
         self.events = events
-        self.keepers: dict[int, str] = {}
-        self.controls: dict[str, int] = {}
+        self.keepers: dict[str, KeeperProcess] = {}
+        self.spares: dict[int, KeeperProcess] = {}
         self.wake, wakened = os.pipe()
         os.set_blocking(wakened, False)
         signal.set_wakeup_fd(wakened)
@@ -68,56 +73,51 @@ class Supervisor:
                     return
                 *lines, pending = (pending + chunk).split(b"\n")
                 for line in lines:
-                    self._obey(json.loads(line))
+                    self._obey(line)
 
-    def _obey(self, command: dict[str, Any]) -> None:
+    def _obey(self, line: bytes) -> None:
+        command = json.loads(line)
         if command["command"] == "start":
-            self._start(command)
-        elif command["command"] == "signal" and command["keeper"] in self.controls:
+            self._start(command["keeper"], command["machine"], line)
+        elif command["command"] == "signal" and command["keeper"] in self.keepers:
             with contextlib.suppress(BrokenPipeError):  # its instance has just ended
-                os.write(self.controls[command["keeper"]], bytes([command["number"]]))
+                self.keepers[command["keeper"]].signal(command["number"])
 
-    def _start(self, command: dict[str, Any]) -> None:
-        name = command["keeper"]
-        listen, control = os.pipe()
+    def _start(self, name: str, machine: dict[str, Any], order: bytes) -> None:
+        index, address = machine["index"], machine["address"]
+        keeper = self.spares.pop(index, None)
         try:
-            pid = self.machines.fork(command["machine"])
+            keeper = keeper or self._fork(index, address)
+            self.keepers[name] = keeper
+            keeper.order(order)
+            self.spares[index] = self._fork(index, address)
+        except BrokenPipeError:
+            return  # it was killed before it began, and is reaped like any other
         except OSError as error:
-            os.close(listen)
-            os.close(control)
+            if name in self.keepers:
+                return  # only the spare could not be forked: the next step tries again, and tells of it
             tell(self.events, event="failed", keeper=name, reason=str(error), time=time.time())
             tell(self.events, event="gone", keeper=name, time=time.time())
-            return
-        if pid:
-            os.close(listen)
-            self.keepers[pid] = name
-            self.controls[name] = control
-            return
-        status = 0
-        try:
-            # Another keeper's pipe held open here would hide the supervisor's death from it; commands are not for a
-            # keeper either.
-            for descriptor in (0, control, *self.controls.values()):
-                os.close(descriptor)
-            self.machines.enter(command["machine"])
-            keep(name, command["programs"], listen, self.events)
-        except OSError as error:
-            tell(self.events, event="failed", keeper=name, reason=str(error), time=time.time())
-            status = 1
-        finally:
-            os._exit(status)
+
+    def _fork(self, index: int, address: str) -> KeeperProcess:
+        others = [keeper.control for keeper in (*self.keepers.values(), *self.spares.values())]
+        return keeper_process.fork(self.machines, index, address, self.events, [0, *others])
 
     def _reap(self) -> None:
         while True:
             try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if not pid:
                 return
-            name = self.keepers.pop(pid, None)
-            if name is not None:
-                os.close(self.controls.pop(name))
+            for index in [index for index, spare in self.spares.items() if spare.pid == pid]:
+                self.spares.pop(index).close()
+            for name in [name for name, keeper in self.keepers.items() if keeper.pid == pid]:
+                self.keepers.pop(name).close()
+                if status:
+                    # It was killed, and what it kept is this process's own now, where no namespace has ended it.
+                    end_orphans({keeper.pid for keeper in (*self.keepers.values(), *self.spares.values())})
                 tell(self.events, event="gone", keeper=name, time=time.time())
 
 

@@ -33,9 +33,9 @@ class RackMachines:
         self.networks: dict[int, int] = {}
         _ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
 
-    def fork(self, machine: dict[str, Any]) -> int:
-        if machine["index"] not in self.networks:
-            self.networks[machine["index"]] = self._connect(f"rack{machine['index']}", machine["address"])
+    def fork(self, index: int, address: str) -> int:
+        if index not in self.networks:
+            self.networks[index] = self._connect(f"rack{index}", address)
         # The keeper is the first of a new process space: when it ends, however it ends, the kernel kills everybody in
         # there.
         kernel.unshare(kernel.NEWPID)
@@ -48,16 +48,18 @@ class RackMachines:
             kernel.setns(self.processes, kernel.NEWPID)
         return pid
 
-    def enter(self, machine: dict[str, Any]) -> None:
+    def prepare(self, index: int) -> None:
         kernel.die_with_parent()
-        kernel.setns(self.networks[machine["index"]], kernel.NEWNET)
+        kernel.setns(self.networks[index], kernel.NEWNET)
         kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC)
-        kernel.set_hostname(machine["hostname"])
         kernel.mount("proc", "/proc", "proc")
         with contextlib.suppress(OSError):
             kernel.mount(
                 "sysfs", "/sys", "sysfs"
             )  # refused in some containers; then the host's interfaces show in /sys
+
+    def enter(self, machine: dict[str, Any]) -> None:
+        kernel.set_hostname(machine["hostname"])
         _own_tmp(machine["keep"])
         if os.path.isdir("/dev/shm"):
             kernel.mount("tmpfs", "/dev/shm", "tmpfs", options=f"mode=1777,size={machine['shm_size']}")
