@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 TENSORFLOW := .venvs/allranks-tensorflow
 # A version, so that pip does not take the newest build with gigabytes of CUDA. On a machine with GPUs: make TORCH=torch demo
 TORCH ?= torch==2.13.0
+# Python compiles a file when it is first imported; pip would compile all of torch, Ray and the others: half its time.
+export PIP_NO_COMPILE := 1
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
@@ -19,8 +21,8 @@ demo-lm: $(VENV)/.demo-lm
 	$(BIN)/allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed $(ARGS)
 	$(BIN)/allranks logs latest sample
 
-# What is to be compiled is compiled while the code is checked and TensorFlow is installed.
-test: $(VENV)/.dev
+# TensorFlow is installed beside the rest; what is to be compiled is compiled while the code is checked.
+test:
 	$(MAKE) --jobs=2 horovod deepspeed-ops lint tensorflow
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
