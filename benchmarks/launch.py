@@ -143,7 +143,7 @@ def _command(bench: Bench, layout: Layout) -> float:
     )
     job.write_text(text, encoding="utf-8")
     started = time.time()
-    run([str(BIN / "allranks"), "run", str(job), "--workspace", str(bench.workspace.root)])
+    run([str(BIN / "allranks"), "run", str(job), "--folder", str(bench.workspace.root)])
     return _last(folder, layout) - started
 
 

@@ -155,7 +155,7 @@ def test_what_is_wrong_is_told_and_nothing_happens(
 
 @pytest.mark.parametrize("arguments", [["cycle.yml"], [*RIGHT, "--set", "lr=2"], ["gone.py"]], ids=" ".join)
 def test_no_workspace_is_made_for_it(arguments: list[str], command: Callable[..., Ended], project: Path) -> None:
-    assert command("run", *arguments, "--workspace", "new").code == 2
+    assert command("run", *arguments, "--folder", "new").code == 2
     assert not (project / "new").exists()
 
 
@@ -185,9 +185,9 @@ def test_a_process_of_its_own_says_the_same(project: Path) -> None:
 @pytest.mark.parametrize("place", ["data.csv", "data.csv/below"])
 def test_a_workspace_that_is_no_folder(place: str, command: Callable[..., Ended], project: Path) -> None:
     before = content(project)
-    done = command("run", "job.yml", "--workspace", place)
+    done = command("run", "job.yml", "--folder", place)
     assert (done.code, done.out) == (2, "")
-    for said in (str(project / place), "cannot be made a workspace: Not a directory", "--workspace DIR"):
+    for said in (str(project / place), "cannot be made a workspace: Not a directory", "--folder DIR"):
         assert said in done.err
     assert content(project) == before
 
@@ -213,6 +213,6 @@ def test_a_workspace_in_which_another_engine_works(tmp_path: Path, holder: subpr
     before = content(tmp_path)
     done = allranks("run", "job.yml", folder=tmp_path)
     assert (done.code, done.out) == (2, "")
-    for said in (".allranks", f"in use: process {holder.pid} has been running a pipeline", "--workspace DIR"):
+    for said in (".allranks", f"in use: process {holder.pid} has been running a pipeline", "--folder DIR"):
         assert said in done.err
     assert content(tmp_path) == before

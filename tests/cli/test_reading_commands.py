@@ -69,10 +69,10 @@ def test_a_run_that_is_not_there_or_not_told_apart(
 
 @pytest.mark.parametrize("command", ["show", "logs", "resume"])
 def test_there_may_be_no_workspace(tmp_path: Path, command: str) -> None:
-    done = allranks(command, "latest", "--workspace", "typo", folder=tmp_path)
+    done = allranks(command, "latest", "--folder", "typo", folder=tmp_path)
     assert (done.code, done.out) == (2, "")
     assert "there is no workspace in" in done.err
-    assert "--workspace DIR" in done.err
+    assert "--folder DIR" in done.err
     assert not list(tmp_path.iterdir())
 
 

@@ -120,7 +120,7 @@ def test_a_pipeline_in_yaml_runs_from_another_folder(tmp_path: Path) -> None:
     file = write(tmp_path, "files/pipeline.yml", PIPELINE)
     here = tmp_path / "elsewhere"
     here.mkdir()
-    done = allranks("run", file, "--set", "text=adieu", "--workspace", "mine", "--json", folder=here)
+    done = allranks("run", file, "--set", "text=adieu", "--folder", "mine", "--json", folder=here)
     assert done.code == 0
     assert done.json["display_name"] == "Two steps"
     assert logs(done.json, "read") == ["adieu\n"]

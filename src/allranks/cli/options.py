@@ -8,10 +8,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-WorkspaceOption: TypeAlias = Annotated[
+FolderOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--workspace",
+        "--folder",
+        metavar="DIR",
         help="Folder for runs and results; by default .allranks here or in a folder above.",
         show_default=False,
     ),

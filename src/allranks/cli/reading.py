@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli.options import JsonOption, RunArgument, WorkspaceOption
+from allranks.cli.options import JsonOption, RunArgument, FolderOption
 
 
 def runs(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the newest first.")] = 20,
-    workspace: WorkspaceOption = None,
+    workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """List the runs of this workspace, the newest first."""
@@ -28,7 +28,7 @@ def runs(
         print_runs(console(), found)
 
 
-def show(identity: RunArgument = "latest", workspace: WorkspaceOption = None, json: JsonOption = False) -> None:
+def show(identity: RunArgument = "latest", workspace: FolderOption = None, json: JsonOption = False) -> None:
     """Show a run: its steps, metrics, outputs, and what failed."""
     from allranks.cli.as_json import to_json
     from allranks.cli.console import console
@@ -52,7 +52,7 @@ def logs(
         int | None, typer.Option("--rank", min=0, help="One rank; without it, all.", show_default=False)
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing while the run goes on.")] = False,
-    workspace: WorkspaceOption = None,
+    workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print what the ranks of a run wrote.

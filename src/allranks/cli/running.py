@@ -18,7 +18,7 @@ from allranks.cli.options import (
     SetOption,
     SlotsOption,
     TrackOption,
-    WorkspaceOption,
+    FolderOption,
     settings_of,
 )
 
@@ -46,7 +46,7 @@ def run(
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
     track: TrackOption = True,
-    workspace: WorkspaceOption = None,
+    workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Run a pipeline on this machine, as Azure ML would.
@@ -74,7 +74,7 @@ def resume(
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
     track: TrackOption = True,
-    workspace: WorkspaceOption = None,
+    workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Go on with a run that did not finish.

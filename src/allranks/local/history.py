@@ -25,7 +25,7 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
                 f"run {identity}",
                 f"there is no workspace in {workspace.root}",
                 "",
-                "run a pipeline first, or name its folder: --workspace DIR",
+                "run a pipeline first, or name its folder: --folder DIR",
             )
         )
     with Store(workspace.database) as store:

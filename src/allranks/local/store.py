@@ -186,7 +186,7 @@ class Store:
             str(self.path),
             f"not a store that can be used: {found}",
             "",
-            "move the file away, or use another folder: --workspace DIR",
+            "move the file away, or use another folder: --folder DIR",
         )
 
 

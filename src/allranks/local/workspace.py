@@ -75,7 +75,7 @@ class Workspace:
                 raise
             found = f"cannot be made a workspace: {error.strerror}"
             raise InputError(
-                Problem(str(self.root), found, "a folder that you may write to", "give another one: --workspace DIR")
+                Problem(str(self.root), found, "a folder that you may write to", "give another one: --folder DIR")
             ) from None
 
     @contextlib.contextmanager
@@ -118,5 +118,5 @@ class Workspace:
             str(self.root),
             f"the workspace is in use: {who}",
             "",
-            "wait for it to end, or use another folder: --workspace DIR",
+            "wait for it to end, or use another folder: --folder DIR",
         )
