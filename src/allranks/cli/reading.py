@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli.options import JsonOption, RunArgument, FolderOption
+from allranks.cli.options import FolderOption, JsonOption, RunArgument
 
 
 def runs(

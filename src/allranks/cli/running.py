@@ -9,6 +9,7 @@ import typer
 
 from allranks.cli.options import (
     FileArgument,
+    FolderOption,
     GpusOption,
     InstancesChoice,
     InstancesOption,
@@ -18,7 +19,6 @@ from allranks.cli.options import (
     SetOption,
     SlotsOption,
     TrackOption,
-    FolderOption,
     settings_of,
 )
 
