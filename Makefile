@@ -24,10 +24,10 @@ demo-lm: $(VENV)/.demo-lm
 # TensorFlow is installed beside the rest; what is to be compiled is compiled while the code is checked.
 test:
 	$(MAKE) --jobs=2 horovod deepspeed-ops lint tensorflow
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-quick: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow"
 
 # Makes a Debian, builds images on it and proves them inside: some 10 minutes, root, buildah and debootstrap.
 test-images: $(VENV)/.dev
