@@ -1,4 +1,5 @@
-"""train_lightning under the four launches that Lightning knows, as real processes."""
+"""train_lightning as real processes, as it is bound and as mpirun starts it. Lightning under each of its launches is
+tried in tests/docs/test_stacks.py."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from component_processes import COMPONENTS, Ended
-from launches import MPIRUN, by_mpirun, by_platform, by_torchrun, environment
+from launches import MPIRUN, by_mpirun, by_platform, environment
 
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
@@ -50,17 +51,6 @@ def check(ended: Ended, ranks: int, instances: int, folder: Path) -> None:
 def test_one_process_an_instance_starts_the_others(digits: Path, tmp_path: Path) -> None:
     started = [sys.executable, *command(digits, tmp_path, "--devices", "2")]
     check(by_platform(PyTorch(1), 2, started, tmp_path, environment(tmp_path, CODE)), 4, 2, tmp_path)
-
-
-@pytest.mark.slow
-def test_the_platform_starts_all(digits: Path, tmp_path: Path) -> None:
-    started = [sys.executable, *command(digits, tmp_path, "--num_nodes", "2")]
-    check(by_platform(PyTorch(1), 2, started, tmp_path, environment(tmp_path, CODE)), 2, 2, tmp_path)
-
-
-@pytest.mark.slow
-def test_torchrun_starts_all(digits: Path, tmp_path: Path) -> None:
-    check(by_torchrun(2, command(digits, tmp_path), tmp_path, environment(tmp_path, CODE)), 2, 1, tmp_path)
 
 
 @pytest.mark.slow

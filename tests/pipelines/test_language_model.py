@@ -30,6 +30,7 @@ TINY = {
     "steps": 60,
     "batch_size": 32,
     "learning_rate": 0.02,
+    "process_count_per_instance": 1,
 }
 
 
@@ -96,12 +97,7 @@ def test_from_texts_to_a_registered_model_by_deepspeed_under_mpi(tmp_path: Path)
     run = ended.json
     steps = {step["name"]: step for step in run["steps"]}
     assert {name: step["status"] for name, step in steps.items()} == dict.fromkeys(steps, "Completed")
-    assert [(rank["instance_rank"], rank["local_rank"]) for rank in steps["train"]["ranks"]] == [
-        (0, 0),
-        (0, 1),
-        (1, 0),
-        (1, 1),
-    ]
+    assert [(rank["instance_rank"], rank["local_rank"]) for rank in steps["train"]["ranks"]] == [(0, 0), (1, 0)]
     logged = steps["train"]["metrics"]
     assert set(logged) == {"train_loss", "learning_rate", "tokens_per_second", "step_seconds", "peak_memory_mib"}
 
