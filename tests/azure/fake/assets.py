@@ -1,0 +1,256 @@
+"""Codes, environments, components, data and models: versions that never change once they are there."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fake import arm, uploads
+from fake.component_checks import check_component
+from fake.messages import Answer, Refusal, Request, not_found, user_error
+from fake.names import BLOBS, MANAGEMENT, REGISTRY_HOST
+from fake.routing import route
+
+if TYPE_CHECKING:
+    from fake.service import FakeAzure
+
+KINDS = ("codes", "environments", "components", "data", "models")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,254}")
+_COMPONENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,254}")
+_CHANGEABLE = ("description", "tags", "properties", "isArchived", "stage", "autoDeleteSetting", "provisioningState")
+"""What may differ between two bodies of the same version."""
+
+_SINGULAR = {
+    "codes": "Code",
+    "environments": "Environment",
+    "components": "Component",
+    "data": "Data",
+    "models": "Model",
+}
+
+
+class Assets:
+    """What a workspace or a registry holds.
+
+    identify: gives the id of kind, name and version
+    """
+
+    def __init__(self, identify: Callable[..., str]) -> None:
+        self.identify = identify
+        self._kinds: dict[str, dict[tuple[str, str], dict[str, Any]]] = {kind: {} for kind in KINDS}
+        self.archived: set[tuple[str, str]] = set()
+
+    def of(self, kind: str) -> dict[tuple[str, str], dict[str, Any]]:
+        """REST bodies by name and version, in the order of their making."""
+        return self._kinds[kind]
+
+    def versions(self, kind: str, name: str) -> list[dict[str, Any]]:
+        """The newest first. Raises Refusal where there is no such name."""
+        found = [body for (other, _), body in self.of(kind).items() if other == name]
+        if not found:
+            raise self.missing(kind, name)
+        return found[::-1]
+
+    def get(self, kind: str, name: str, version: str) -> dict[str, Any]:
+        """Raises Refusal where there is none."""
+        body = self.of(kind).get((name, version))
+        if body is None:
+            raise self.missing(kind, name, version)
+        return body
+
+    def missing(self, kind: str, name: str, version: str = "") -> Refusal:
+        called = f"{name}:{version}" if version else name
+        if kind == "components":
+            return Refusal(404, "UserError", f"Not found component {called}.")
+        return not_found(f"{_SINGULAR[kind]} {called}")
+
+    def put(self, kind: str, name: str, version: str, properties: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Stores a version; also says whether it is new. The same content is accepted again. Raises Refusal."""
+        _check_name(kind, name, version)
+        before = self.of(kind).get((name, version))
+        if before and _content(kind, before["properties"]) != _content(kind, properties):
+            raise _immutable(kind, name, version)
+        kept = {"provisioningState": "Succeeded", "isArchived": False, **(before or {"properties": {}})["properties"]}
+        body = arm.resource(self.identify(kind, name, version), version, f"{kind}/versions", kept | properties, before)
+        self.of(kind)[name, version] = body
+        return body, before is None
+
+    def container(self, kind: str, name: str) -> dict[str, Any]:
+        """Raises Refusal where no version has this name."""
+        newest = self.versions(kind, name)[0]
+        numbers = [int(body["name"]) for body in self.versions(kind, name) if body["name"].isdecimal()]
+        properties = {
+            "latestVersion": newest["name"],
+            "nextVersion": str(max(numbers, default=0) + 1),
+            "isArchived": (kind, name) in self.archived,
+            "tags": {},
+            "properties": {},
+            "description": None,
+            "dataType": newest["properties"].get("dataType"),
+        }
+        return arm.resource(self.identify(kind, name), name, kind, properties)
+
+
+def scope(azure: FakeAzure, request: Request) -> Assets:
+    """The workspace's or the registry's, by the path."""
+    return azure.registry if "/registries/" in request.path else azure.assets
+
+
+def _both(kind_path: str) -> list[tuple[str, str]]:
+    return [(MANAGEMENT, "{workspace}" + kind_path), (REGISTRY_HOST, "/mferp/managementfrontend{registry}" + kind_path)]
+
+
+def _route(method: str, kind_path: str):  # type: ignore[no-untyped-def]
+    def put(handler: Callable[..., Answer]) -> Callable[..., Answer]:
+        for host, template in _both(kind_path):
+            for kind in KINDS:
+                route(host, method, template.replace("{kind}", kind))(_with_kind(handler, kind))
+        return handler
+
+    return put
+
+
+def _with_kind(handler: Callable[..., Answer], kind: str) -> Callable[..., Answer]:
+    def handle(azure: FakeAzure, request: Request, **parts: str) -> Answer:
+        return handler(azure, request, kind, **parts)
+
+    return handle
+
+
+@_route("GET", "/{kind}")
+def list_containers(azure: FakeAzure, request: Request, kind: str) -> Answer:
+    assets = scope(azure, request)
+    names = dict.fromkeys(name for name, _ in assets.of(kind) if not name.startswith(("azureml_anonymous", "CliV2")))
+    return arm.page(azure, request, arm.viewed(request, [assets.container(kind, name) for name in names]))
+
+
+@_route("GET", "/{kind}/{name}")
+def get_container(azure: FakeAzure, request: Request, kind: str, name: str) -> Answer:
+    return Answer.of(scope(azure, request).container(kind, name))
+
+
+@_route("PUT", "/{kind}/{name}")
+def put_container(azure: FakeAzure, request: Request, kind: str, name: str) -> Answer:
+    assets = scope(azure, request)
+    body = assets.container(kind, name)
+    (assets.archived.add if request.json["properties"].get("isArchived") else assets.archived.discard)((kind, name))
+    return Answer.of(body)
+
+
+@_route("GET", "/{kind}/{name}/versions")
+def list_versions(azure: FakeAzure, request: Request, kind: str, name: str) -> Answer:
+    assets = scope(azure, request)
+    wanted = request.query.get("hash")
+    if wanted:
+        # Whoever asks by content does not know the name under which it is there.
+        found = [body for body in assets.of(kind).values() if _hash(body) == wanted]
+        return arm.page(azure, request, found)
+    try:
+        found = assets.versions(kind, name)
+    except Refusal:
+        if kind != "codes":
+            raise
+        found = []
+    if "asc" in request.query.get("$orderBy", request.query.get("orderBy", "")):
+        found = found[::-1]
+    top = request.query.get("$top", request.query.get("top"))
+    found = arm.viewed(request, found)
+    return arm.page(azure, request, found[: int(top)] if top else found)
+
+
+@_route("GET", "/{kind}/{name}/versions/{version}")
+def get_version(azure: FakeAzure, request: Request, kind: str, name: str, version: str) -> Answer:
+    return Answer.of(scope(azure, request).get(kind, name, version))
+
+
+@_route("PUT", "/{kind}/{name}/versions/{version}")
+def put_version(azure: FakeAzure, request: Request, kind: str, name: str, version: str) -> Answer:
+    properties = request.json.get("properties") or {}
+    assets = scope(azure, request)
+    if kind == "components":
+        check_component(azure, assets, properties)
+    if kind == "codes":
+        uploads.check_upload(azure, properties)
+    body, new = assets.put(kind, name, version, properties)
+    return Answer.of(body, 201 if new else 200)
+
+
+@_route("DELETE", "/{kind}/{name}/versions/{version}")
+def delete_version(azure: FakeAzure, request: Request, kind: str, name: str, version: str) -> Answer:
+    assets = scope(azure, request)
+    assets.get(kind, name, version)
+    del assets.of(kind)[name, version]
+    return Answer()
+
+
+@_route("POST", "/{kind}/{name}/versions/{version}/startPendingUpload")
+def start_pending_upload(azure: FakeAzure, request: Request, kind: str, name: str, version: str) -> Answer:
+    """A container of its own for what is to be uploaded, and a SAS for it."""
+    container = f"{uuid.uuid4().hex[:10]}-{uuid.uuid4()}"
+    uri = f"https://{BLOBS}:443/{container}"
+    sas = azure.blobs.sas()
+    credential = {"credentialType": "SAS", "sasUri": f"https://{BLOBS}/{container}?{sas}"}
+    return Answer.of(
+        {
+            "pendingUploadId": str(uuid.uuid4()),
+            "pendingUploadType": "TemporaryBlobReference",
+            "blobReferenceForConsumption": {"blobUri": uri, "storageAccountArmId": "", "credential": credential},
+        }
+    )
+
+
+def _hash(body: dict[str, Any]) -> str | None:
+    found = (body["properties"].get("properties") or {}).get("hash_sha256")
+    return str(found) if found else None
+
+
+def _check_name(kind: str, name: str, version: str) -> None:
+    rule = _COMPONENT_NAME if kind == "components" else _NAME
+    if not rule.fullmatch(name):
+        raise user_error(
+            f"{_SINGULAR[kind]} name '{name}' is invalid. It should start with an alphanumeric character, may contain "
+            "letters, digits, '_' and '-', and have at most 255 characters."
+        )
+    if kind == "environments" and name.lower().startswith("azureml"):
+        raise user_error(
+            "Environment name can not start with the prefix AzureML. To alter a curated environment first create a "
+            "copy of it."
+        )
+    if not _NAME.fullmatch(version):
+        raise user_error(f"Version '{version}' of {_SINGULAR[kind].lower()} {name} is invalid.")
+
+
+def _content(kind: str, properties: dict[str, Any]) -> Any:
+    kept = {key: value for key, value in properties.items() if key not in _CHANGEABLE}
+    if kind == "codes":
+        return _hash({"properties": properties}) or kept
+    if kind == "environments":
+        build = kept.get("build") or {}
+        kept["build"] = {key: build.get(key) for key in ("contextUri", "dockerfilePath")} if build else None
+    if kind == "components":
+        spec = dict(kept.get("componentSpec") or {})
+        for key in ("description", "tags", "display_name", "_source"):
+            spec.pop(key, None)
+        kept["componentSpec"] = spec
+    return _without_nothing(kept)
+
+
+def _without_nothing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nothing(inner) for key, inner in value.items() if inner not in (None, {}, [], False)}
+    return value
+
+
+def _immutable(kind: str, name: str, version: str) -> Refusal:
+    if kind in ("data", "models"):
+        called = _SINGULAR[kind].lower()
+        return Refusal(
+            409,
+            "ResourceExistsError",
+            f"A {called} with this name and version already exists. If you are trying to create a new {called}, use a "
+            "different name or version.",
+        )
+    what = f"{_SINGULAR[kind]} {name} with version {version}"
+    return user_error(f"{what} is already registered and cannot be changed.")

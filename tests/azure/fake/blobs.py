@@ -1,0 +1,213 @@
+"""Blob storage: one account, its containers, blobs in memory or files of a run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, quote
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from fake.messages import Answer, Refusal, Request
+from fake.names import ACCOUNT, BLOBS
+from fake.routing import route
+
+if TYPE_CHECKING:
+    from fake.service import FakeAzure
+
+
+@dataclass
+class Blob:
+    """content: bytes, or the file that has them"""
+
+    content: bytes | Path
+    metadata: dict[str, str] = field(default_factory=dict)
+    modified: str = field(default_factory=lambda: formatdate(usegmt=True))
+
+    def read(self) -> bytes:
+        return self.content.read_bytes() if isinstance(self.content, Path) else self.content
+
+    @property
+    def size(self) -> int:
+        return self.content.stat().st_size if isinstance(self.content, Path) else len(self.content)
+
+    @property
+    def etag(self) -> str:
+        return f'"0x{hashlib.sha1(f"{self.modified}{self.size}".encode()).hexdigest()[:15].upper()}"'
+
+
+class Blobs:
+    """handed_out: where each SAS and key is noted"""
+
+    def __init__(self, handed_out: set[str]) -> None:
+        self.containers: dict[str, dict[str, Blob]] = {}
+        self.blocks: dict[tuple[str, str], dict[str, bytes]] = {}
+        self.key = base64.b64encode(secrets.token_bytes(64)).decode()
+        self.signatures: set[str] = set()
+        self._handed_out = handed_out
+        handed_out.add(self.key)
+
+    def sas(self) -> str:
+        """A new one, good for everything in the account."""
+        signature = base64.b64encode(secrets.token_bytes(32)).decode()
+        self.signatures.add(signature)
+        self._handed_out |= {signature, quote(signature, safe="")}
+        return f"sv=2023-11-03&ss=b&srt=sco&sp=rwlac&se=2099-01-01T00%3A00%3A00Z&sig={quote(signature, safe='')}"
+
+    def signed(self, request: Request) -> bool:
+        """Whether a request has a SAS that was handed out, or one for this blob that a client made with the key."""
+        signature = request.query.get("sig", "").replace(" ", "+")
+        if not signature or signature in self.signatures:
+            return bool(signature)
+        from azure.storage.blob import generate_blob_sas
+
+        container, _, blob = request.path.lstrip("/").partition("/")
+        own = generate_blob_sas(
+            ACCOUNT,
+            container,
+            blob,
+            account_key=self.key,
+            permission=request.query.get("sp"),
+            expiry=request.query.get("se"),
+        )
+        made = parse_qs(own)["sig"][0]
+        self._handed_out |= {made, quote(made, safe="")}
+        return made == signature
+
+    def container(self, name: str) -> dict[str, Blob]:
+        return self.containers.setdefault(name, {})
+
+    def below(self, container: str, prefix: str) -> dict[str, Blob]:
+        """The blobs with that name, or whose names go on from it after a slash."""
+        start = f"{prefix}/" if prefix else ""
+        found = self.containers.get(container, {})
+        return {name: blob for name, blob in found.items() if name == prefix or name.startswith(start)}
+
+    def copy(self, container: str, prefix: str, folder: Path) -> Path:
+        """Writes the blobs below a prefix into a folder, and returns where the prefix itself is."""
+        target = folder / Path(prefix).name
+        for name, blob in self.below(container, prefix).items():
+            path = target / name[len(prefix) :].lstrip("/") if name != prefix else target
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(blob.read())
+        return target
+
+
+def _check(azure: FakeAzure, request: Request) -> None:
+    """A SAS, a token of the sign-in, or a request that is signed with the account's key."""
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    by_sas = azure.blobs.signed(request)
+    by_token = kind == "Bearer" and given in azure.tokens
+    by_key = kind == "SharedKey" and given.startswith(f"{ACCOUNT}:")
+    if not (by_sas or by_token or by_key):
+        raise Refusal(403, "AuthenticationFailed", "Server failed to authenticate the request.")
+
+
+def _blob(azure: FakeAzure, container: str, name: str) -> Blob:
+    blob = azure.blobs.container(container).get(name)
+    if blob is None or (isinstance(blob.content, Path) and not blob.content.exists()):
+        raise Refusal(404, "BlobNotFound", "The specified blob does not exist.")
+    return blob
+
+
+def _headers(blob: Blob) -> dict[str, str]:
+    return {
+        "ETag": blob.etag,
+        "Last-Modified": blob.modified,
+        "x-ms-creation-time": blob.modified,
+        "x-ms-blob-type": "BlockBlob",
+        "x-ms-version": "2023-11-03",
+        "x-ms-request-server-encrypted": "true",
+        "Content-Type": "application/octet-stream",
+        "Accept-Ranges": "bytes",
+        **{f"x-ms-meta-{name}": value for name, value in blob.metadata.items()},
+    }
+
+
+@route(BLOBS, "HEAD", "/{container}/{name:path}", signed=False)
+def head(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
+    _check(azure, request)
+    blob = _blob(azure, container, name)
+    return Answer(200, b"", {**_headers(blob), "Content-Length": str(blob.size)})
+
+
+@route(BLOBS, "GET", "/{container}/{name:path}", signed=False)
+def get(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
+    _check(azure, request)
+    blob = _blob(azure, container, name)
+    content = blob.read()
+    wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("x-ms-range") or request.headers.get("range") or "")
+    if not wanted:
+        return Answer(200, content, _headers(blob))
+    start = int(wanted[1])
+    if start >= len(content):
+        raise Refusal(
+            416, "InvalidRange", "The range specified is invalid.", {"Content-Range": f"bytes */{len(content)}"}
+        )
+    end = min(int(wanted[2] or len(content)), len(content) - 1)
+    ranged = {"Content-Range": f"bytes {start}-{end}/{len(content)}"}
+    return Answer(206, content[start : end + 1], {**_headers(blob), **ranged})
+
+
+@route(BLOBS, "PUT", "/{container}/{name:path}", signed=False)
+def put(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
+    _check(azure, request)
+    operation = request.query.get("comp")
+    blobs = azure.blobs.container(container)
+    metadata = {key[10:]: value for key, value in request.headers.items() if key.startswith("x-ms-meta-")}
+    if operation == "block":
+        azure.blobs.blocks.setdefault((container, name), {})[request.query["blockid"]] = request.body
+        return Answer(201)
+    if operation == "metadata":
+        _blob(azure, container, name).metadata = metadata
+    elif operation in (None, "blocklist"):
+        if request.headers.get("if-none-match") == "*" and name in blobs:
+            raise Refusal(409, "BlobAlreadyExists", "The specified blob already exists.")
+        content = request.body if operation is None else _joined(azure, container, name, request.body)
+        blobs[name] = Blob(content, metadata)
+    else:
+        raise Refusal(400, "UnsupportedOperation", f"The fake's storage has no operation {operation}.")
+    return Answer(201 if operation != "metadata" else 200, b"", _headers(blobs[name]) | {"Content-Type": "text/plain"})
+
+
+def _joined(azure: FakeAzure, container: str, name: str, body: bytes) -> bytes:
+    blocks = azure.blobs.blocks.pop((container, name), {})
+    return b"".join(blocks[element.text or ""] for element in ElementTree.fromstring(body))
+
+
+@route(BLOBS, "GET", "/{container}", "/{container}/", signed=False)
+def list_blobs(azure: FakeAzure, request: Request, container: str) -> Answer:
+    _check(azure, request)
+    prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
+    entries: dict[str, str] = {}
+    for name, blob in sorted(azure.blobs.container(container).items()):
+        if not name.startswith(prefix) or (isinstance(blob.content, Path) and not blob.content.exists()):
+            continue
+        folder, found, _ = name[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
+        if found:
+            inner = f"{prefix}{folder}{delimiter}"
+            entries[inner] = f"<BlobPrefix><Name>{escape(inner)}</Name></BlobPrefix>"
+        else:
+            entries[name] = _entry(name, blob)
+    body = (
+        f'<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="https://{BLOBS}/" '
+        f'ContainerName="{container}"><Prefix>{escape(prefix)}</Prefix><Blobs>{"".join(entries.values())}</Blobs>'
+        "<NextMarker /></EnumerationResults>"
+    )
+    return Answer(200, body.encode(), {"Content-Type": "application/xml"})
+
+
+def _entry(name: str, blob: Blob) -> str:
+    metadata = "".join(f"<{key}>{escape(value)}</{key}>" for key, value in blob.metadata.items())
+    return (
+        f"<Blob><Name>{escape(name)}</Name><Properties><Last-Modified>{blob.modified}</Last-Modified>"
+        f"<Etag>{escape(blob.etag)}</Etag><Content-Length>{blob.size}</Content-Length>"
+        "<Content-Type>application/octet-stream</Content-Type><BlobType>BlockBlob</BlobType></Properties>"
+        f"<Metadata>{metadata}</Metadata></Blob>"
+    )

@@ -1,0 +1,36 @@
+"""What the service checks of a component before it takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fake.messages import user_error
+from fake.references import Reference, check_reference, parse
+
+if TYPE_CHECKING:
+    from fake.assets import Assets
+    from fake.service import FakeAzure
+
+
+def check_component(azure: FakeAzure, assets: Assets, properties: dict[str, Any]) -> None:
+    """Raises Refusal where it names an environment, code or component that does not exist."""
+    spec = properties.get("componentSpec")
+    if not isinstance(spec, dict):
+        raise user_error("The component has no componentSpec.")
+    if spec.get("type") == "command" and not spec.get("command"):
+        raise user_error(f"Component {spec.get('name')} has no command.")
+    for name in _named(spec):
+        found = parse(name)
+        if found is None:
+            raise user_error(f"'{name}' is not a valid asset id.")
+        check_reference(azure, found)
+
+
+def _named(spec: dict[str, Any]) -> list[str]:
+    named = [spec.get(key) for key in ("environment", "code")]
+    for job in (spec.get("jobs") or {}).values():
+        named.append(job.get("componentId"))
+    return [name for name in named if isinstance(name, str)]
+
+
+__all__ = ["Reference", "check_component"]

@@ -1,0 +1,134 @@
+"""Clusters, and how many cores the subscription has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fake import arm
+from fake.messages import Answer, Refusal, Request
+from fake.names import LOCATION, MANAGEMENT, SUBSCRIPTION, in_workspace
+from fake.routing import route
+
+if TYPE_CHECKING:
+    from fake.service import FakeAzure
+
+_LOCATIONS = f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.MachineLearningServices/locations/{{location}}"
+
+
+@dataclass
+class Compute:
+    """A cluster that grows from no node to its greatest number."""
+
+    name: str
+    size: str
+    most_nodes: int
+    least_nodes: int = 0
+    state: str = "Succeeded"
+
+
+SIZES: dict[str, dict[str, Any]] = {
+    name: {
+        "name": name,
+        "family": family,
+        "vCPUs": cores,
+        "gpus": gpus,
+        "osVhdSizeMB": 1047552,
+        "maxResourceVolumeMB": disk,
+        "memoryGB": memory,
+        "lowPriorityCapable": True,
+        "premiumIO": True,
+        "supportedComputeTypes": ["AmlCompute"],
+    }
+    for name, family, cores, gpus, memory, disk in (
+        ("Standard_D4s_v5", "standardDSv5Family", 4, 0, 16, 0),
+        ("Standard_NC24ads_A100_v4", "standardNCADSA100v4Family", 24, 1, 220, 64000),
+        ("Standard_NC96ads_A100_v4", "standardNCADSA100v4Family", 96, 4, 880, 256000),
+        ("Standard_ND96asr_v4", "standardNDASv4Family", 96, 8, 900, 6000000),
+    )
+}
+
+
+def body(compute: Compute) -> dict[str, Any]:
+    """A cluster as the service shows it."""
+    identity = in_workspace("computes", compute.name)
+    properties = {
+        "computeType": "AmlCompute",
+        "computeLocation": LOCATION,
+        "provisioningState": compute.state,
+        "resourceId": None,
+        "disableLocalAuth": True,
+        "properties": {
+            "vmSize": compute.size,
+            "vmPriority": "Dedicated",
+            "scaleSettings": {
+                "maxNodeCount": compute.most_nodes,
+                "minNodeCount": compute.least_nodes,
+                "nodeIdleTimeBeforeScaleDown": "PT2M",
+            },
+            "allocationState": "Steady",
+            "currentNodeCount": compute.least_nodes,
+            "targetNodeCount": compute.least_nodes,
+            "osType": "Linux",
+            "enableNodePublicIp": True,
+        },
+    }
+    return {**arm.resource(identity, compute.name, "computes", properties), "location": LOCATION}
+
+
+@route(MANAGEMENT, "GET", "{workspace}/computes")
+def list_computes(azure: FakeAzure, request: Request) -> Answer:
+    return arm.page(azure, request, [body(compute) for compute in azure.computes.values()])
+
+
+@route(MANAGEMENT, "GET", "{workspace}/computes/{name}")
+def get_compute(azure: FakeAzure, request: Request, name: str) -> Answer:
+    if name not in azure.computes:
+        raise Refusal(404, "ComputeNotFound", f"Compute {name} was not found in workspace.")
+    return Answer.of(body(azure.computes[name]))
+
+
+@route(MANAGEMENT, "POST", "{workspace}/computes/{name}/listNodes")
+def list_nodes(azure: FakeAzure, request: Request, name: str) -> Answer:
+    return Answer.of({"nodes": []})
+
+
+@route(MANAGEMENT, "GET", f"{_LOCATIONS}/vmSizes")
+def list_sizes(azure: FakeAzure, request: Request, location: str) -> Answer:
+    return Answer.of({"value": list(SIZES.values())})
+
+
+@route(MANAGEMENT, "GET", f"{_LOCATIONS}/usages")
+def list_usages(azure: FakeAzure, request: Request, location: str) -> Answer:
+    return Answer.page([_usage(family, azure.core_limits.get(family, 100)) for family in _families()])
+
+
+@route(MANAGEMENT, "GET", f"{_LOCATIONS}/quotas")
+def list_quotas(azure: FakeAzure, request: Request, location: str) -> Answer:
+    return Answer.page(
+        [
+            {
+                "name": {"value": family, "localizedValue": family},
+                "limit": azure.core_limits.get(family, 100),
+                "unit": "Count",
+            }
+            for family in _families()
+        ]
+    )
+
+
+def _families() -> list[str]:
+    return list(dict.fromkeys(str(size["family"]) for size in SIZES.values()))
+
+
+def _usage(family: str, limit: int) -> dict[str, Any]:
+    name = {"value": family, "localizedValue": family}
+    kind = "Microsoft.MachineLearningServices/vmFamily/dedicatedCores/usages"
+    return {
+        "name": name,
+        "currentValue": 0,
+        "limit": limit,
+        "unit": "Count",
+        "type": kind,
+        "amlWorkspaceLocation": LOCATION,
+    }

@@ -1,0 +1,182 @@
+"""Jobs: submitted, shown, listed, cancelled."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fake import arm
+from fake.job_checks import check_job
+from fake.messages import Answer, Request, not_found, user_error
+from fake.names import API, MANAGEMENT, STUDIO, WORKSPACE_PATH, in_workspace
+from fake.routing import route
+
+if TYPE_CHECKING:
+    from fake.service import FakeAzure
+
+ENDED = ("Completed", "Failed", "Canceled")
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9\-_]{0,254}")
+
+
+@dataclass
+class Job:
+    """A job, or a step of a pipeline, which is a job of its own.
+
+    properties: the REST body's; None for a step, of which the management API tells nothing
+    parent:     the pipeline's name, for a step
+    logs:       names of logs, which lie in the artifact store
+    outputs:    name -> (type, datastore, path)
+    """
+
+    name: str
+    properties: dict[str, Any] | None
+    status: str = "Queued"
+    display_name: str = ""
+    parent: str = ""
+    children: list[str] = field(default_factory=list)
+    created: float = field(default_factory=time.time)
+    started: float | None = None
+    ended: float | None = None
+    error: str = ""
+    archived: bool = False
+    logs: list[str] = field(default_factory=list)
+    outputs: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    run_properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return str((self.properties or {}).get("jobType", "Command"))
+
+    @property
+    def experiment(self) -> str:
+        return str((self.properties or {}).get("experimentName") or "Default")
+
+    def url(self) -> str:
+        """Its page in the studio."""
+        return f"{STUDIO}/runs/{self.name}?wsid={WORKSPACE_PATH}"
+
+    def move(self, status: str) -> None:
+        """Into another state, with the time of it."""
+        if self.status in ENDED:
+            return
+        if status == "Running" and self.started is None:
+            self.started = time.time()
+        if status in ENDED:
+            self.ended = time.time()
+        self.status = status
+
+
+def body(job: Job) -> dict[str, Any]:
+    """A job as the management API shows it: of a pipeline's steps nothing but the name."""
+    identity = in_workspace("jobs", job.name)
+    if job.properties is None:
+        return arm.resource(identity, job.name, "jobs", None)
+    services = {
+        "Tracking": _service("Tracking", f"azureml://{API}/mlflow/v1.0{WORKSPACE_PATH}?"),
+        "Studio": _service("Studio", job.url()),
+    }
+    default = {
+        "jobOutputType": "uri_folder",
+        "mode": "ReadWriteMount",
+        "uri": f"azureml://datastores/workspaceartifactstore/ExperimentRun/dcid.{job.name}",
+    }
+    shown = {
+        **job.properties,
+        "displayName": job.display_name,
+        "experimentName": job.experiment,
+        "status": job.status,
+        "isArchived": job.archived,
+        "tags": job.tags,
+        "services": services,
+        "outputs": {**(job.properties.get("outputs") or {}), "default": default},
+    }
+    return arm.resource(identity, job.name, "jobs", shown)
+
+
+def submit(azure: FakeAzure, name: str, properties: dict[str, Any]) -> Job:
+    """Takes a job and begins to run it. Raises Refusal."""
+    if not _NAME.fullmatch(name):
+        raise user_error(
+            f"Invalid job name '{name}'. Job names must be 1 to 255 characters of letters, digits, '-' and '_', and "
+            "start with a letter or a digit."
+        )
+    check_job(azure, properties)
+    job = Job(name, properties, display_name=str(properties.get("displayName") or name))
+    job.tags = dict(properties.get("tags") or {})
+    azure.jobs[name] = job
+    if azure.executes:
+        azure.execution.start(job)
+    return job
+
+
+def named(azure: FakeAzure, name: str) -> Job:
+    """Raises Refusal where there is no such job."""
+    if name not in azure.jobs:
+        raise not_found(f"Run {name}")
+    return azure.jobs[name]
+
+
+@route(MANAGEMENT, "GET", "{workspace}/jobs")
+def list_jobs(azure: FakeAzure, request: Request) -> Answer:
+    """The newest first, without the steps of pipelines."""
+    jobs = [body(job) for job in reversed(azure.jobs.values()) if not job.parent]
+    kind = request.query.get("jobType")
+    schedule = request.query.get("scheduleId")
+    if kind:
+        jobs = [job for job in jobs if job["properties"]["jobType"] == kind]
+    if schedule:
+        jobs = [job for job in jobs if job["properties"]["tags"].get("azureml.scheduleName") == schedule]
+    return arm.page(azure, request, arm.viewed(request, jobs))
+
+
+@route(MANAGEMENT, "GET", "{workspace}/jobs/{name}")
+def get_job(azure: FakeAzure, request: Request, name: str) -> Answer:
+    return Answer.of(body(named(azure, name)))
+
+
+@route(MANAGEMENT, "PUT", "{workspace}/jobs/{name}")
+def put_job(azure: FakeAzure, request: Request, name: str) -> Answer:
+    """A new job; of one that is there only what is said about it can change."""
+    properties = request.json.get("properties") or {}
+    job = azure.jobs.get(name)
+    if job is None:
+        return Answer.of(body(submit(azure, name, properties)), 201)
+    if job.properties is None or job.kind != properties.get("jobType"):
+        raise user_error(f"A job with the name {name} exists already.")
+    job.tags = dict(properties.get("tags") or {})
+    job.display_name = properties.get("displayName") or job.display_name
+    job.archived = bool(properties.get("isArchived"))
+    return Answer.of(body(job))
+
+
+@route(MANAGEMENT, "POST", "{workspace}/jobs/{name}/cancel")
+def cancel_job(azure: FakeAzure, request: Request, name: str) -> Answer:
+    job = named(azure, name)
+    if job.status in ENDED:
+        raise user_error(f"Run {name} is in a terminal state {job.status} and cannot be cancelled.")
+    azure.execution.cancel(job)
+    location = f"https://{request.host}{WORKSPACE_PATH}/jobs/{name}/operationResults/{uuid.uuid4()}?api-version=1"
+    return Answer(202, b"", {"Location": location, "Retry-After": "0"})
+
+
+@route(MANAGEMENT, "GET", "{workspace}/jobs/{name}/operationResults/{operation}")
+def cancel_result(azure: FakeAzure, request: Request, name: str, operation: str) -> Answer:
+    return Answer(
+        200 if named(azure, name).status in ENDED else 202,
+        b"",
+        {"Location": f"https://{request.host}{request.path}?api-version=1", "Retry-After": "0"},
+    )
+
+
+@route(MANAGEMENT, "DELETE", "{workspace}/jobs/{name}")
+def delete_job(azure: FakeAzure, request: Request, name: str) -> Answer:
+    del azure.jobs[named(azure, name).name]
+    return Answer()
+
+
+def _service(kind: str, endpoint: str) -> dict[str, Any]:
+    return {"jobServiceType": kind, "endpoint": endpoint, "port": None, "status": None, "properties": None}

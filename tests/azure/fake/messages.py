@@ -1,0 +1,78 @@
+"""What goes over the wire: a request, an answer, and a refusal in Azure's words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request, its path decoded. headers: by their names in lower case."""
+
+    method: str
+    host: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, which has to be JSON. Raises Refusal."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise Refusal(400, "BadArgument", "The request's body is not JSON.") from None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer. A file as body is read when it is sent."""
+
+    status: int = 200
+    body: bytes | Path = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Any, status: int = 200, **headers: str) -> Answer:
+        """JSON."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return cls(status, json.dumps(data).encode(), {"Content-Type": "application/json", **named})
+
+    @classmethod
+    def page(cls, items: list[Any]) -> Answer:
+        """A list, as every list of the service looks."""
+        return cls.of({"value": items})
+
+
+class Refusal(Exception):
+    """An answer that says no."""
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.headers = status, code, message, dict(headers or {})
+
+    def answer(self, host: str) -> Answer:
+        """Storage speaks XML, everything else ARM's JSON."""
+        if ".blob." in host:
+            body = f'<?xml version="1.0"?><Error><Code>{self.code}</Code><Message>{self.message}</Message></Error>'
+            headers = {"Content-Type": "application/xml", "x-ms-error-code": self.code, **self.headers}
+            return Answer(self.status, body.encode(), headers)
+        error = {"code": self.code, "message": self.message, "target": None, "details": []}
+        return Answer(
+            self.status, json.dumps({"error": error}).encode(), {"Content-Type": "application/json", **self.headers}
+        )
+
+
+def not_found(what: str) -> Refusal:
+    """404 in the service's words."""
+    return Refusal(404, "UserError", f"{what} was not found.")
+
+
+def user_error(message: str) -> Refusal:
+    """400 in the service's words."""
+    return Refusal(400, "UserError", message)

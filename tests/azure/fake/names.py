@@ -1,0 +1,35 @@
+"""What the fake's world is called: hosts, the subscription, the workspace, the registry, ids of resources."""
+
+from __future__ import annotations
+
+SUBSCRIPTION = "12345678-1234-1234-1234-123456789abc"
+TENANT = "87654321-4321-4321-4321-cba987654321"
+GROUP = "rg"
+WORKSPACE = "ws"
+REGISTRY = "reg"
+LOCATION = "eastus"
+ACCOUNT = "wsstorage"
+
+MANAGEMENT = "management.azure.com"
+API = f"{LOCATION}.api.azureml.ms"
+REGISTRY_HOST = f"cert-{LOCATION}.experiments.azureml.net"
+BLOBS = f"{ACCOUNT}.blob.core.windows.net"
+HOSTS = (MANAGEMENT, API, REGISTRY_HOST, BLOBS)
+"""The hosts that the fake answers for."""
+
+GROUP_PATH = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}"
+PROVIDER_PATH = f"{GROUP_PATH}/providers/Microsoft.MachineLearningServices"
+WORKSPACE_PATH = f"{PROVIDER_PATH}/workspaces/{WORKSPACE}"
+REGISTRY_PATH = f"{PROVIDER_PATH}/registries/{REGISTRY}"
+
+STUDIO = "https://ml.azure.com"
+
+
+def in_workspace(kind: str, name: str, version: str = "") -> str:
+    """The ARM id of something in the workspace: ``in_workspace("components", "train", "1")``."""
+    return f"{WORKSPACE_PATH}/{kind}/{name}" + (f"/versions/{version}" if version else "")
+
+
+def in_registry(kind: str, name: str, version: str = "") -> str:
+    """The id of something in the registry."""
+    return f"azureml://registries/{REGISTRY}/{kind}/{name}" + (f"/versions/{version}" if version else "")

@@ -1,0 +1,133 @@
+"""Run history: how runs go, their logs, steps and outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fake import arm
+from fake.jobs import Job, named
+from fake.messages import Answer, Request
+from fake.names import ACCOUNT, API, BLOBS, GROUP, SUBSCRIPTION, WORKSPACE, WORKSPACE_PATH
+from fake.routing import route
+
+if TYPE_CHECKING:
+    from fake.service import FakeAzure
+
+_HISTORY = "/history/v1.0{workspace}"
+ARTIFACTS = "azureml"
+"""The container of the artifact store."""
+
+_DATA_TYPES = {"uri_file": "UriFile", "uri_folder": "UriFolder", "mltable": "MLTable"}
+
+
+def artifacts(job: str) -> str:
+    """Where a run's artifacts begin in the artifact store."""
+    return f"ExperimentRun/dcid.{job}"
+
+
+def _run(azure: FakeAzure, job: Job) -> dict[str, Any]:
+    root = job.parent or job.name
+    return {
+        "runId": job.name,
+        "runUuid": job.name,
+        "rootRunId": root,
+        "parentRunId": job.parent or None,
+        "experimentId": named(azure, root).experiment,
+        "displayName": job.display_name,
+        "status": job.status,
+        "createdUtc": arm.now(job.created),
+        "startTimeUtc": arm.now(job.started) if job.started else None,
+        "endTimeUtc": arm.now(job.ended) if job.ended else None,
+        "tags": job.tags,
+        "properties": job.run_properties,
+        "hidden": job.archived,
+        "runType": "azureml.StepRun" if job.parent else "azureml.PipelineRun" if job.kind == "Pipeline" else "command",
+        "outputs": {
+            name: {"assetId": _asset(job, name), "type": _DATA_TYPES.get(kind, "UriFolder")}
+            for name, (kind, _, _) in job.outputs.items()
+        },
+        "error": _error(job),
+    }
+
+
+def _error(job: Job) -> dict[str, Any] | None:
+    if not job.error:
+        return None
+    return {"error": {"code": "UserError", "message": job.error, "details": []}, "time": arm.now(job.ended)}
+
+
+def _asset(job: Job, output: str) -> str:
+    return f"azureml://locations/eastus/workspaces/{WORKSPACE}/data/azureml_{job.name}_output_{output}/versions/1"
+
+
+@route(API, "GET", _HISTORY + "/runs/{name}")
+def get_run(azure: FakeAzure, request: Request, name: str) -> Answer:
+    return Answer.of(_run(azure, named(azure, name)))
+
+
+@route(API, "PATCH", _HISTORY + "/experiments/{experiment}/runs/{name}", _HISTORY + "/runs/{name}")
+def change_run(azure: FakeAzure, request: Request, name: str, experiment: str = "") -> Answer:
+    """What is said about a run, and whether it is archived."""
+    job, change = named(azure, name), request.json
+    job.tags |= change.get("tags") or {}
+    job.run_properties |= change.get("properties") or {}
+    job.display_name = change.get("displayName") or job.display_name
+    if change.get("hidden") is not None:
+        job.archived = bool(change["hidden"])
+    return Answer.of(_run(azure, job))
+
+
+@route(API, "GET", _HISTORY + "/runs/{name}/children")
+def get_children(azure: FakeAzure, request: Request, name: str) -> Answer:
+    return Answer.of({"value": [_run(azure, named(azure, child)) for child in named(azure, name).children]})
+
+
+@route(API, "GET", _HISTORY + "/runs/{name}/details")
+def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
+    """How the run is, and where its logs can be read."""
+    job = named(azure, name)
+    azure.execution.refresh(job)
+    logs = {
+        log: f"https://{BLOBS}/{ARTIFACTS}/{artifacts(job.name)}/{log}?{azure.blobs.sas()}" for log in sorted(job.logs)
+    }
+    return Answer.of(
+        {
+            "runId": job.name,
+            "status": job.status,
+            "parentRunId": job.parent or None,
+            "createdTimeUtc": arm.now(job.created),
+            "startTimeUtc": arm.now(job.started) if job.started else None,
+            "endTimeUtc": arm.now(job.ended) if job.ended else None,
+            "error": _error(job),
+            "warnings": [],
+            "tags": job.tags,
+            "properties": job.run_properties,
+            "logFiles": logs,
+            "submittedBy": "somebody",
+        }
+    )
+
+
+@route(API, "POST", _HISTORY + "/rundata")
+def get_run_data(azure: FakeAzure, request: Request) -> Answer:
+    job = named(azure, request.json["runId"])
+    return Answer.of({"runMetadata": _run(azure, job), "runDefinition": None, "jobSpecification": None})
+
+
+@route(API, "POST", "/data/v1.0{workspace}/dataversion/batchGetResolvedUris")
+def resolve_data(azure: FakeAzure, request: Request) -> Answer:
+    """Where the outputs of runs are, by the ids that their runs have for them."""
+    found = {}
+    by_id = {_asset(job, name): place for job in azure.jobs.values() for name, place in job.outputs.items()}
+    for identity in request.json.get("values") or []:
+        if identity in by_id:
+            kind, datastore, path = by_id[identity]
+            uri = (
+                f"azureml://subscriptions/{SUBSCRIPTION}/resourcegroups/{GROUP}/workspaces/{WORKSPACE}/datastores/"
+                f"{datastore}/paths/{path}"
+            )
+            found[identity] = {"uri": uri, "type": _DATA_TYPES.get(kind, "UriFolder")}
+    return Answer.of({"values": found})
+
+
+__all__ = ["ACCOUNT", "ARTIFACTS", "WORKSPACE_PATH", "artifacts"]

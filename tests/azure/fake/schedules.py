@@ -1,0 +1,103 @@
+"""Schedules: stored, shown, enabled and disabled; they fire when a test says so."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from fake import arm, jobs
+from fake.job_checks import check_job
+from fake.messages import Answer, Request, not_found, user_error
+from fake.names import MANAGEMENT, in_workspace
+from fake.routing import route
+
+if TYPE_CHECKING:
+    from fake.jobs import Job
+    from fake.service import FakeAzure
+
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9\-_]{0,254}")
+
+
+@route(MANAGEMENT, "GET", "{workspace}/schedules")
+def list_schedules(azure: FakeAzure, request: Request) -> Answer:
+    view = request.query.get("listViewType", "EnabledOnly")
+    wanted = {"EnabledOnly": (True,), "DisabledOnly": (False,)}.get(view, (True, False))
+    found = [body for body in azure.schedules.values() if body["properties"]["isEnabled"] in wanted]
+    return arm.page(azure, request, found)
+
+
+@route(MANAGEMENT, "GET", "{workspace}/schedules/{name}")
+def get_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
+    return Answer.of(_named(azure, name))
+
+
+@route(MANAGEMENT, "PUT", "{workspace}/schedules/{name}")
+def put_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
+    properties = request.json.get("properties") or {}
+    if not _NAME.fullmatch(name):
+        raise user_error(f"Invalid schedule name '{name}'.")
+    _check_trigger(properties.get("trigger") or {})
+    definition = (properties.get("action") or {}).get("jobDefinition")
+    if not isinstance(definition, dict):
+        raise user_error("The schedule's action has no jobDefinition.")
+    check_job(azure, _definition(azure, definition))
+    kept = {**properties, "isEnabled": properties.get("isEnabled") is not False, "provisioningState": "Succeeded"}
+    before = azure.schedules.get(name)
+    azure.schedules[name] = arm.resource(in_workspace("schedules", name), name, "schedules", kept, before)
+    return Answer.of(azure.schedules[name], 200 if before else 201)
+
+
+@route(MANAGEMENT, "DELETE", "{workspace}/schedules/{name}")
+def delete_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
+    """An enabled one is not deleted."""
+    if _named(azure, name)["properties"]["isEnabled"]:
+        raise user_error(f"Schedule {name} is enabled. Disable it before deleting it.")
+    del azure.schedules[name]
+    return Answer()
+
+
+@route(MANAGEMENT, "POST", "{workspace}/schedules/{name}/trigger")
+def trigger_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
+    job = fire(azure, name)
+    return Answer.of({"jobName": job.name, "scheduleActionType": "CreateJob"})
+
+
+def fire(azure: FakeAzure, name: str) -> Job:
+    """Submits the schedule's job, as at its hour. Raises Refusal."""
+    properties = _named(azure, name)["properties"]
+    definition = _definition(azure, properties["action"]["jobDefinition"])
+    tags = {**(definition.get("tags") or {}), "azureml.scheduleName": name}
+    return jobs.submit(azure, f"{name}-{uuid.uuid4().hex[:12]}", {**definition, "tags": tags})
+
+
+def _definition(azure: FakeAzure, definition: dict[str, Any]) -> dict[str, Any]:
+    """The job itself, also where the schedule only names one that ran before."""
+    source = definition.get("sourceJobId")
+    if not source:
+        return definition
+    ran = jobs.named(azure, source.rpartition("/")[2]).properties or {}
+    return {**ran, **{key: value for key, value in definition.items() if value not in (None, {}, [])}}
+
+
+def _named(azure: FakeAzure, name: str) -> dict[str, Any]:
+    if name not in azure.schedules:
+        raise not_found(f"Schedule {name}")
+    return azure.schedules[name]
+
+
+def _check_trigger(trigger: dict[str, Any]) -> None:
+    kind = trigger.get("triggerType")
+    if kind == "Cron":
+        if len(str(trigger.get("expression", "")).split()) != 5:
+            raise user_error(f"The cron expression '{trigger.get('expression')}' is invalid.")
+    elif kind == "Recurrence":
+        if int(trigger.get("interval") or 0) < 1:
+            raise user_error(f"The recurrence interval {trigger.get('interval')} is invalid.")
+        schedule = trigger.get("schedule") or {}
+        if any(not 0 <= hour <= 23 for hour in schedule.get("hours") or []):
+            raise user_error("The recurrence schedule has an invalid hour.")
+        if any(not 0 <= minute <= 59 for minute in schedule.get("minutes") or []):
+            raise user_error("The recurrence schedule has an invalid minute.")
+    else:
+        raise user_error(f"Unknown trigger type {kind}.")

@@ -1,0 +1,155 @@
+"""The service as a test sees it: what is stored, what was asked, what goes wrong."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fake import assets, blobs, computes, jobs, names, registries, routing, run_history, schedules, workspaces
+from fake.assets import Assets
+from fake.blobs import Blobs
+from fake.computes import Compute
+from fake.execution import Execution
+from fake.faults import Fault, Faults
+from fake.jobs import Job
+from fake.messages import Answer, Request
+from fake.server import IDENTITY, Server
+
+ROUTES = (assets, blobs, computes, jobs, registries, run_history, schedules, workspaces)
+"""The modules whose import fills the table of routes."""
+
+
+class FakeAzure:
+    """One workspace with a registry beside it.
+
+    assets:      codes, environments, components, data and models of the workspace; registry: those of the registry
+    jobs:        by name
+    schedules:   REST bodies by name
+    computes:    by name
+    requests:    (method, path, status) of what was asked, sign-in left out
+    sign_ins:    the resources for which tokens were asked
+    strangers:   hosts that a client wanted and that are not Azure's: always to be empty
+    unknown:     requests for which the fake has no route: always to be empty
+    secrets:     every token, key and SAS that was handed out
+    executes:    whether submitted jobs are run by the local engine; else they stay Queued until `finish`
+    tracks:      whether steps have an MLflow run
+    storage_access: what listSecrets gives: key, sas, or nothing ("identity")
+    core_limits: cores by family of sizes; of any other family there are 100
+    signs_in:    whether the identity endpoint gives tokens
+    allows:      whether a token is good for anything
+    page_size:   how many items a list has at most before its next page
+    """
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server = server
+        self.folder = folder
+        self.lock = threading.RLock()
+        self.faults = Faults()
+        self.requests: list[tuple[str, str, int]] = []
+        self.sign_ins: list[str] = []
+        self.strangers: list[str] = []
+        self.unknown: list[tuple[str, str]] = []
+        self.identity_header = secrets.token_hex(16)
+        self.tokens: set[str] = set()
+        self.secrets: set[str] = {self.identity_header}
+        self.signs_in = self.allows = self.executes = True
+        self.tracks = False
+        self.storage_access = "key"
+        self.core_limits: dict[str, int] = {}
+        self.page_size = 100
+        self.assets = Assets(names.in_workspace)
+        self.registry = Assets(names.in_registry)
+        self.blobs = Blobs(self.secrets)
+        self.jobs: dict[str, Job] = {}
+        self.schedules: dict[str, dict[str, Any]] = {}
+        self.computes = {
+            compute.name: compute
+            for compute in (
+                Compute("cpu-cluster", "Standard_D4s_v5", 4),
+                Compute("gpu-cluster", "Standard_NC96ads_A100_v4", 4),
+            )
+        }
+        self.execution = Execution(self)
+
+    @property
+    def components(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """REST bodies of the workspace's components, by name and version; and so on."""
+        return self.assets.of("components")
+
+    @property
+    def environments(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return self.assets.of("environments")
+
+    @property
+    def codes(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return self.assets.of("codes")
+
+    @property
+    def data(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return self.assets.of("data")
+
+    @property
+    def models(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return self.assets.of("models")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which a process finds the fake, signs in and knows the workspace."""
+        return {
+            "HTTPS_PROXY": self.server.url,
+            "https_proxy": self.server.url,
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+            "REQUESTS_CA_BUNDLE": str(self.server.certificate),
+            "IDENTITY_ENDPOINT": f"{self.server.url}{IDENTITY}",
+            "IDENTITY_HEADER": self.identity_header,
+            # The chain would ask programs and addresses of this machine before.
+            "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",
+            "AZUREML_ARM_SUBSCRIPTION": names.SUBSCRIPTION,
+            "AZUREML_ARM_RESOURCEGROUP": names.GROUP,
+            "AZUREML_ARM_WORKSPACE_NAME": names.WORKSPACE,
+            "AZUREML_RUN_POLLING_INTERVAL_MIN": "1",
+            "AZUREML_RUN_POLLING_INTERVAL_MAX": "1",
+        }
+
+    def client(self, registry: str | None = None, **options: Any) -> Any:
+        """The real MLClient, in this process, which must have `environment`."""
+        from azure.ai.ml import MLClient
+        from azure.identity import DefaultAzureCredential
+
+        if registry:
+            return MLClient(DefaultAzureCredential(), registry_name=registry, **options)
+        return MLClient(DefaultAzureCredential(), names.SUBSCRIPTION, names.GROUP, names.WORKSPACE, **options)
+
+    def fail(
+        self,
+        pattern: str,
+        status: int = 503,
+        times: int = 1,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | str | None = None,
+        torn: bool = False,
+        delay: float = 0.0,
+        method: str | None = None,
+    ) -> None:
+        """The next `times` requests whose host and path match the regular expression go wrong, see `Fault`."""
+        content = body.encode() if isinstance(body, str) else body
+        found = re.compile(pattern, re.IGNORECASE)
+        self.faults.add(Fault(found, method, status, dict(headers or {}), content, torn, delay), times)
+
+    def clear(self) -> None:
+        """Forgets the recorded requests."""
+        self.requests.clear()
+
+    def answer(self, request: Request) -> Answer:
+        """Raises Refusal."""
+        with self.lock:
+            return routing.answer(self, request)
+
+    def close(self) -> None:
+        """Ends what still runs."""
+        self.execution.close()
