@@ -109,6 +109,8 @@ class FakeAzure:
             "IDENTITY_HEADER": self.identity_header,
             # The chain would ask programs and addresses of this machine before.
             "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",
+            # The SDK remembers on disk, for days, which components a workspace has; each of ours begins empty.
+            "AZURE_ML_DISABLE_ON_DISK_CACHE": "true",
             "AZUREML_ARM_SUBSCRIPTION": names.SUBSCRIPTION,
             "AZUREML_ARM_RESOURCEGROUP": names.GROUP,
             "AZUREML_ARM_WORKSPACE_NAME": names.WORKSPACE,

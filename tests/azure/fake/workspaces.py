@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from fake import arm
@@ -17,6 +18,15 @@ DATASTORES = {"workspaceblobstore": "azureml-blobstore", "workspaceartifactstore
 """Datastores with their containers."""
 
 _CREDENTIALS = {"key": "AccountKey", "sas": "Sas", "identity": "None"}
+
+
+_DATASTORE_PATH = re.compile(r"azureml://(?:subscriptions/.*/)?datastores/([^/]+)/(?:paths/)?(.*)", re.IGNORECASE)
+
+
+def find_datastore_path(uri: str) -> tuple[str, str] | None:
+    """The datastore and the path in it that a URI names, or None for any other URI."""
+    match = _DATASTORE_PATH.fullmatch(uri)
+    return (match[1], match[2]) if match else None
 
 
 def _workspace() -> dict[str, Any]:
