@@ -55,8 +55,9 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command that stands in sys.argv. Exit codes: 0 done; 1 a step failed, the disk is full, or nobody reads
-    the output; 2 wrong input; 130 stopped."""
+    """Runs the command that stands in sys.argv. Exit codes: 0 done; 1 a step or Azure failed, the disk is full, or
+    nobody reads the output; 2 wrong input; 130 stopped."""
+    from allranks.azure.errors import AzureError
     from allranks.errors import InputError
 
     try:
@@ -69,6 +70,11 @@ def main() -> None:
 
         print_problems(error)
         sys.exit(2)
+    except AzureError as error:
+        from allranks.cli.problems import print_failure
+
+        print_failure(error.problem)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:

@@ -24,6 +24,11 @@ def print_warnings(warnings: Sequence[Problem]) -> None:
         errors().print(warnings_text(warnings), soft_wrap=True)
 
 
+def print_failure(problem: Problem) -> None:
+    """Writes to standard error what failed although the input was right."""
+    errors().print(_problem(problem), soft_wrap=True)
+
+
 def problems_text(problems: Sequence[Problem]) -> Text:
     """The problems one after another, and how many there are where there are several."""
     blocks = [_problem(problem) for problem in problems]

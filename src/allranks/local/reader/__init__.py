@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from allranks.catalog import sdk
 from allranks.errors import InputError, Problem
 from allranks.local.paths import shown
 from allranks.local.plan import Plan
-from allranks.local.reader import dsl_file, pipeline, sdk, settings, yaml_file
+from allranks.local.reader import dsl_file, pipeline, settings, yaml_file
 from allranks.local.reader.dsl_file import DslFile
 from allranks.local.reader.yaml_file import YamlFile
 
