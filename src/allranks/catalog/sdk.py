@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import logging
 import os
 import sys
@@ -72,8 +73,7 @@ def _temporary_folders() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _muted() -> Iterator[None]:
-    import azure.ai.ml  # noqa: F401 (it gives its logger a handler and a level)
-
+    _import()  # it gives its logger a handler and a level
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -83,6 +83,20 @@ def _muted() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
+
+
+def _import() -> None:
+    """Imports the SDK without looking for garbage among what it makes, which stays: that takes a tenth of the time."""
+    if "azure.ai.ml" in sys.modules:
+        return
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        import azure.ai.ml  # noqa: F401
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
 
 
 @contextlib.contextmanager

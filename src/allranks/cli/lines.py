@@ -39,7 +39,8 @@ class PlainLines(Observer):
 
     def started(self, run: RunRecord) -> None:
         self._width = max((len(plain(step.name)) for step in run.steps), default=0)
-        self._line("", f"run {run.id} of {run.name}: {count(len(run.steps), 'step')}, instances {run.instances}")
+        where = run.instances if run.submitted else f"instances {run.instances}"
+        self._line("", f"run {run.id} of {run.name}: {count(len(run.steps), 'step')}, {where}")
 
     def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         state = (step.status, step.attempt)

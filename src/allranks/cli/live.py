@@ -70,4 +70,5 @@ class _Frame:
         yield tree(self._run, self._clock(), options.max_width, max(console.height - 2, 4))
         if self._run.status.ended:
             return
-        yield Text("  Ctrl-C stops the run; allranks resume goes on from there", style="bright_black")
+        stops = "watching; the run goes on" if self._run.submitted else "the run; allranks resume goes on from there"
+        yield Text(f"  Ctrl-C stops {stops}", style="bright_black")

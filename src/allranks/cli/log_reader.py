@@ -5,40 +5,44 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from allranks.errors import InputError, Problem
-from allranks.local import history
 from allranks.local.record import RankRecord, RunRecord, StepRecord
-from allranks.local.workspace import Workspace
 
 LOOK = 0.2
-"""Seconds between two looks at logs that grow."""
+"""Seconds between two looks at logs that grow on this machine."""
+
+FAR_LOOK = 2.0
+"""And at those of a submitted run."""
+
+Find = Callable[[str], RunRecord]
+"""Finds a run by its id, with its logs up to date. Raises InputError where there is none."""
 
 
-def print_logs(workspace: Workspace, identity: str, step: str | None, rank: int | None) -> None:
+def print_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
     """Prints the logs as they are now. Raises InputError where there is no such run, step or rank."""
-    _Printer().print_new(_chosen(history.run(workspace, identity), step, rank))
+    _Printer().print_new(_chosen(find(identity), step, rank))
 
 
-def follow_logs(workspace: Workspace, identity: str, step: str | None, rank: int | None) -> None:
+def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
     """Prints the logs, and what is added to them, until the run has ended."""
     printer = _Printer()
-    run = history.run(workspace, identity)
+    run = find(identity)
     identity = run.id  # "latest" must not become another run on the way
     while True:
         printer.print_new(_chosen(run, step, rank, wait=not run.status.ended))
         if run.status.ended:
             printer.print_rest()
             return
-        time.sleep(LOOK)
-        run = history.run(workspace, identity)
+        time.sleep(FAR_LOOK if run.submitted else LOOK)
+        run = find(identity)
 
 
-def logs_json(workspace: Workspace, identity: str, step: str | None, rank: int | None) -> str:
+def logs_json(find: Find, identity: str, step: str | None, rank: int | None) -> str:
     """The logs as JSON: a list of {step, rank, log, lines}."""
-    chosen = _chosen(history.run(workspace, identity), step, rank)
+    chosen = _chosen(find(identity), step, rank)
     found = [
         {
             "step": owner.name,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli import checking, doctor, environments, reading, running, sizes
+from allranks.cli import checking, doctor, environments, reading, running, sizes, submitting
 
 app = typer.Typer(
     name="allranks",
@@ -25,6 +25,8 @@ app = typer.Typer(
 for name, command in (
     ("run", running.run),
     ("resume", running.resume),
+    ("submit", submitting.submit),
+    ("cancel", submitting.cancel),
     ("runs", reading.runs),
     ("show", reading.show),
     ("logs", reading.logs),

@@ -29,14 +29,16 @@ def runs(
 
 
 def show(identity: RunArgument = "latest", workspace: FolderOption = None, json: JsonOption = False) -> None:
-    """Show a run: its steps, metrics, outputs, and what failed."""
+    """Show a run: its steps, metrics, outputs, and what failed.
+
+    Of a run that was submitted to Azure ML, how it is now.
+    """
     from allranks.cli.as_json import to_json
     from allranks.cli.console import console
     from allranks.cli.show import print_run
-    from allranks.local import history
-    from allranks.local.workspace import Workspace
+    from allranks.cli.submitted import finder
 
-    record = history.run(Workspace.at(workspace), identity)
+    record = finder(workspace)(identity)
     if json:
         print(to_json(record))
     else:
@@ -57,15 +59,16 @@ def logs(
 ) -> None:
     """Print what the ranks of a run wrote.
 
-    Each line begins with its step and rank where there are several.
+    Each line begins with its step and rank where there are several. Of a run that was submitted to Azure ML, what is
+    new is downloaded first.
     """
     from allranks.cli.log_reader import follow_logs, logs_json, print_logs
-    from allranks.local.workspace import Workspace
+    from allranks.cli.submitted import finder
 
-    place = Workspace.at(workspace)
+    find = finder(workspace)
     if json:
-        print(logs_json(place, identity, step, rank))
+        print(logs_json(find, identity, step, rank))
     elif follow:
-        follow_logs(place, identity, step, rank)
+        follow_logs(find, identity, step, rank)
     else:
-        print_logs(place, identity, step, rank)
+        print_logs(find, identity, step, rank)

@@ -46,7 +46,16 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
         return
     now = time.time() if now is None else now
     with_results = console.width >= _WIDE
-    table = _table("Run", "Pipeline", "State", "Created", ">Time", *(["Results"] if with_results else []))
+    with_places = any(run.submitted for run in runs)
+    table = _table(
+        "Run",
+        "Pipeline",
+        "State",
+        "Created",
+        ">Time",
+        *(["Where"] if with_places else []),
+        *(["Results"] if with_results else []),
+    )
     for run in runs:
         results = "  ".join(
             f"{name} {number(point.value)}"
@@ -58,6 +67,7 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
             _state(run.status),
             when(run.created)[:16],
             duration(elapsed(run, now), whole=not run.status.ended),
+            *([plain(run.instances) if run.submitted else "here"] if with_places else []),
             *([plain(results)] if with_results else []),
         )
     for column in table.columns:
@@ -82,7 +92,8 @@ def _header(run: RunRecord) -> RenderableType:
     grid.add_column(style="bright_black")
     grid.add_column(overflow="fold")
     title = Text.assemble((plain(run.display_name or run.name), "bold"), "  ", _state(run.status))
-    facts = {"run": run.id, "source": run.source, "created": when(run.created), "instances": run.instances}
+    where = "in" if run.submitted else "instances"
+    facts = {"run": run.id, "source": run.source, "created": when(run.created), where: run.instances}
     for name, value in facts.items():
         if value:
             grid.add_row(name, plain(value))

@@ -93,7 +93,9 @@ def _best(name: str, points: list[Point]) -> str:
 
 def _next(run: RunRecord) -> list[Text]:
     rows = {"page": plain(run.page)} if run.page else {}
-    if run.status in (Status.FAILED, Status.CANCELED, Status.INTERRUPTED):
+    if run.submitted:
+        rows["studio"] = plain(run.submitted.studio)
+    elif run.status in (Status.FAILED, Status.CANCELED, Status.INTERRUPTED):
         rows["go on from here"] = f"allranks resume {_quoted(run.id)}"
     width = max(map(len, rows), default=0)
     return [Text.assemble((f"  {name:<{width}}  ", "bright_black"), (value, "cyan")) for name, value in rows.items()]

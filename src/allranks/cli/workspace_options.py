@@ -43,15 +43,6 @@ ConfigOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-FolderOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder",
-        metavar="DIR",
-        help="Folder for runs and results; by default .allranks here or in a folder above.",
-        show_default=False,
-    ),
-]
 
 
 def workspace_options(

@@ -94,6 +94,9 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
     history.run(workspace, run_id)  # says what is wrong where there is none, and makes no workspace
     with _held(workspace) as store:
         record, plan = store.run(run_id), store.plan(run_id)
+        if record.submitted is not None:
+            found = f"runs in Azure ML, in the workspace {record.submitted.workspace_name}"
+            raise InputError(Problem(f"run {record.id}", found, "a run on this machine", "submit it again"))
         if record.status is Status.COMPLETED:
             expected = "a run that was interrupted, stopped, or failed"
             raise InputError(Problem(f"run {record.id}", "is complete", expected, f"see: allranks show {record.id}"))

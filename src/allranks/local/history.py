@@ -33,6 +33,7 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
 
 
 def _with_true_state(run: RunRecord, workspace: Workspace) -> RunRecord:
-    if not run.status.ended and not workspace.is_held():
+    # A submitted run goes on without an engine here.
+    if not run.status.ended and run.submitted is None and not workspace.is_held():
         mark_interrupted(run)
     return run

@@ -129,11 +129,30 @@ class StepRecord:
     verdict: Verdict | None = None
 
 
+@dataclass(frozen=True)
+class Submission:
+    """A run that was submitted to Azure ML: its workspace, its page in the studio, and what is known here for good.
+
+    pipeline: whether its steps are jobs of their own; else the run is its only step
+    settled:  the steps whose state and logs here are complete
+    complete: whether nothing is to be asked of the service any more
+    """
+
+    subscription_id: str
+    resource_group: str
+    workspace_name: str
+    studio: str = ""
+    pipeline: bool = True
+    settled: tuple[str, ...] = ()
+    complete: bool = False
+
+
 @dataclass
 class RunRecord:
     """One execution of a plan.
 
-    instances: where it ran: rack or loopback
+    instances: where it ran: rack or loopback; for a submitted run, the Azure ML workspace
+    submitted: None for a run on this machine
     outputs:   the pipeline's outputs: name -> path
     page:      absolute path of the HTML page, once it is written
     """
@@ -152,6 +171,7 @@ class RunRecord:
     steps: list[StepRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     page: str = ""
+    submitted: Submission | None = None
 
     def step(self, name: str) -> StepRecord:
         """The step of that name. Raises KeyError where there is none."""

@@ -66,10 +66,15 @@ class Store:
                 "INSERT INTO run VALUES (?, ?, ?, ?)",
                 (run.id, run.created, _dump_run(run), converter().dumps(plan, Plan)),
             )
-            self.connection.executemany(
-                "INSERT INTO step VALUES (?, ?, ?, ?)",
-                [(run.id, position, step.name, _dump_step(step)) for position, step in enumerate(run.steps)],
-            )
+            self._add_steps(run)
+
+    def put_run(self, run: RunRecord) -> None:
+        """Keeps a run that is there already as it is now, also where it has other steps than before."""
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.save_run(run)
+            self.connection.execute("DELETE FROM step WHERE run = ?", (run.id,))
+            self._add_steps(run)
 
     def save_run(self, run: RunRecord) -> None:
         """Keeps the run's own state; its steps are kept by `save_step`."""
@@ -172,7 +177,9 @@ class Store:
         ended = [str(status) for status in Status if status.ended]
         marks = ", ".join("?" * len(ended))
         rows = self.connection.execute(
-            f"SELECT id FROM run WHERE json_extract(record, '$.status') NOT IN ({marks})", ended
+            f"SELECT id FROM run WHERE json_extract(record, '$.status') NOT IN ({marks})"
+            " AND json_extract(record, '$.submitted') IS NULL",
+            ended,
         ).fetchall()
         for (identity,) in rows:
             run = self.run(identity)
@@ -180,6 +187,12 @@ class Store:
             self.save_run(run)
             for step in run.steps:
                 self.save_step(run, step)
+
+    def _add_steps(self, run: RunRecord) -> None:
+        self.connection.executemany(
+            "INSERT INTO step VALUES (?, ?, ?, ?)",
+            [(run.id, position, step.name, _dump_step(step)) for position, step in enumerate(run.steps)],
+        )
 
     def _unusable(self, found: str) -> Problem:
         return Problem(

@@ -12,12 +12,14 @@ from allranks.local.plan import Plan, Step
 __all__ = ["check", "warnings"]
 
 
-def check(plan: Plan) -> list[Problem]:
+def check(plan: Plan, *, here: bool = True) -> list[Problem]:
     """Every problem: those of the pipeline's inputs, of each step in order, of cycles, of the pipeline's outputs.
+
+    here: whether it is to run on this machine, which then needs a launcher for each step, and data that it can read
 
     Nothing is changed, and nothing but the plan is looked at, except whether local data is there.
     """
-    return list(_problems(plan))
+    return list(_problems(plan, here))
 
 
 def warnings(plan: Plan, today: date) -> list[Problem]:
@@ -25,27 +27,27 @@ def warnings(plan: Plan, today: date) -> list[Problem]:
     return [warning for step in plan.steps for warning in hardware.of_step(step, today)]
 
 
-def _problems(plan: Plan) -> Iterator[Problem]:
+def _problems(plan: Plan, here: bool) -> Iterator[Problem]:
     yield from names.of_pipeline(plan)
     for port in plan.inputs:
         yield from values.of_pipeline_input(plan, port)
-        yield from paths.of_pipeline_input(plan, port)
+        yield from paths.of_pipeline_input(plan, port, here)
     for step in plan.steps:
-        yield from _of_step(plan, step)
+        yield from _of_step(plan, step, here)
     yield from graph.cycles(plan)
     yield from bindings.of_outputs(plan)
 
 
-def _of_step(plan: Plan, step: Step) -> Iterator[Problem]:
+def _of_step(plan: Plan, step: Step, here: bool) -> Iterator[Problem]:
     yield from names.of_step(step)
     yield from commands.of_step(plan, step)
-    yield from layouts.of_step(plan, step)
+    yield from layouts.of_step(plan, step, here)
     for port in step.inputs:
         wrong = list(bindings.of_input(plan, step, port))
         yield from wrong
         if not wrong:
             # A value that is not there, or of a wrong type, has no range to be in.
             yield from values.of_input(plan, step, port)
-            yield from paths.of_input(step, port)
+            yield from paths.of_input(step, port, here)
     for output in step.outputs:
         yield from paths.of_output(step, output)

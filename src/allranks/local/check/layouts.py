@@ -14,13 +14,14 @@ from allranks.local.launchers import LAUNCHERS
 from allranks.local.plan import Plan, Step
 
 
-def of_step(plan: Plan, step: Step) -> Iterator[Problem]:
-    """Counts that cannot be, a launcher that this machine lacks, limits that leave nothing."""
+def of_step(plan: Plan, step: Step, here: bool) -> Iterator[Problem]:
+    """Counts that cannot be, a launcher that this machine lacks where the step runs here, limits that leave nothing."""
     for problem in distributions.problems(step.distribution, step.instance_count):
         yield Problem(place.of_key(step, problem.where), problem.found, problem.expected, problem.fix)
-    path = rank_environment.search_path(os.environ, interpreters.of_step(plan, step))
-    if missing := LAUNCHERS[step.distribution.type].missing(path):
-        yield Problem(place.of_key(step, missing.where), missing.found, missing.expected, missing.fix)
+    if here:
+        path = rank_environment.search_path(os.environ, interpreters.of_step(plan, step))
+        if missing := LAUNCHERS[step.distribution.type].missing(path):
+            yield Problem(place.of_key(step, missing.where), missing.found, missing.expected, missing.fix)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
         yield Problem(place.of_key(step, "limits.timeout"), f"found {step.timeout:g}", "more than 0 seconds")
     if step.shm_size <= 0:

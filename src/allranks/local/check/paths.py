@@ -15,18 +15,20 @@ from allranks.local.templating import used_placeholders
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 
 
-def of_pipeline_input(plan: Plan, port: Input) -> Iterator[Problem]:
-    """What is wrong with data that an input of the pipeline names."""
+def of_pipeline_input(plan: Plan, port: Input, here: bool) -> Iterator[Problem]:
+    """What is wrong with data that an input of the pipeline names. here: whether this machine has to read it."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         where = place.of_pipeline(plan, f"inputs.{port.name}")
-        yield from _wrong(where, port, port.value.path, f"name another: --set {port.name}=PATH")
+        yield from _wrong(where, port, port.value.path, here, f"name another: --set {port.name}=PATH")
 
 
-def of_input(step: Step, port: Input) -> Iterator[Problem]:
+def of_input(step: Step, port: Input, here: bool) -> Iterator[Problem]:
     """What is wrong with data that a step's input names by itself."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         where = place.of_key(step, f"inputs.{port.name}")
-        yield from _wrong(where, port, port.value.path, "bind it to an input of the pipeline, which --set can change")
+        yield from _wrong(
+            where, port, port.value.path, here, "bind it to an input of the pipeline, which --set can change"
+        )
 
 
 def of_output(step: Step, output: Output) -> Iterator[Problem]:
@@ -47,8 +49,10 @@ def of_output(step: Step, output: Output) -> Iterator[Problem]:
         yield Problem(where, found, f"a {'file' if is_file else 'folder'}, or nothing yet", "give another path")
 
 
-def _wrong(where: str, port: Input, path: str, fix: str) -> Iterator[Problem]:
+def _wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
     if paths.is_remote(path):
+        if not here:
+            return
         yield Problem(where, f"{path} cannot be read on this machine", "a local path", f"get a copy, then {fix}")
     elif not os.path.exists(path):
         yield Problem(where, f"{paths.shown(path)} does not exist", f"a path that exists ({port.type})", fix)

@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from allranks.catalog import sdk
 from allranks.errors import InputError, Problem
 from allranks.local.paths import shown
-from allranks.local.plan import Plan
+from allranks.local.plan import Location, Plan
 from allranks.local.reader import dsl_file, pipeline, settings, yaml_file
 from allranks.local.reader.dsl_file import DslFile
 from allranks.local.reader.yaml_file import YamlFile
 
-__all__ = ["read_job", "read_plan"]
+__all__ = ["OpenJob", "opened", "read_job", "read_plan"]
+
+
+@dataclass(frozen=True)
+class OpenJob:
+    """The SDK's own job of a file, and where its steps stand in it."""
+
+    job: Any
+    source: str
+    location: Callable[[str], Location | None]
+
+    def unread(self) -> tuple[str, ...]:
+        """The steps of which a plan could say nothing: `plan` would refuse them."""
+        return pipeline.unread(self.job)
+
+    def plan(self, snapshots: Path | None = None) -> Plan:
+        """The job as it stands now as a plan; without a folder for snapshots one that can be checked, not run.
+
+        Raises InputError as `read_plan`.
+        """
+        return pipeline.read(self.job, snapshots, self.source, self.location)
+
+
+@contextlib.contextmanager
+def opened(target: str, values: Mapping[str, str]) -> Iterator[OpenJob]:
+    """The job of ``FILE[:FUNCTION]``, to be used inside of the block: what the SDK has to import and unpack for it is
+    there no longer than that.
+
+    Raises InputError as `read_plan`.
+    """
+    path, function = _split(target)
+    with sdk.session(), dsl_file.importable(path):
+        file = _open(path, function)
+        job = file.build(_converted(file, values))
+        yield OpenJob(job, str(path), file.location)
 
 
 def read_plan(target: str, values: Mapping[str, str], snapshots: Path) -> Plan:
@@ -27,11 +63,8 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path) -> Plan:
     Nothing is asked of a workspace. Raises InputError, with all problems, where the file or a value cannot be used.
     What the SDK lets through is for `allranks.local.check.check` to find.
     """
-    path, function = _split(target)
-    with sdk.session(), dsl_file.importable(path):
-        file = _open(path, function)
-        job = file.build(_converted(file, values))
-        return pipeline.read(job, snapshots, str(path), file.location)
+    with opened(target, values) as job:
+        return job.plan(snapshots)
 
 
 def read_job(job: Any, snapshots: Path) -> Plan:

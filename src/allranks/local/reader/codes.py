@@ -40,6 +40,8 @@ def _taken(component: Any, code: str | None, includes: bool, place: Place, conte
         path = Path(component.base_path, code)
         if not path.exists():
             raise InputError(Problem(where, f"{shown(path)} does not exist", "a folder or a file"))
+    if context.snapshots is None:
+        return None
     try:
         with component._build_code() as built:
             return snapshot.take(Path(built.path), context.snapshots, _ignored(built._ignore_file), where)

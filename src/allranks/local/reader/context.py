@@ -18,14 +18,14 @@ class Context:
     """What is known of the pipeline while its steps are read.
 
     base:      the folder that relative paths of data are relative to
-    snapshots: the folder of code snapshots
+    snapshots: the folder of code snapshots; None: the code is only looked at
     values:    the literal values of the pipeline's inputs
     codes:     snapshots that were taken already, by where the code is
     problems:  what was found wrong
     """
 
     base: Path
-    snapshots: Path
+    snapshots: Path | None
     values: Mapping[str, Any]
     codes: dict[object, Code | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)

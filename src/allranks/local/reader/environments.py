@@ -61,7 +61,7 @@ def _name_in(file: Path) -> str:
 
 def _build(environment: Any, place: Place, context: Context) -> str:
     path = str(environment.build.path)
-    if is_remote(path):
+    if is_remote(path) or context.snapshots is None:
         return f"build {path}"
     folder = Path(environment.base_path, path)
     dockerfile = environment.build.dockerfile_path or "Dockerfile"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.local.paths import located, shown
+from allranks.local.paths import is_remote, located, shown
 from allranks.local.plan import (
     Input,
     Literal,
@@ -46,10 +46,10 @@ _KINDS = {
 """What messages call the classes that are not run yet; any other is called by its type."""
 
 
-def read(job: Any, snapshots: Path, source: str = "", locate: Locate = lambda step: None) -> Plan:  # noqa: ARG005
+def read(job: Any, snapshots: Path | None, source: str = "", locate: Locate = lambda step: None) -> Plan:  # noqa: ARG005
     """The plan of a pipeline job, or of a command job, which becomes a plan of one step.
 
-    snapshots: the folder to which code is copied
+    snapshots: the folder to which code is copied; None: it is not copied, and the plan cannot run
     locate:    says where a step stands, for messages
 
     Raises InputError, with every problem that was found, where the local engine cannot run it.
@@ -58,6 +58,22 @@ def read(job: Any, snapshots: Path, source: str = "", locate: Locate = lambda st
 
     plan = _pipeline if isinstance(job, PipelineJob) else _command_job
     return plan(job, snapshots, source, locate)
+
+
+def unread(job: Any) -> tuple[str, ...]:
+    """The steps of which nothing can be said here: of kinds that are not run yet, or with a component that is
+    registered or whose code is elsewhere."""
+    from azure.ai.ml.entities import PipelineJob
+
+    nodes = job.jobs if isinstance(job, PipelineJob) else {str(job.name or job.type): job}
+    return tuple(name for name, node in nodes.items() if not _is_at_hand(node))
+
+
+def _is_at_hand(node: Any) -> bool:
+    if type(node).__name__ not in _READERS or isinstance(node.component, str):
+        return False
+    code = node.component._get_origin_code_in_str()
+    return code is None or not (is_remote(code) or code.startswith("git+"))
 
 
 def types_by_use(job: Any) -> dict[str, str]:
@@ -77,7 +93,7 @@ def types_by_use(job: Any) -> dict[str, str]:
     return types
 
 
-def _pipeline(job: Any, snapshots: Path, source: str, locate: Locate) -> Plan:
+def _pipeline(job: Any, snapshots: Path | None, source: str, locate: Locate) -> Plan:
     declared = dict(_declared(job))
     given = {name: port._data for name, port in step_ports.flat(job.inputs)}
     values = {name: plain(meta.default) for name, meta in declared.items()} | {
@@ -107,7 +123,7 @@ def _pipeline(job: Any, snapshots: Path, source: str, locate: Locate) -> Plan:
     )
 
 
-def _command_job(job: Any, snapshots: Path, source: str, locate: Locate) -> Plan:
+def _command_job(job: Any, snapshots: Path | None, source: str, locate: Locate) -> Plan:
     context = Context(Path(job.base_path or "."), snapshots, {})
     name = _name(job, source)
     steps = list(_steps({name: job}, locate, context))

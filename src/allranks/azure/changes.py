@@ -1,0 +1,111 @@
+"""What a submission changes in a job: where it runs, on which size, and what it is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.hardware import sizes
+
+SERVERLESS = "serverless"
+
+# Azure's GPU sizes are the N series, all of which are in our table; of the others it has none.
+_WITHOUT_GPUS = re.compile(r"Standard_(?!N)[A-Z]{1,3}\d+[a-z\d-]*(?:_[A-Za-z\d]+)*")
+_NAME = re.compile(r"[A-Za-z_][\w-]*")
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is changed; what is empty stays as the file has it.
+
+    compute: a cluster for the steps that name none themselves
+    size:    serverless: the size of every step; sizes: of steps by name
+    """
+
+    compute: str = ""
+    size: str = ""
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    experiment: str = ""
+    display_name: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
+    """``SIZE`` and ``STEP=SIZE`` as the size of every step and those of some. Raises InputError for an unknown size,
+    and where one is given twice."""
+    found: dict[str, str] = {}
+    for text in given:
+        step, equals, size = text.rpartition("=")
+        if equals and not _NAME.fullmatch(step):
+            raise InputError(Problem(f"--size {text}", f"{step!r} is no step's name", "SIZE or STEP=SIZE"))
+        if step in found:
+            whose = f"step {step}" if step else "every step"
+            raise InputError(Problem(f"--size {text}", f"the size of {whose} is given twice", "", "keep one of them"))
+        found[step] = size_name(size, f"--size {text}")
+    return found.pop("", ""), found
+
+
+def size_name(text: str, where: str) -> str:
+    """The size as Azure writes it. Raises InputError for one that there is not, with those that are most like it."""
+    if _WITHOUT_GPUS.fullmatch(text):
+        return text
+    return sizes.find(text, where).name
+
+
+def apply(job: Any, changes: Changes) -> None:
+    """Changes the SDK's job. Raises InputError where a step is named that it does not have, or which has no size."""
+    if changes.experiment:
+        job.experiment_name = changes.experiment
+    if changes.display_name:
+        job.display_name = changes.display_name
+    if changes.tags:
+        job.tags = {**(job.tags or {}), **changes.tags}
+    if changes.compute:
+        job.compute = changes.compute
+    if changes.size or changes.sizes:
+        _resize(job, changes)
+
+
+def _resize(job: Any, changes: Changes) -> None:
+    from azure.ai.ml.entities import PipelineJob
+
+    if not isinstance(job, PipelineJob):
+        if changes.sizes:
+            step = next(iter(changes.sizes))
+            raise InputError(Problem(f"--size {step}=...", "the job has no steps", "--size SIZE"))
+        _set_size(job, changes.size)
+        job.compute = SERVERLESS
+        return
+    nodes = dict(job.jobs.items())
+    if unknown := [step for step in changes.sizes if step not in nodes]:
+        expected = f"one of: {', '.join(nodes)}"
+        raise InputError.of(Problem(f"--size {step}=...", "there is no such step", expected) for step in unknown)
+    job.compute = SERVERLESS
+    for name, node in nodes.items():
+        size = changes.sizes.get(name, changes.size)
+        if not size or not _runs_on_a_size(node):
+            continue
+        # A compute of the step's own would be taken instead.
+        if node.compute:
+            node.compute = None
+        _set_size(node, size)
+
+
+def _runs_on_a_size(node: Any) -> bool:
+    return type(node).__name__ in ("Command", "Parallel", "Sweep")
+
+
+def _set_size(node: Any, size: str) -> None:
+    """A new object, because a step begins with its component's own, which every other step of the component shares."""
+    from azure.ai.ml.entities import JobResourceConfiguration
+
+    old = node.resources or getattr(node.component, "resources", None)
+    kept = {
+        name: value
+        for name in ("instance_count", "shm_size", "docker_args", "properties", "locations", "max_instance_count")
+        if (value := getattr(old, name, None)) is not None
+    }
+    node.resources = JobResourceConfiguration(instance_type=size, **kept)

@@ -1,0 +1,168 @@
+"""What a workspace has to have before a job can run in it: its computes, room on them, environments and components."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from allranks.azure.changes import SERVERLESS
+from allranks.azure.errors import service_errors
+from allranks.azure.wanted import Wanted
+from allranks.errors import Problem
+from allranks.hardware import sizes
+
+_NOT_CLUSTERS = (SERVERLESS, "local")
+_ASSET = re.compile(r"azureml:(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
+_CURATED = "AzureML-"
+
+
+def of_sizes(wanted: list[Wanted]) -> list[Problem]:
+    """Sizes that are none, and more processes than GPUs where both are known; the service is not asked."""
+    return [problem for step in wanted for problem in _of_size(step)]
+
+
+def of_workspace(client: Any, wanted: list[Wanted]) -> list[Problem]:
+    """What the workspace lacks of what the steps want. client: the SDK's MLClient. Raises AzureError, InputError."""
+    return [
+        *_without_place(wanted),
+        *_of_computes(client, wanted),
+        *_of_quota(client, wanted),
+        *_of_assets(client.environments, "environment", "allranks register", wanted),
+        *_of_assets(client.components, "component", "allranks register", wanted),
+    ]
+
+
+def _of_size(step: Wanted) -> Iterator[Problem]:
+    size = sizes.known(step.size) if step.size and not _is_cluster(step.compute) else None
+    if size is not None:
+        yield from _too_many(step, size)
+
+
+def _too_many(step: Wanted, size: sizes.Size) -> Iterator[Problem]:
+    if step.processes is not None and step.processes > size.gpus:
+        gpus = "1 GPU" if size.gpus == 1 else f"{size.gpus} GPUs"
+        yield Problem(
+            f"{step.where}, key distribution.process_count_per_instance",
+            f"{step.processes} processes on the {gpus} of {size.name}; NCCL refuses two ranks on one GPU",
+            f"at most {size.gpus}",
+            f"set process_count_per_instance to {size.gpus}, and instance_count to get as many ranks",
+        )
+
+
+def _without_place(wanted: list[Wanted]) -> Iterator[Problem]:
+    for step in wanted:
+        if not step.compute and not step.size:
+            fix = "--compute NAME, or --size SIZE for serverless"
+            yield Problem(f"{step.where}, key compute", "no compute is named", "a cluster, or a size", fix)
+
+
+def _of_computes(client: Any, wanted: list[Wanted]) -> Iterator[Problem]:
+    named = dict.fromkeys(step.compute for step in wanted if _is_cluster(step.compute))
+    if not named:
+        return
+    with service_errors("looking at the computes of the workspace"):
+        known = {compute.name: compute for compute in client.compute.list()}
+    lower = {name.lower(): name for name in known}
+    for name in named:
+        steps = [step for step in wanted if step.compute == name]
+        if name.lower() not in lower:
+            yield _unknown(steps, "compute", name, list(known), "--compute NAME, or --size SIZE for serverless")
+            continue
+        for step in steps:
+            yield from _of_cluster(step, known[lower[name.lower()]])
+
+
+def _of_cluster(step: Wanted, cluster: Any) -> Iterator[Problem]:
+    most = getattr(cluster, "max_instances", None)
+    if most is not None and step.instances > most:
+        yield Problem(
+            f"{step.where}, key resources.instance_count",
+            f"{step.instances} instances; {cluster.name} has at most {most}",
+            f"at most {most}",
+            "set fewer, or let the cluster grow: az ml compute update --max-instances",
+        )
+    size = sizes.known(getattr(cluster, "size", None) or "")
+    if size is not None:
+        yield from _too_many(step, size)
+
+
+def _of_quota(client: Any, wanted: list[Wanted]) -> Iterator[Problem]:
+    """Whether a serverless step can ever have its cores: what is free now is for the queue to wait for."""
+    serverless = [step for step in wanted if step.size and not _is_cluster(step.compute)]
+    if not serverless:
+        return
+    with service_errors("looking at the quota of the subscription"):
+        location = client.workspaces.get(client.workspace_name).location
+        families = {size.name.lower(): size for size in client.compute.list_sizes(location=location)}
+        limits = {
+            str(usage.name["value"]).lower(): usage.limit for usage in client.compute.list_usage(location=location)
+        }
+    for step in serverless:
+        size = families.get(step.size.lower())
+        if size is None:
+            found = f"{step.size} is not to be had in {location}"
+            yield Problem(
+                f"{step.where}, key resources.instance_type", found, "a size of the region", _near(step, families)
+            )
+            continue
+        limit = limits.get(str(size.family).lower())
+        cores = step.instances * size.v_cp_us
+        if limit is not None and cores > limit >= 0:
+            yield Problem(
+                f"{step.where}, key resources.instance_type",
+                f"{step.instances} x {step.size} have {cores} cores; the quota for {size.family} is {limit}",
+                f"at most {limit} cores",
+                "fewer instances, another size, or ask for more quota in the studio: Manage > Quota",
+            )
+
+
+def _of_assets(operations: Any, kind: str, command: str, wanted: list[Wanted]) -> Iterator[Problem]:
+    """Whether what is named by ``azureml:NAME:VERSION`` is there; of registries the service itself will tell."""
+    named = dict.fromkeys(text for step in wanted if (text := getattr(step, kind)))
+    for text in named:
+        match = _ASSET.fullmatch(text)
+        if match is None or match["name"].startswith(_CURATED):
+            continue
+        if (problem := _missing(operations, kind, command, match)) is not None:
+            steps = [step for step in wanted if getattr(step, kind) == text]
+            yield Problem(f"{steps[0].where}, key {kind}", *problem)
+
+
+def _missing(operations: Any, kind: str, command: str, match: re.Match[str]) -> tuple[str, str, str] | None:
+    from azure.core.exceptions import ResourceNotFoundError
+
+    name, version = match["name"], match["version"]
+    with service_errors(f"looking at {kind} {name}"):
+        try:
+            versions = [str(one.version) for one in operations.list(name=name)]
+        except ResourceNotFoundError:
+            versions = []
+    if not versions:
+        known = f"a registered {kind}"
+        return f"{kind} {name} is not registered in the workspace", known, f"{command}, or correct the name"
+    if version and version not in versions:
+        known = f"one of: {', '.join(sorted(versions)[-5:])}"
+        return f"{kind} {name} has no version {version}", known, f"{command}, or name a version that is there"
+    return None
+
+
+def _unknown(steps: list[Wanted], kind: str, name: str, known: list[str], fix: str) -> Problem:
+    similar = difflib.get_close_matches(name, known, n=1)
+    expected = f"one of: {', '.join(known)}" if known else f"a {kind} of the workspace, which has none"
+    return Problem(
+        f"{steps[0].where}, key {kind}",
+        f"the workspace has no {kind} {name}",
+        expected,
+        f"did you mean {similar[0]}? {fix}" if similar else fix,
+    )
+
+
+def _near(step: Wanted, families: dict[str, Any]) -> str:
+    similar = difflib.get_close_matches(step.size.lower(), list(families), n=3, cutoff=0.4)
+    return f"for example {', '.join(families[name].name for name in similar)}" if similar else "see: allranks sizes"
+
+
+def _is_cluster(compute: str) -> bool:
+    return bool(compute) and compute.lower() not in _NOT_CLUSTERS and "${{" not in compute

@@ -1,0 +1,173 @@
+"""The request by which a job would be submitted, without a service.
+
+azure-ai-ml itself makes the request, with all that it does on the way; what it asks Azure is answered here: everything
+exists, nothing is sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from allranks.azure.errors import service_errors
+from allranks.azure.workspace import WorkspaceName
+
+NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
+"""Stands in ids where no workspace is named."""
+
+_AUDIENCE = "https://ml.azure.com"
+_NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
+_JOBS = "/jobs/"
+
+
+def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
+    """The body of the PUT that would submit the SDK's job to the workspace.
+
+    Ids are those that the service gives: content decides on them. A version that only the service knows, such as that
+    of ``azureml:NAME@latest``, stays a label. Raises InputError where the SDK refuses the job.
+    """
+    from azure.ai.ml import MLClient
+
+    service = _Nobody()
+    client = MLClient(
+        _Credential(),
+        workspace.subscription_id,
+        workspace.resource_group,
+        workspace.workspace_name,
+        transport=service,
+        show_progress=False,
+        enable_telemetry=False,
+    )
+    with service_errors("compiling the job"), _nothing_kept(), _nothing_uploaded():
+        client.jobs.create_or_update(job)
+    return service.job
+
+
+class _Nobody:
+    """An azure-core transport that sends nothing: a request for a thing is answered with that thing.
+
+    job: the body of the job that was put
+    """
+
+    def __init__(self) -> None:
+        self.job: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> _Nobody:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def open(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError(f"nothing is to be waited for, not {seconds} s")
+
+    def send(self, request: Any, **_: Any) -> Any:
+        path = unquote(urlsplit(request.url).path)
+        content = getattr(request, "content", None) or getattr(request, "body", None)
+        body = json.loads(content) if content else {}
+        if request.method == "PUT" and _JOBS in path:
+            with self._lock:
+                self.job = body
+        return _response(request, _answer(request.method, path, body))
+
+
+def _answer(method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    if method == "GET" and path.endswith("/versions"):
+        # Code is asked for by its content, and found; anything else by a label, which stands for its version.
+        version = "1" if "/codes/" in path else "latest"
+        return {"value": [_thing(f"{path}/{version}", {})]}
+    return _thing(path, {} if method == "GET" else body)
+
+
+def _thing(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    properties = {"codeUri": "https://account.blob.core.windows.net/container/code"} if "/codes/" in path else {}
+    name = path.rpartition("/")[2]
+    return {"location": "", "properties": properties, **body, "id": path, "name": name, "type": "thing"}
+
+
+def _response(request: Any, answer: dict[str, Any]) -> Any:
+    from azure.core.rest._http_response_impl import HttpResponseImpl
+    from azure.core.utils import case_insensitive_dict
+
+    response = HttpResponseImpl(
+        request=request,
+        internal_response=None,
+        status_code=200,
+        reason="OK",
+        content_type="application/json",
+        headers=case_insensitive_dict({"Content-Type": "application/json"}),
+        stream_download_generator=None,
+        block_size=None,
+    )
+    response._content = json.dumps(answer).encode()
+    response._is_closed = response._is_stream_consumed = True
+    return response
+
+
+class _Credential:
+    """Signs in nobody: the SDK looks into the token, so it has the shape of one."""
+
+    def get_token(self, *_: str, **__: Any) -> Any:
+        from azure.core.credentials import AccessToken
+
+        parts = ({"alg": "none", "typ": "JWT"}, {"aud": _AUDIENCE})
+        text = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+        return AccessToken(f"{text}.", int(time.time()) + 3600)
+
+
+@contextlib.contextmanager
+def _nothing_kept() -> Iterator[None]:
+    """The SDK remembers on the disk which components it has registered: none were."""
+    before = os.environ.get(_NO_CACHE)
+    os.environ[_NO_CACHE] = "true"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_NO_CACHE]
+        else:
+            os.environ[_NO_CACHE] = before
+
+
+@contextlib.contextmanager
+def _nothing_uploaded() -> Iterator[None]:
+    """Local data and images' folders go to a storage account by another client than the rest."""
+    from azure.ai.ml._artifacts import _artifact_utilities as utilities
+
+    def uploaded(
+        local_path: str, _: Any, scope: Any, datastore: str | None, asset_hash: str | None = None, **more: Any
+    ) -> Any:
+        path = Path(local_path)
+        return utilities.ArtifactStorageInfo(
+            name=more.get("asset_name") or asset_hash,
+            version=more.get("asset_version") or "1",
+            relative_path=f"LocalUpload/{asset_hash}/{path.name}",
+            datastore_arm_id=utilities.get_datastore_arm_id(
+                utilities._get_datastore_name(datastore_name=datastore), scope
+            ),
+            container_name="CONTAINER",
+            storage_account_url="https://ACCOUNT.blob.core.windows.net",
+            is_file=path.is_file(),
+        )
+
+    upload = utilities.upload_artifact
+    utilities.upload_artifact = uploaded
+    try:
+        yield
+    finally:
+        utilities.upload_artifact = upload

@@ -1,0 +1,67 @@
+"""What the steps of a job want of a workspace, as far as the job itself says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from allranks.contract.layout import Layout
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What one step wants.
+
+    where:       the step, as messages name it
+    compute:     its own or the job's; "" where none is named
+    size:        the size that it names; "" where it names none
+    instances:   how many
+    processes:   the ranks on each instance, where the platform starts each; else None
+    environment: as the step names it: "azureml:pytorch:3"; "" for one that goes along with the job
+    component:   the same
+    """
+
+    where: str
+    compute: str = ""
+    size: str = ""
+    instances: int = 1
+    processes: int | None = None
+    environment: str = ""
+    component: str = ""
+
+
+def wanted(job: Any, layouts: Mapping[str, Layout], per_process: frozenset[str]) -> list[Wanted]:
+    """What each step of the SDK's job wants; a job that is no pipeline is its only step.
+
+    layouts:     by step, where it is known
+    per_process: the steps of which the platform starts every rank
+    """
+    from azure.ai.ml.entities import PipelineJob
+
+    nodes = dict(job.jobs.items()) if isinstance(job, PipelineJob) else {"": job}
+    if not isinstance(job, PipelineJob) and len(layouts) == 1:
+        (layout,) = layouts.values()
+        layouts, per_process = {"": layout}, frozenset({""} if per_process else ())
+    return [_of_node(name, node, job, layouts.get(name), name in per_process) for name, node in nodes.items()]
+
+
+def _of_node(name: str, node: Any, job: Any, layout: Layout | None, per_process: bool) -> Wanted:
+    component = vars(node).get("_component")
+    own = vars(node).get("environment") or vars(node).get("_environment")
+    environment = own or getattr(component, "environment", None)
+    resources = vars(node).get("_resources") or getattr(component, "resources", None)
+    size = getattr(resources, "instance_type", None) or ""
+    return Wanted(
+        where=f"step {name}" if name else "the job",
+        compute=_text(vars(node).get("_compute") or vars(node).get("compute")) or _text(job.compute),
+        size=size if isinstance(size, str) else "",
+        instances=layout.instance_count if layout else 1,
+        processes=layout.process_count_per_instance if layout and per_process else None,
+        environment=environment if isinstance(environment, str) else "",
+        component=component if isinstance(component, str) else "",
+    )
+
+
+def _text(compute: Any) -> str:
+    return str(compute).removeprefix("azureml:") if compute else ""
