@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fake import names
+from fake.jobs import Job
+from fake.service import FakeAzure
 
+from allranks.azure.workspace import WorkspaceName
+from allranks.cli.submitted import remembered
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
 from allranks.local.plan import Plan, Step
@@ -22,7 +27,9 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
-HELP_OF = ("run", "resume", "runs", "show", "logs", "check", "components", "doctor", "sizes")
+HELP_OF = ("run", "resume", "submit", "cancel", "runs", "show", "logs", "check", "components", "doctor", "sizes")
+IN_AZURE = ("submit", "cancel")
+"""Commands that talk to Azure: they get the fake service, with a run that goes on and is the latest."""
 
 
 def shell_commands(text: str) -> Iterator[str]:
@@ -41,9 +48,11 @@ def documented(program: str) -> list[str]:
 
 
 def without_training(command: str) -> list[str]:
-    """The words after `allranks`; a run is only planned."""
+    """The words after `allranks`; a run is only planned, and a submitted one not watched."""
     _, *words = shlex.split(command, comments=True)
-    return [*words, "--dry-run"] if words[0] == "run" and "--dry-run" not in words else words
+    if words[0] not in ("run", "submit") or "--dry-run" in words:
+        return words
+    return [*words, "--dry-run" if words[0] == "run" else "--no-stream"]
 
 
 @pytest.fixture
@@ -62,6 +71,24 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def in_azure(request: pytest.FixtureRequest, project: Path) -> Callable[[str], dict[str, str]]:
+    """What a command needs of its environment to reach Azure; the service is started for those that do."""
+
+    def variables(command: str) -> dict[str, str]:
+        if command not in IN_AZURE:
+            return {}
+        azure: FakeAzure = request.getfixturevalue("azure")
+        azure.executes = False
+        azure.jobs["calm_plum"] = Job("calm_plum", {"jobType": "Pipeline"}, status="Running")
+        where = WorkspaceName(names.SUBSCRIPTION, names.GROUP, names.WORKSPACE)
+        plan = Plan("image_classification", (Step("train", "echo"),))
+        remembered(Workspace(project / ".allranks"), plan, "calm_plum", where, "", pipeline=True)
+        return azure.environment
+
+    return variables
+
+
 def test_the_documents_show_commands() -> None:
     assert documented("allranks")
     assert documented("make")
@@ -71,18 +98,20 @@ COMMANDS = {tuple(without_training(command)): command for command in documented(
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=COMMANDS.values())
-def test_a_command_of_the_documents_works(arguments: tuple[str, ...], project: Path) -> None:
-    done = allranks(*arguments, folder=project)
+def test_a_command_of_the_documents_works(
+    arguments: tuple[str, ...], project: Path, in_azure: Callable[[str], dict[str, str]]
+) -> None:
+    done = allranks(*arguments, folder=project, **in_azure(arguments[0]))
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     assert done.out
 
 
 @pytest.mark.parametrize("command", HELP_OF)
-def test_an_example_in_the_help_works(command: str, project: Path) -> None:
+def test_an_example_in_the_help_works(command: str, project: Path, in_azure: Callable[[str], dict[str, str]]) -> None:
     text = allranks(command, "--help", folder=project, COLUMNS="200").out
     for line in text.splitlines():
         if line.strip().startswith("allranks "):
-            done = allranks(*without_training(line.strip()), folder=project)
+            done = allranks(*without_training(line.strip()), folder=project, **in_azure(command))
             assert done.code == 0, done.err
 
 

@@ -14,7 +14,7 @@ from allranks.errors import Problem
 from allranks.hardware import sizes
 
 _NOT_CLUSTERS = (SERVERLESS, "local")
-_ASSET = re.compile(r"azureml:(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
+_ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
 _CURATED = "AzureML-"
 
 
@@ -108,7 +108,7 @@ def _of_quota(client: Any, wanted: list[Wanted]) -> Iterator[Problem]:
             )
             continue
         limit = limits.get(str(size.family).lower())
-        cores = step.instances * size.v_cp_us
+        cores = step.instances * int(vars(size).get("vCPUs") or vars(size).get("v_cp_us") or 0)
         if limit is not None and cores > limit >= 0:
             yield Problem(
                 f"{step.where}, key resources.instance_type",

@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from allranks.azure.errors import service_errors
+from allranks.azure.redaction import redact
+from allranks.azure.uploads import quiet_uploads
 
 ENDED = frozenset({"Completed", "Failed", "Canceled"})
 LOGS = "user_logs/"
@@ -47,7 +49,7 @@ class Logs:
 
 def submit(client: Any, job: Any) -> tuple[str, str]:
     """Submits the SDK's job; gives its name and its page in the studio. Raises InputError, AzureError."""
-    with service_errors("submitting the job"):
+    with service_errors("submitting the job"), quiet_uploads():
         created = client.jobs.create_or_update(job)
     return str(created.name), str(created.studio_url or "")
 
@@ -119,7 +121,7 @@ def _step(run: Any) -> JobState:
 
 def _error(run: Any) -> str:
     error = getattr(run.error, "error", None)
-    return str(getattr(error, "message", "") or "")
+    return redact(str(getattr(error, "message", "") or ""))
 
 
 def _moment(found: datetime | None) -> float | None:

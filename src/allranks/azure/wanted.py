@@ -43,18 +43,18 @@ def wanted(job: Any, layouts: Mapping[str, Layout], per_process: frozenset[str])
     if not isinstance(job, PipelineJob) and len(layouts) == 1:
         (layout,) = layouts.values()
         layouts, per_process = {"": layout}, frozenset({""} if per_process else ())
-    return [_of_node(name, node, job, layouts.get(name), name in per_process) for name, node in nodes.items()]
+    default = _text(job.compute) or _text(job.settings.default_compute if isinstance(job, PipelineJob) else "")
+    return [_of_node(name, node, default, layouts.get(name), name in per_process) for name, node in nodes.items()]
 
 
-def _of_node(name: str, node: Any, job: Any, layout: Layout | None, per_process: bool) -> Wanted:
+def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Wanted:
     component = vars(node).get("_component")
-    own = vars(node).get("environment") or vars(node).get("_environment")
-    environment = own or getattr(component, "environment", None)
+    environment = vars(node).get("environment") or getattr(component, "environment", None)
     resources = vars(node).get("_resources") or getattr(component, "resources", None)
     size = getattr(resources, "instance_type", None) or ""
     return Wanted(
         where=f"step {name}" if name else "the job",
-        compute=_text(vars(node).get("_compute") or vars(node).get("compute")) or _text(job.compute),
+        compute=_text(vars(node).get("compute")) or default_compute,
         size=size if isinstance(size, str) else "",
         instances=layout.instance_count if layout else 1,
         processes=layout.process_count_per_instance if layout and per_process else None,

@@ -1,0 +1,14 @@
+"""What the SDK prints while it uploads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def quiet_uploads() -> Iterator[None]:
+    """Drops what is printed inside of the block: the SDK ends each upload with coloured empty lines."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        yield

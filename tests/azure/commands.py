@@ -1,0 +1,153 @@
+"""The command in this process, where azure-ai-ml has to be imported but once, and a small pipeline to submit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.core.pipeline.policies import RetryPolicy
+from fake.blobs import Blob
+from fake.jobs import Job
+from fake.run_history import ARTIFACTS, artifacts
+from fake.service import FakeAzure
+
+from allranks.cli import submitted
+from allranks.cli.main import main
+from allranks_command import Ended, write
+
+Command = Callable[..., Ended]
+
+PIPELINE = """
+$schema: https://azuremlschemas.azureedge.net/latest/pipelineJob.schema.json
+type: pipeline
+display_name: Two steps
+settings:
+  default_compute: azureml:cpu-cluster
+inputs:
+  instances: 2
+jobs:
+  prepare:
+    type: command
+    component: ./prepare/component.yaml
+  train:
+    type: command
+    component: ./train/component.yaml
+    inputs:
+      data: ${{parent.jobs.prepare.outputs.data}}
+    resources:
+      instance_count: ${{parent.inputs.instances}}
+    distribution:
+      type: pytorch
+      process_count_per_instance: 2
+"""
+PREPARE = """
+$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json
+type: command
+name: prepare
+version: "1"
+display_name: Prepare data
+outputs:
+  data: {type: uri_folder}
+code: .
+environment: {image: "python:3.12"}
+command: python prepare.py ${{outputs.data}}
+"""
+TRAIN = """
+$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json
+type: command
+name: train
+version: "1"
+inputs:
+  data: {type: uri_folder}
+code: .
+environment: {image: "python:3.12"}
+command: cat ${{inputs.data}}/words && echo rank $RANK
+"""
+
+
+def write_project(folder: Path) -> None:
+    """pipeline.yaml with its two components, and job.yml, a job by itself."""
+    write(folder, "pipeline.yaml", PIPELINE)
+    write(folder, "prepare/component.yaml", PREPARE)
+    write(folder, "prepare/prepare.py", "import sys; open(sys.argv[1] + '/words', 'w').write('prepared\\n')")
+    write(folder, "train/component.yaml", TRAIN)
+    write(folder, "train/note.txt", "code")
+    job = {"command": "echo hello", "environment": {"image": "python:3.12"}, "compute": "azureml:cpu-cluster"}
+    write(folder, "job.yml", json.dumps(job))
+
+
+@pytest.fixture
+def quick(azure: FakeAzure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is waited for, and the SDK does not remember on the disk what another test has registered."""
+    monkeypatch.setattr(RetryPolicy, "BACKOFF_MAX", 0)
+    monkeypatch.setattr(submitted, "POLL", 0.01)
+    monkeypatch.setenv("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    write_project(folder)
+    return folder
+
+
+@pytest.fixture
+def command(
+    azure: FakeAzure,
+    quick: None,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Command:
+    """Runs the command in the project; whatever it prints has no secret in it and no traceback."""
+
+    def call(*arguments: str) -> Ended:
+        monkeypatch.chdir(project)
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setattr(sys, "argv", ["allranks", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        done = Ended(code, *capfd.readouterr())
+        assert not [secret for secret in azure.secrets if secret in done.out + done.err]
+        assert "Traceback" not in done.err
+        return done
+
+    return call
+
+
+def put_bodies(azure: FakeAzure) -> dict[str, Any]:
+    """The bodies of the jobs that are stored, by name."""
+    return {name: job.properties for name, job in azure.jobs.items() if not job.parent}
+
+
+def add_step(azure: FakeAzure, run: str, step: str, status: str = "Running", error: str = "", **logs: bytes) -> Job:
+    """A step of a pipeline's run, as the service makes it, with its logs: name without ".txt" -> content."""
+    job = Job(f"{run}-{step}", None, display_name=step, parent=run, error=error)
+    job.move("Running")
+    azure.jobs[job.name] = job
+    azure.jobs[run].children.append(job.name)
+    for name, content in logs.items():
+        write_log(azure, job, name, content)
+    job.move(status)
+    return job
+
+
+def write_log(azure: FakeAzure, job: Job, name: str, content: bytes) -> None:
+    """A log of a job as it is now."""
+    log = f"user_logs/{name}.txt"
+    if log not in job.logs:
+        job.logs.append(log)
+    azure.blobs.container(ARTIFACTS)[f"{artifacts(job.name)}/{log}"] = Blob(content)
+
+
+def only_run(azure: FakeAzure) -> Job:
+    """The one job that was submitted."""
+    (job,) = [job for job in azure.jobs.values() if not job.parent]
+    return job

@@ -1,0 +1,181 @@
+"""`runs`, `show`, `logs` and `cancel` for a run in Azure ML: as for one on this machine, and no more is asked than has
+to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from commands import Command, add_step, command, only_run, project, quick, write_log
+from fake.service import FakeAzure
+
+from allranks.cli import log_reader
+from allranks.local.engine import Options, run
+from allranks.local.plan import Plan, Step
+from allranks.local.workspace import Workspace
+
+__all__ = ["command", "project", "quick"]
+
+
+@pytest.fixture
+def name(azure: FakeAzure, command: Command) -> str:
+    """A submitted run, whose first step runs."""
+    azure.executes = False
+    assert command("submit", "pipeline.yaml", "--no-stream").code == 0
+    found = only_run(azure)
+    found.move("Running")
+    add_step(azure, found.name, "prepare", std_log=b"one\ntwo\n")
+    azure.clear()
+    return found.name
+
+
+def end(azure: FakeAzure, name: str, status: str = "Completed") -> None:
+    """The run goes on to its end: four ranks train."""
+    azure.jobs[f"{name}-prepare"].move("Completed")
+    logs = {f"std_log_process_{rank}": f"rank {rank}\n".encode() for rank in range(4)}
+    add_step(azure, name, "train", status, error="" if status == "Completed" else "it failed", **logs)
+    azure.jobs[name].move(status)
+
+
+def downloads(azure: FakeAzure) -> list[tuple[str, int]]:
+    """The logs that were asked for, with how that went."""
+    return [(path.rpartition("/")[2], status) for _, path, status in azure.requests if "/user_logs/" in path]
+
+
+def test_logs_are_those_of_the_steps(azure: FakeAzure, command: Command, name: str) -> None:
+    end(azure, name)
+    done = command("logs", name)
+    assert done.out.splitlines() == [
+        "prepare:0 | one",
+        "prepare:0 | two",
+        *(f"train:{rank} | rank {rank}" for rank in range(4)),
+    ]
+    assert command("logs", name, "train", "--rank", "2").out == "rank 2\n"
+    assert command("logs", name, "tarin").code == 2
+    assert command("logs", name, "train", "--rank", "4").code == 2
+
+
+def test_they_lie_where_those_of_this_machine_do(azure: FakeAzure, command: Command, name: str, project: Path) -> None:
+    end(azure, name)
+    assert command("logs", "latest", "train").code == 0
+    folder = project / ".allranks" / "runs" / name
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.txt")) == [
+        "prepare/user_logs/std_log.txt",
+        *(f"train/user_logs/std_log_process_{rank}.txt" for rank in range(4)),
+    ]
+
+
+def test_only_what_is_new_is_downloaded(azure: FakeAzure, command: Command, name: str) -> None:
+    assert command("logs", name, "prepare").out == "one\ntwo\n"
+    job = azure.jobs[f"{name}-prepare"]
+    write_log(azure, job, "std_log", b"one\ntwo\nthree\n")
+    azure.clear()
+    assert command("logs", name, "prepare").out == "one\ntwo\nthree\n"
+    assert command("logs", name, "prepare").out == "one\ntwo\nthree\n"
+    assert downloads(azure) == [("std_log.txt", 206), ("std_log.txt", 416)]
+
+
+def test_a_step_that_is_over_is_not_asked_again(azure: FakeAzure, command: Command, name: str) -> None:
+    azure.jobs[f"{name}-prepare"].move("Completed")
+    assert command("logs", name).out == "one\ntwo\n"
+    azure.clear()
+    assert command("logs", name).out == "one\ntwo\n"
+    assert downloads(azure) == []
+
+
+@pytest.mark.parametrize("status", ["Completed", "Failed", "Canceled"])
+def test_a_run_that_is_over_is_not_asked_again(status: str, azure: FakeAzure, command: Command, name: str) -> None:
+    end(azure, name, status)
+    first = command("show", name)
+    assert status in first.out
+    azure.clear()
+    assert command("show", name).out == first.out
+    assert len(command("logs", name).out.splitlines()) == 6
+    assert (azure.requests, azure.sign_ins[1:]) == ([], azure.sign_ins[1:])
+
+
+def test_show_says_where_it_is(azure: FakeAzure, command: Command, name: str) -> None:
+    done = command("show", name)
+    for said in (name, "Azure ML ws", azure.jobs[name].url(), "Running", "prepare", "train", "pytorch 2 x 2"):
+        assert said in done.out
+    assert command("show", name, "--json").json["submitted"]["resource_group"] == "rg"
+
+
+def test_a_failure_shows_the_rank_that_raised(azure: FakeAzure, command: Command, name: str) -> None:
+    end(azure, name, "Failed")
+    raised = b'Traceback (most recent call last):\n  File "x"\nValueError: no\n'
+    write_log(azure, azure.jobs[f"{name}-train"], "std_log_process_3", raised)
+    done = command("show", name)
+    for said in ("it failed", "ValueError: no", f"allranks logs {name} train --rank 3"):
+        assert said in done.out
+
+
+def test_logs_are_followed_to_the_end(
+    azure: FakeAzure, command: Command, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def more(seconds: float) -> None:
+        write_log(azure, azure.jobs[f"{name}-prepare"], "std_log", b"one\ntwo\nthree\n")
+        end(azure, name)
+
+    monkeypatch.setattr(log_reader, "time", SimpleNamespace(sleep=more))
+    done = command("logs", name, "prepare", "--follow")
+    assert (done.code, done.out) == (0, "one\ntwo\nthree\n")
+
+
+def test_a_torn_download_leaves_no_half(azure: FakeAzure, command: Command, name: str) -> None:
+    azure.fail("std_log", torn=True, status=200, times=20)
+    torn = command("logs", name)
+    assert (torn.code, torn.out) == (1, "")
+    assert "downloading user_logs/std_log.txt" in torn.err
+    azure.faults.__init__()  # type: ignore[misc]
+    assert command("logs", name).out == "one\ntwo\n"
+
+
+def test_logs_of_the_last_attempt(azure: FakeAzure, command: Command, name: str) -> None:
+    write_log(azure, azure.jobs[f"{name}-prepare"], "retry_001/std_log", b"again\n")
+    assert command("logs", name).out == "again\n"
+
+
+def test_a_log_stays_in_its_folder(azure: FakeAzure, command: Command, name: str, project: Path) -> None:
+    write_log(azure, azure.jobs[f"{name}-prepare"], "../../../outside", b"x")
+    assert command("logs", name).code == 0
+    assert not list(project.rglob("outside*"))
+
+
+def test_a_step_that_no_plan_has(azure: FakeAzure, command: Command, name: str) -> None:
+    add_step(azure, name, "inner", std_log=b"from a nested pipeline\n")
+    assert "inner:0 | from a nested pipeline" in command("logs", name).out
+
+
+def test_runs_does_not_ask(azure: FakeAzure, command: Command, name: str) -> None:
+    done = command("runs")
+    assert name in done.out
+    assert azure.requests == []
+
+
+def test_cancel(azure: FakeAzure, command: Command, name: str) -> None:
+    done = command("cancel", name)
+    assert (done.code, azure.jobs[name].status) == (0, "Canceled"), done.err
+    assert f"allranks show {name}" in done.out
+    again = command("cancel", name)
+    assert (again.code, again.out) == (2, "")
+    assert "it is Canceled" in again.err
+
+
+def test_what_cannot_be_cancelled_or_resumed(azure: FakeAzure, command: Command, name: str, project: Path) -> None:
+    assert command("cancel", "gone").code == 2
+    local = run(Plan("p", (Step("a", "true"),)), Workspace(project / ".allranks"), Options(instances="loopback"))
+    done = command("cancel", local.id)
+    assert done.code == 2
+    assert "it is on this machine" in done.err
+    resumed = command("resume", name)
+    assert resumed.code == 2
+    assert "runs in Azure ML, in the workspace ws" in resumed.err
+
+
+def test_a_run_that_the_service_has_forgotten(azure: FakeAzure, command: Command, name: str) -> None:
+    azure.jobs.clear()
+    done = command("show", name)
+    assert (done.code, done.out) == (2, "")
+    assert f"asking how {name} is" in done.err
