@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake.library import Library
 
+from allranks.catalog import sdk
 from allranks.local import digest
 from allranks.local.plan import Input, Plan, Step
 from allranks.local.plan import Path as DataPath
-from allranks.local.reader import dsl_file, read_plan, sdk
+from allranks.local.reader import dsl_file, read_plan
 from allranks.local.reader.rest import read_rest
-from fake.library import Library
 
 ROOT = Path(__file__).resolve().parents[2]
 

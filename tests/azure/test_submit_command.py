@@ -18,7 +18,7 @@ from allranks.cli import submitted
 from allranks.local import history
 from allranks.local.record import Status
 from allranks.local.workspace import Workspace
-from allranks_command import content, write
+from allranks_command import allranks, content, write
 
 __all__ = ["command", "project", "quick"]
 
@@ -262,3 +262,26 @@ def test_two_at_once_do_not_meet(azure: FakeAzure, command: Command, project: Pa
         assert command("submit", "job.yml", "--no-stream").code == 0
     assert len({record.id for record in history.runs(place)}) == 2
     assert not [record for record in history.runs(place) if record.status is Status.INTERRUPTED]
+
+
+def test_it_runs_from_what_was_sent(azure: FakeAzure, command: Command) -> None:
+    """Executed behind the service by the local engine, from the request alone."""
+    azure.executes = True
+    done = command("submit", "pipeline.yaml")
+    assert done.code == 0, done.out + done.err
+    assert "✓ Two steps completed" in done.out
+    name = only_run(azure).name
+    lines = command("logs", name, "train").out.splitlines()
+    assert sorted(lines) == sorted(
+        f"train:{rank} | {text}" for rank in range(4) for text in ("prepared", f"rank {rank}")
+    )
+    azure.clear()
+    shown = command("show", name, "--json").json
+    assert ([step["status"] for step in shown["steps"]], azure.requests) == (["Completed"] * 2, [])
+
+
+def test_a_process_of_its_own(azure: FakeAzure, quick: None, project: Path) -> None:
+    done = allranks("submit", "job.yml", "--no-stream", folder=project, **azure.environment)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"submitted {only_run(azure).name} to ws\n")
+    assert not [secret for secret in azure.secrets if secret in done.out]

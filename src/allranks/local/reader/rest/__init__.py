@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from allranks.catalog import sdk
 from allranks.errors import InputError, Problem
 from allranks.local.plan import Plan
-from allranks.local.reader import complaints, pipeline, sdk
+from allranks.local.reader import complaints, pipeline
 from allranks.local.reader.rest import command_job, pipeline_job
 from allranks.local.reader.rest.assets import Assets
 
