@@ -13,10 +13,11 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.local import gpus, history, values
+from allranks.local import gpus, history, macros, values
 from allranks.local.attempt import Attempts, GpuShare
 from allranks.local.check import check
 from allranks.local.executor import Executor, processes_per_instance
@@ -43,13 +44,15 @@ class DiskFullError(Exception):
 class Options:
     """How a plan is run.
 
-    instances:   auto, rack or loopback
-    force_rerun: whether earlier results are left aside
-    retries:     how often a failed step is tried again
-    slots:       how many ranks may run at once; a step of more runs alone. None: the number of cores
-    gpus:        auto (each rank has its own), share, or how many may be used
-    track:       whether steps that run Python get an MLflow run
-    grace:       seconds from SIGTERM to SIGKILL when the run is stopped
+    instances:    auto, rack or loopback
+    force_rerun:  whether earlier results are left aside
+    retries:      how often a failed step is tried again
+    slots:        how many ranks may run at once; a step of more runs alone. None: the number of cores
+    gpus:         auto (each rank has its own), share, or how many may be used
+    track:        whether steps that run Python get an MLflow run
+    grace:        seconds from SIGTERM to SIGKILL when the run is stopped
+    trigger_time: when the schedule fired that starts the run (without a time zone: in UTC). None: there is none. A run
+                  that is resumed keeps its own
     """
 
     instances: str = AUTO
@@ -59,6 +62,7 @@ class Options:
     gpus: str = "auto"
     track: bool = True
     grace: float = 10.0
+    trigger_time: datetime | None = None
 
 
 def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
@@ -77,12 +81,15 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
         source=plan.source,
         instances=options.instances,
         created=time.time(),
+        trigger_time=None if options.trigger_time is None else macros.seconds(options.trigger_time),
         folder=str(workspace.runs / identity),
-        inputs={port.name: text for port in plan.inputs if (text := values.resolve(plan, port.value, str)) is not None},
         steps=[_new_step(plan, name, workspace.runs / identity) for name in (step.name for step in plan.steps)],
     )
+    filled = macros.filled(plan, record)
+    given = {port.name: values.resolve(filled, port.value, str) for port in filled.inputs}
+    record.inputs = {name: text for name, text in given.items() if text is not None}
     with _held(workspace) as store:
-        return _execute(plan, record, workspace, store, options, observer, lambda: store.add_run(record, plan))
+        return _execute(filled, record, workspace, store, options, observer, lambda: store.add_run(record, plan))
 
 
 def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
@@ -105,7 +112,7 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
                 step.status, step.attempt = Status.NOT_STARTED, step.attempt + 1
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
-        return _execute(plan, record, workspace, store, options, observer, lambda: None)
+        return _execute(macros.filled(plan, record), record, workspace, store, options, observer, lambda: None)
 
 
 @contextlib.contextmanager

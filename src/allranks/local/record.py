@@ -151,10 +151,11 @@ class Submission:
 class RunRecord:
     """One execution of a plan.
 
-    instances: where it ran: rack or loopback; for a submitted run, the Azure ML workspace
-    submitted: None for a run on this machine
-    outputs:   the pipeline's outputs: name -> path
-    page:      absolute path of the HTML page, once it is written
+    instances:    where it ran: rack or loopback; for a submitted run, the Azure ML workspace
+    submitted:    None for a run on this machine
+    trigger_time: when the schedule fired that started it, in seconds since the epoch; None where no schedule did
+    outputs:      the pipeline's outputs: name -> path
+    page:         absolute path of the HTML page, once it is written
     """
 
     id: str
@@ -172,6 +173,7 @@ class RunRecord:
     notes: list[str] = field(default_factory=list)
     page: str = ""
     submitted: Submission | None = None
+    trigger_time: float | None = None
 
     def step(self, name: str) -> StepRecord:
         """The step of that name. Raises KeyError where there is none."""

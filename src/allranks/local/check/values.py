@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from allranks.errors import Problem
+from allranks.local import macros
 from allranks.local.check import place
 from allranks.local.plan import Input, Literal, PipelineInput, Plan, Step
 from allranks.local.templating import wire
@@ -14,13 +15,16 @@ from allranks.local.templating import wire
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _EXPRESSION = re.compile(r"\$\{\{.*?}}")
+_BINDINGS = "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
+_MACROS = f"${{{{{macros.TRIGGER_TIME}}}}} or ${{{{{macros.NAME}}}}}, in a string"
 
 
 def of_pipeline_input(plan: Plan, port: Input) -> Iterator[Problem]:
     """What is wrong with the value of an input of the pipeline, whatever it is bound to."""
     where = place.of_pipeline(plan, f"inputs.{port.name}")
     if isinstance(port.value, Literal):
-        yield from _wrong(where, port, port.value.value, f"--set {port.name}=VALUE")
+        value = _without_macros(port, port.value.value)
+        yield from _wrong(where, port, value, f"--set {port.name}=VALUE", expressions=_MACROS)
 
 
 def of_input(plan: Plan, step: Step, port: Input) -> Iterator[Problem]:
@@ -32,10 +36,10 @@ def of_input(plan: Plan, step: Step, port: Input) -> Iterator[Problem]:
         name = port.value.name
         source = next((other for other in plan.inputs if other.name == name), None)
         # What fits its own declaration badly has been told there.
-        if source and isinstance(source.value, Literal) and not list(_wrong("", source, source.value.value, "")):
-            yield from _wrong(
-                where, port, source.value.value, f"--set {name}=VALUE", f"input {name} of the pipeline is "
-            )
+        if source and isinstance(source.value, Literal):
+            value = _without_macros(source, source.value.value)
+            if not list(_wrong("", source, value, "")):
+                yield from _wrong(where, port, value, f"--set {name}=VALUE", f"input {name} of the pipeline is ")
 
 
 def fits(value: str | int | float | bool, kind: str) -> bool:
@@ -54,14 +58,25 @@ def fits(value: str | int | float | bool, kind: str) -> bool:
     return True
 
 
+def _without_macros(port: Input, value: str | int | float | bool) -> str | int | float | bool:
+    """A text of the pipeline as it is checked: what a macro in it is worth is known only when a run starts."""
+    if port.type != "string" or not isinstance(value, str):
+        return value
+    return macros.EXPRESSION.sub(lambda found: found[1], value)
+
+
 def _wrong(
-    where: str, port: Input, value: str | int | float | bool, fix: str, whose: str = "found "
+    where: str,
+    port: Input,
+    value: str | int | float | bool,
+    fix: str,
+    whose: str = "found ",
+    expressions: str = _BINDINGS,
 ) -> Iterator[Problem]:
     said = f"{whose}{value!r}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
-        yield Problem(
-            where, f"{expression[0]} is no binding", "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
-        )
+        kind = "binding" if expressions == _BINDINGS else "macro"
+        yield Problem(where, f"{expression[0]} is no {kind}", expressions)
     elif not fits(value, port.type):
         yield Problem(where, said, _EXPECTED[port.type], fix)
     elif port.enum and wire(value) not in port.enum:
