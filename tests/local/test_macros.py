@@ -47,6 +47,10 @@ def test_the_time_is_the_firing_in_utc_and_the_name_the_runs(workspace: Workspac
         assert store.plan(record.id) == plan(f"at {TRIGGERED} by ${{{{ name }}}}")
 
 
+def test_the_name_may_be_given(workspace: Workspace) -> None:
+    assert said(execute(workspace, "by ${{name}}", run_name="weekly-20260329T023000Z")) == "by weekly-20260329T023000Z"
+
+
 def test_without_a_schedule_it_is_the_creation_time(workspace: Workspace) -> None:
     record = execute(workspace, TRIGGERED)
     assert said(record) == datetime.fromtimestamp(record.created, timezone.utc).strftime(macros.TIME_FORMAT)

@@ -53,6 +53,7 @@ class Options:
     grace:        seconds from SIGTERM to SIGKILL when the run is stopped
     trigger_time: when the schedule fired that starts the run (without a time zone: in UTC). None: there is none. A run
                   that is resumed keeps its own
+    run_name:     the job's name, which ``${{name}}`` stands for. None: the run's id
     """
 
     instances: str = AUTO
@@ -63,6 +64,7 @@ class Options:
     track: bool = True
     grace: float = 10.0
     trigger_time: datetime | None = None
+    run_name: str | None = None
 
 
 def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
@@ -81,6 +83,7 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
         source=plan.source,
         instances=options.instances,
         created=time.time(),
+        job_name=options.run_name or identity,
         trigger_time=None if options.trigger_time is None else macros.seconds(options.trigger_time),
         folder=str(workspace.runs / identity),
         steps=[_new_step(plan, name, workspace.runs / identity) for name in (step.name for step in plan.steps)],

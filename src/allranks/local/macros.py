@@ -16,7 +16,7 @@ from allranks.local.plan import Input, Literal, Plan
 from allranks.local.record import RunRecord
 
 NAME = "name"
-"""The job's name, which here is the run's id."""
+"""The job's name, which is the run's id where nobody gave it another one."""
 
 TRIGGER_TIME = "creation_context.trigger_time"
 """When the schedule fired; of a run without a schedule, when it was created."""
@@ -30,7 +30,10 @@ EXPRESSION = re.compile(r"\$\{\{\s*(" + "|".join(map(re.escape, (NAME, TRIGGER_T
 def filled(plan: Plan, run: RunRecord) -> Plan:
     """The plan with the macros in its inputs' values replaced by what they are worth in this run."""
     fired = run.created if run.trigger_time is None else run.trigger_time
-    worth = {NAME: run.id, TRIGGER_TIME: datetime.fromtimestamp(fired, timezone.utc).strftime(TIME_FORMAT)}
+    worth = {
+        NAME: run.job_name or run.id,
+        TRIGGER_TIME: datetime.fromtimestamp(fired, timezone.utc).strftime(TIME_FORMAT),
+    }
     return replace(plan, inputs=tuple(_filled(port, worth) for port in plan.inputs))
 
 

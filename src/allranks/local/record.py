@@ -153,6 +153,7 @@ class RunRecord:
 
     instances:    where it ran: rack or loopback; for a submitted run, the Azure ML workspace
     submitted:    None for a run on this machine
+    job_name:     what ``${{name}}`` stands for in it; its id where nobody gave it another one
     trigger_time: when the schedule fired that started it, in seconds since the epoch; None where no schedule did
     outputs:      the pipeline's outputs: name -> path
     page:         absolute path of the HTML page, once it is written
@@ -173,6 +174,7 @@ class RunRecord:
     notes: list[str] = field(default_factory=list)
     page: str = ""
     submitted: Submission | None = None
+    job_name: str = ""
     trigger_time: float | None = None
 
     def step(self, name: str) -> StepRecord:
