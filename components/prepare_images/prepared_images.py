@@ -63,7 +63,10 @@ def describe(source: str, classes: tuple[str, ...], splits: Mapping[str, Images]
     """The description of these splits."""
     train = splits["train"].pixels
     _, channels, height, width = train.shape
-    by_channel = [train[:, channel].astype(np.float64) / 255 for channel in range(channels)]
+    # Of no image at all nothing is known, and a zero stands for it.
+    by_channel = [
+        (train[:, channel] if len(train) else np.zeros(1)).astype(np.float64) / 255 for channel in range(channels)
+    ]
     return Description(
         source=source,
         classes=classes,

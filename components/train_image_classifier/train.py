@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import math
 import shutil
 import tempfile
 from pathlib import Path
 
+import no_model
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -27,9 +29,14 @@ LOG_EVERY = 10
 def train(ranks: runtime.Ranks) -> None:
     args = arguments()
     description, images, validation = data(args.data)
+    if not len(images):
+        pass_on(args, ranks)
+        return
     torch.manual_seed(args.seed)
     network = NETWORKS[args.network](description.shape, len(description.classes))
     model = ImageClassifier(network, description.mean, description.std)
+    if args.start_from and not no_model.stands_in(args.start_from):
+        start(model, args.start_from, description)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=args.weight_decay)
     training = ranks.strategy.prepare(model, optimizer)
     sampler = runtime.ResumableSampler(len(images), ranks, batch_size=args.batch_size, seed=args.seed)
@@ -90,6 +97,44 @@ def data(source: Path) -> tuple[Description, Images, Images]:
         raise InputError(Problem("input data", str(error))) from None
 
 
+def start(model: nn.Module, folder: Path, description: Description) -> None:
+    """Give the model the weights of an MLflow model, and with them its normalisation: they belong together.
+
+    Raises InputError where it is a model of other classes, another network, or none.
+    """
+    import mlflow.pytorch
+    from mlflow.models import get_model_info
+
+    where = "input start_from"
+    if not (folder / "MLmodel").is_file():
+        raise InputError(Problem(where, f"{folder} holds no file MLmodel", "the output `model` of a training"))
+    classes = (get_model_info(str(folder)).metadata or {}).get("classes")
+    if classes != list(description.classes):
+        fix = "train a model of other classes from the beginning: leave start_from out"
+        raise InputError(Problem(where, f"its classes are {classes}", f"those of the data, {description.classes}", fix))
+    try:
+        model.load_state_dict(mlflow.pytorch.load_model(str(folder)).state_dict())
+    except RuntimeError as error:
+        fix = "give the network and the images that it was trained with, or leave start_from out"
+        raise InputError(
+            Problem(where, f"its weights do not fit: {error}", "a model of the same network", fix)
+        ) from None
+
+
+def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
+    """Without any image, training leaves the model that it would have started from as it is."""
+    if not args.start_from or no_model.stands_in(args.start_from):
+        found = f"there is no training image in {args.data}, and no model to start from"
+        raise InputError(Problem("input data", found, "images, or a model that can be passed on"))
+    if args.history:
+        runtime.StepTimes(ranks, sample="image").write(args.history, strategy=args.strategy, launcher=ranks.launcher)
+    if ranks.is_main:
+        shutil.copytree(args.start_from, args.model, dirs_exist_ok=True)
+        args.checkpoints.mkdir(parents=True, exist_ok=True)
+        print("there is no training image: the model is passed on as it is", flush=True)
+    ranks.barrier()
+
+
 def batch(images: Images, indices: list[int]) -> tuple[Tensor, Tensor]:
     """Pixels (len(indices), channels, height, width) uint8 and labels (len(indices),)."""
     return torch.from_numpy(np.take(images.pixels, indices, axis=0)), torch.from_numpy(np.take(images.labels, indices))
@@ -147,10 +192,19 @@ def save(model: nn.Module, description: Description, folder: Path) -> None:
             input_example=example,
             serialization_format="pt2",
             pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
-            metadata={"classes": list(description.classes)},
+            metadata={"classes": list(description.classes), "code": code_digest()},
         )
         # The output may be there already: the platform makes it, and an earlier attempt may have written to it.
         shutil.copytree(temporary, folder, dirs_exist_ok=True)
+
+
+def code_digest() -> str:
+    """A digest of the Python code that this training is made of: its own files and those that came along with it."""
+    folder = Path(__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def arguments() -> argparse.Namespace:
@@ -158,6 +212,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--resume_from", type=Path)
+    parser.add_argument("--start_from", type=Path)
     parser.add_argument("--network", choices=sorted(NETWORKS), default="cnn")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch_size", type=int, default=64)

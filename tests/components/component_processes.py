@@ -31,7 +31,7 @@ class Ended:
 
 def run_script(component: str, *arguments: str, script: Path, folder: Path, ranks: int = 1) -> Ended:
     """Run a component's script, in a folder of its own, on so many ranks; one is a plain process with no launcher."""
-    code = [str(COMPONENTS / component), str(COMPONENTS / "prepare_images")]
+    code = [str(COMPONENTS / name) for name in (component, "prepare_images", "get_champion")]
     environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"}
     if ranks == 1:
         return fork(script, arguments, [environment], folder)

@@ -17,6 +17,17 @@ def read(folder: Path, image_size: int) -> Collection:
     Hidden files and files that do not have the name of an image are left out. Raises BadData for a folder that is
     missing, has fewer than two classes, a class without images, or an image that cannot be read.
     """
+    subfolders = class_folders(folder)
+    files = [(label, file) for label, subfolder in enumerate(subfolders) for file in image_files(subfolder)]
+    pixels = np.stack([square(file, image_size) for _, file in files])
+    return Collection(
+        classes=tuple(subfolder.name for subfolder in subfolders),
+        images=Images(pixels, np.array([label for label, _ in files], dtype=np.int64)),
+    )
+
+
+def class_folders(folder: Path) -> list[Path]:
+    """The sub-folders, one for each class, in order. Raises BadData where there are fewer than two."""
     if not folder.is_dir():
         raise BadData(f"{folder} is not a folder. Give a folder with one sub-folder of images for each class.")
     subfolders = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
@@ -24,12 +35,7 @@ def read(folder: Path, image_size: int) -> Collection:
         raise BadData(
             f"{folder} has {len(subfolders)} sub-folder(s), and each stands for a class. Give at least two classes."
         )
-    files = [(label, file) for label, subfolder in enumerate(subfolders) for file in image_files(subfolder)]
-    pixels = np.stack([square(file, image_size) for _, file in files])
-    return Collection(
-        classes=tuple(subfolder.name for subfolder in subfolders),
-        images=Images(pixels, np.array([label for label, _ in files], dtype=np.int64)),
-    )
+    return subfolders
 
 
 def image_files(folder: Path) -> list[Path]:

@@ -1,0 +1,66 @@
+"""Fetch the newest version of a registered model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import no_model
+from registry import RegistryError, Version, newest
+
+
+def get_champion(name: str, model: Path, champion: Path) -> Version | None:
+    """Write the newest version's files to `model`, or that there is none, and what it is to `champion`.
+
+    Raises RegistryError where the registry does not answer, or gives no model in MLflow's format.
+    """
+    found = newest(name)
+    if found is None:
+        no_model.write(model, f"nothing is registered as {name} yet")
+    else:
+        download(name, found.number, model)
+    champion.mkdir(parents=True, exist_ok=True)
+    said = {
+        "name": name,
+        "version": found.number if found else None,
+        "tags": dict(sorted(found.tags.items())) if found else {},
+    }
+    (champion / "champion.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    return found
+
+
+def download(name: str, version: str, folder: Path) -> None:
+    """Copy the version's files into the folder."""
+    import mlflow
+    from mlflow.exceptions import MlflowException
+
+    with tempfile.TemporaryDirectory() as temporary:
+        try:
+            files = Path(mlflow.artifacts.download_artifacts(f"models:/{name}/{version}", dst_path=temporary))
+        except (MlflowException, OSError) as error:
+            raise RegistryError(f"the files of {name}, version {version}, cannot be downloaded: {error}") from None
+        if not (files / "MLmodel").is_file():
+            raise RegistryError(f"{name}, version {version}, holds no file MLmodel. It has to be an MLflow model.")
+        shutil.copytree(files, folder, dirs_exist_ok=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--champion", type=Path, required=True)
+    args = parser.parse_args()
+    try:
+        found = get_champion(args.name, args.model, args.champion)
+    except RegistryError as error:
+        print(f"get_champion: {error}", file=sys.stderr)
+        sys.exit(2)
+    print(f"the champion is {args.name}, version {found.number}" if found else f"nothing is registered as {args.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Whether a challenger takes the champion's place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ROUNDING = 1e-9
+"""Differences of fractions are exact to this."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """metric: its name; margin: by how much the challenger has to be better; minimum: which value it needs at least"""
+
+    metric: str = "accuracy"
+    margin: float = 0.0
+    minimum: float = 0.0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the challenger is promoted, and why or why not."""
+
+    promoted: bool
+    reason: str
+
+
+def decide(challenger: float, champion: float | None, new: int, rules: Rules) -> Decision:
+    """champion: None where there is none. new: how many images the challenger was trained on beyond the champion's."""
+    scored = f"{rules.metric} {challenger:.4f}"
+    if not new:
+        return Decision(False, "there is no new data, so nothing was trained")
+    if challenger < rules.minimum - ROUNDING:
+        return Decision(False, f"{scored} is below the minimum of {rules.minimum:.4f}")
+    if champion is None:
+        return Decision(True, f"{scored}, and there is no champion yet")
+    compared = f"{scored} against the champion's {champion:.4f}"
+    gain = challenger - champion
+    if gain <= ROUNDING:
+        return Decision(False, f"{compared} is no better")
+    if gain < rules.margin - ROUNDING:
+        return Decision(False, f"{compared} is not better by {rules.margin:.4f}")
+    return Decision(True, f"{compared} is better")

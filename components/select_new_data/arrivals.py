@@ -1,0 +1,80 @@
+"""What has arrived: labelled images with a digest of their content, which are read only when they are needed."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from prepared_images import BadData
+
+DIGITS = 32
+"""Hexadecimal digits of a digest: 128 bits tell any number of images apart."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An image that has come.
+
+    digest: of its content, whatever its name, place and time
+    label:  an index into the classes
+    pixels: reads it, as (channels, height, width) uint8
+    """
+
+    digest: str
+    label: int
+    pixels: Callable[[], NDArray[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """All that has come by now."""
+
+    source: str
+    classes: tuple[str, ...]
+    images: tuple[Arrival, ...]
+
+
+def of_folder(folder: Path | None, image_size: int) -> Arrivals:
+    """The images of a folder with one sub-folder for each class. Raises BadData where it is none."""
+    # Pillow is needed for folders alone.
+    from sources.folder import class_folders, image_files, square
+
+    if folder is None:
+        raise BadData("source is 'folder', and no `folder` is given. Give a folder with one sub-folder for each class.")
+    classes = class_folders(folder)
+    images = tuple(
+        Arrival(of_file(file), label, functools.partial(square, file, image_size))
+        for label, subfolder in enumerate(classes)
+        for file in image_files(subfolder)
+    )
+    return Arrivals("folder", tuple(subfolder.name for subfolder in classes), images)
+
+
+def of_digits(arrived: float) -> Arrivals:
+    """The first of scikit-learn's digits, as large a share of them as has come."""
+    from sources.digits import read
+
+    digits = read()
+    count = round(arrived * len(digits.images))
+    images = tuple(
+        Arrival(digest(pixels.tobytes()), int(label), functools.partial(np.asarray, pixels))
+        for pixels, label in zip(digits.images.pixels[:count], digits.images.labels[:count], strict=True)
+    )
+    return Arrivals("digits", digits.classes, images)
+
+
+def of_file(file: Path) -> str:
+    """The digest of a file's content. Raises BadData where it cannot be read."""
+    try:
+        return digest(file.read_bytes())
+    except OSError as error:
+        raise BadData(f"{file} cannot be read ({error.strerror}). Repair or remove it.") from None
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]

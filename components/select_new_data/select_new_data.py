@@ -1,0 +1,91 @@
+"""Select what is new for training, and what is held out, of labelled images that keep coming."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import arrivals
+import numpy as np
+import trained_on
+from arrivals import Arrival, Arrivals
+from prepared_images import BadData, Images, describe, write
+from selection import Selection, Shares, select
+
+
+def select_new_data(
+    came: Arrivals, champion: Path | None, shares: Shares, minimum_new: int, images: Path, selection: Path
+) -> dict[str, Any]:
+    """Write the outputs, and return what selection.json says. Raises BadData, and then has written nothing."""
+    selected = select(came, trained_on.read(champion), shares, minimum_new)
+    shape = selected.test[0].pixels().shape
+    splits = {name: read(getattr(selected, name), shape) for name in ("train", "validation", "test")}
+    write(images, describe(came.source, came.classes, splits), splits)
+    said = summary(came, selected)
+    selection.mkdir(parents=True, exist_ok=True)
+    (selection / "selection.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    trained_on.write(selection, selected.trained_on)
+    return said
+
+
+def read(selected: Sequence[Arrival], shape: tuple[int, ...]) -> Images:
+    """The images themselves; there may be none."""
+    pixels = np.empty((len(selected), *shape), np.uint8)
+    for place, image in enumerate(selected):
+        pixels[place] = image.pixels()
+    return Images(pixels, np.array([image.label for image in selected], np.int64))
+
+
+def summary(came: Arrivals, selected: Selection) -> dict[str, Any]:
+    """What selection.json says."""
+    held_out = {image.digest: came.classes[image.label] for image in selected.test}
+    return {
+        "source": came.source,
+        "arrived": len(came.images),
+        "new": len(selected.train),
+        "waiting": selected.waiting,
+        "conflicting": selected.conflicting,
+        "trained_on": len(selected.trained_on.images),
+        "held_out": len(held_out),
+        "data_version": trained_on.version(selected.trained_on.images),
+        "held_out_version": trained_on.version(held_out),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--champion", type=Path)
+    parser.add_argument("--source", choices=["digits", "folder"], default="digits")
+    parser.add_argument("--arrived", type=float, default=1.0)
+    parser.add_argument("--image_size", type=int, default=32)
+    parser.add_argument("--validation_fraction", type=float, default=0.1)
+    parser.add_argument("--test_fraction", type=float, default=0.2)
+    parser.add_argument("--minimum_new", type=int, default=1)
+    parser.add_argument("--images", type=Path, required=True)
+    parser.add_argument("--selection", type=Path, required=True)
+    args = parser.parse_args()
+    shares = Shares(args.validation_fraction, args.test_fraction)
+    try:
+        came = (
+            arrivals.of_digits(args.arrived)
+            if args.source == "digits"
+            else arrivals.of_folder(args.folder, args.image_size)
+        )
+        said = select_new_data(came, args.champion, shares, args.minimum_new, args.images, args.selection)
+    except BadData as error:
+        print(f"select_new_data: {error}", file=sys.stderr)
+        sys.exit(2)
+    if said["conflicting"]:
+        print(f"{said['conflicting']} images stand in several classes and are left out")
+    if said["waiting"]:
+        print(f"{said['waiting']} new images are fewer than {args.minimum_new}, and wait for the next recurrence")
+    print(f"{said['new'] or 'no'} new images of {said['arrived']}, {said['held_out']} held out")
+
+
+if __name__ == "__main__":
+    main()

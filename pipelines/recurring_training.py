@@ -1,0 +1,119 @@
+"""Recurring training: again and again, on the images that are new, and registered only where the model gets better.
+
+    allranks run pipelines/recurring_training.py --set arrived=0.3
+    allranks run pipelines/recurring_training.py --set arrived=0.6
+    allranks run pipelines/recurring_training.py --set source=folder --set folder=incoming
+
+Nothing here knows where it runs: `MLClient.jobs.create_or_update(recurring_training())` submits the same pipeline, and
+`MLClient.schedules.begin_create_or_update(weekly())` the schedule.
+"""
+
+import os
+from pathlib import Path
+
+from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml.dsl import pipeline
+from azure.ai.ml.entities import JobResourceConfiguration, JobSchedule, RecurrencePattern, RecurrenceTrigger
+
+COMPONENTS = Path(__file__).resolve().parent.parent / "components"
+
+get_champion = load_component(COMPONENTS / "get_champion/component.yaml")
+select_new_data = load_component(COMPONENTS / "select_new_data/component.yaml")
+train_image_classifier = load_component(COMPONENTS / "train_image_classifier/component.yaml")
+evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifier/component.yaml")
+promote_model = load_component(COMPONENTS / "promote_model/component.yaml")
+
+# Where labelled images keep coming: a folder, or on Azure ML azureml://datastores/NAME/paths/FOLDER.
+LABELLED_IMAGES = "LABELLED_IMAGES"
+
+
+@pipeline(
+    name="recurring_training",
+    display_name="Recurring training",
+    description=(
+        "Trains the registered model further on the images that came since, and registers the result if it is better "
+        "on the same held-out images."
+    ),
+    default_compute="cpu-cluster",
+)
+def recurring_training(
+    source: Input(type="string", enum=["digits", "folder"]) = "digits",
+    folder: Input(type="uri_folder", optional=True) = None,
+    arrived: Input(type="number", min=0.1, max=1.0) = 1.0,
+    image_size: Input(type="integer", min=8, max=512) = 32,
+    minimum_new: Input(type="integer", min=1) = 1,
+    network: Input(type="string", enum=["cnn", "mlp"]) = "cnn",
+    epochs: Input(type="integer", min=1) = 8,
+    batch_size: Input(type="integer", min=1) = 64,
+    learning_rate: Input(type="number", min=1e-6) = 0.004,
+    seed: Input(type="integer", min=0) = 0,
+    instance_count: Input(type="integer", min=1) = 2,
+    process_count_per_instance: Input(type="integer", min=1) = 2,
+    model_name: Input(type="string") = "recurring-image-classifier",
+    margin: Input(type="number", min=0.0, max=1.0) = 0.0,
+    minimum_accuracy: Input(type="number", min=0.0, max=1.0) = 0.0,
+    trigger_time: Input(type="string", optional=True) = None,
+    code_version: Input(type="string", optional=True) = None,
+):
+    champion = get_champion(name=model_name)
+    select = select_new_data(
+        folder=folder,
+        champion=champion.outputs.model,
+        source=source,
+        arrived=arrived,
+        image_size=image_size,
+        minimum_new=minimum_new,
+    )
+    train = train_image_classifier(
+        data=select.outputs.images,
+        start_from=champion.outputs.model,
+        network=network,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+    )
+    evaluate_challenger = evaluate_image_classifier(data=select.outputs.images, model=train.outputs.model)
+    evaluate_champion = evaluate_image_classifier(data=select.outputs.images, model=champion.outputs.model)
+    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    train.resources = evaluate_challenger.resources = evaluate_champion.resources = JobResourceConfiguration(
+        instance_count=instance_count
+    )
+    train.distribution = evaluate_challenger.distribution = evaluate_champion.distribution = PyTorchDistribution(
+        process_count_per_instance=process_count_per_instance
+    )
+    promote = promote_model(
+        model=train.outputs.model,
+        metrics=evaluate_challenger.outputs.metrics,
+        champion_metrics=evaluate_champion.outputs.metrics,
+        champion=champion.outputs.champion,
+        selection=select.outputs.selection,
+        name=model_name,
+        margin=margin,
+        minimum=minimum_accuracy,
+        trigger_time=trigger_time,
+        code_version=code_version,
+    )
+    return {
+        "model": train.outputs.model,
+        "metrics": evaluate_challenger.outputs.metrics,
+        "registration": promote.outputs.registration,
+    }
+
+
+def weekly() -> JobSchedule:
+    """Trains every Monday at 02:30, Berlin time, on what came to LABELLED_IMAGES, or else on the digits."""
+    place = os.environ.get(LABELLED_IMAGES)
+    data = {"source": "folder", "folder": Input(type="uri_folder", path=place)} if place else {}
+    return JobSchedule(
+        name="recurring-training-weekly",
+        display_name="Recurring training, weekly",
+        trigger=RecurrenceTrigger(
+            frequency="week",
+            interval=1,
+            schedule=RecurrencePattern(hours=2, minutes=30, week_days=["monday"]),
+            start_time="2026-01-05T00:00:00",
+            time_zone="W. Europe Standard Time",
+        ),
+        create_job=recurring_training(trigger_time="${{creation_context.trigger_time}}", **data),
+    )
