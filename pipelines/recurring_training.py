@@ -73,19 +73,17 @@ def recurring_training(
         learning_rate=learning_rate,
         seed=seed,
     )
-    evaluate_challenger = evaluate_image_classifier(data=select.outputs.images, model=train.outputs.model)
-    evaluate_champion = evaluate_image_classifier(data=select.outputs.images, model=champion.outputs.model)
-    # New objects, because a step begins with its component's own, which every other step of that component shares.
-    train.resources = evaluate_challenger.resources = evaluate_champion.resources = JobResourceConfiguration(
-        instance_count=instance_count
+    evaluate = evaluate_image_classifier(
+        data=select.outputs.images, model=train.outputs.model, baseline=champion.outputs.model
     )
-    train.distribution = evaluate_challenger.distribution = evaluate_champion.distribution = PyTorchDistribution(
+    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
+    train.distribution = evaluate.distribution = PyTorchDistribution(
         process_count_per_instance=process_count_per_instance
     )
     promote = promote_model(
         model=train.outputs.model,
-        metrics=evaluate_challenger.outputs.metrics,
-        champion_metrics=evaluate_champion.outputs.metrics,
+        metrics=evaluate.outputs.metrics,
         champion=champion.outputs.champion,
         selection=select.outputs.selection,
         name=model_name,
@@ -96,7 +94,7 @@ def recurring_training(
     )
     return {
         "model": train.outputs.model,
-        "metrics": evaluate_challenger.outputs.metrics,
+        "metrics": evaluate.outputs.metrics,
         "registration": promote.outputs.registration,
     }
 

@@ -21,19 +21,15 @@ from allranks.errors import InputError, Problem
 def evaluate(ranks: runtime.Ranks) -> None:
     args = arguments()
     description, images = data(args.data, args.split)
-    if no_model.stands_in(args.model):
-        if ranks.is_main:
-            args.metrics.mkdir(parents=True, exist_ok=True)
-            nothing = {"accuracy": None, "macro_f1": None, "classes": {}}
-            about = {"split": args.split, "source": description.source, "count": len(images)}
-            write(args.metrics / "metrics.json", about | nothing)
-            print("there is no model to score")
-        return
-    model = load(args.model).to(ranks.device)
-    confusion = count(model, images, len(description.classes), args.batch_size, ranks)
+    confusion = of_model(args.model, images, description, args.batch_size, ranks)
+    baseline = None
+    if args.baseline and not no_model.stands_in(args.baseline):
+        baseline = of_model(args.baseline, images, description, args.batch_size, ranks)
     if not ranks.is_main:
         return
     metrics = {"split": args.split, "source": description.source} | scores(confusion.numpy(), description.classes)
+    if args.baseline:
+        metrics["baseline"] = None if baseline is None else scores(baseline.numpy(), description.classes)
     matrix = confusion_matrix_document(confusion.numpy(), description.classes)
     args.metrics.mkdir(parents=True, exist_ok=True)
     write(args.metrics / "metrics.json", metrics)
@@ -43,7 +39,8 @@ def evaluate(ranks: runtime.Ranks) -> None:
         write(folder / "confusion_matrix.json", matrix)
     ranks.metrics.log_dict(matrix, "confusion_matrix.json")
     ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in ("accuracy", "macro_f1")}, step=0)
-    print(f"{args.split} accuracy {metrics['accuracy']:.4f} on {metrics['count']} images")
+    compared = f", the baseline's {metrics['baseline']['accuracy']:.4f}" if metrics.get("baseline") else ""
+    print(f"{args.split} accuracy {metrics['accuracy']:.4f}{compared} on {metrics['count']} images")
 
 
 def data(source: Path, split: str) -> tuple[Description, Images]:
@@ -53,6 +50,11 @@ def data(source: Path, split: str) -> tuple[Description, Images]:
         return read_description(folder), read(folder, split)
     except BadData as error:
         raise InputError(Problem("input data", str(error))) from None
+
+
+def of_model(folder: Path, images: Images, description: Description, batch_size: int, ranks: runtime.Ranks) -> Tensor:
+    """The confusion matrix of the model in a folder, over all ranks. A collective."""
+    return count(load(folder).to(ranks.device), images, len(description.classes), batch_size, ranks)
 
 
 def load(folder: Path) -> nn.Module:
@@ -91,6 +93,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--baseline", type=Path)
     parser.add_argument("--split", choices=["train", "validation", "test"], default="test")
     parser.add_argument("--batch_size", type=int, default=256)
     parser.add_argument("--metrics", type=Path, required=True)

@@ -19,7 +19,6 @@ class Files:
 
     model: Path
     metrics: Path
-    champion_metrics: Path
     champion: Path
     selection: Path
 
@@ -42,31 +41,24 @@ class Compared:
 
 
 def read(files: Files, metric: str) -> Compared:
-    """Raises BadInput where a file is missing, or the two were not scored on the same data."""
+    """Raises BadInput where a file is missing, or one does not belong to the others."""
     if not (files.model / "MLmodel").is_file():
         raise BadInput(f"{files.model} holds no file MLmodel. Give a model in MLflow's format.")
-    challenger = scored(files.metrics, metric)
-    champion = scored(files.champion_metrics, metric)
+    scores = (metric, "baseline", "split", "count")
+    metrics = document(files.metrics / "metrics.json", "metrics` of an evaluation with a baseline", scores)
+    baseline = metrics["baseline"]
     about = document(files.champion / "champion.json", "champion` of get_champion", ("version",))
     needed = ("new", "held_out", "data_version", "held_out_version", "trained_on")
     selection = document(files.selection / "selection.json", "selection` of select_new_data", needed)
-    if challenger["value"] is None:
-        raise BadInput(f"{files.metrics} gives no {metric}. Give the metrics of the challenger.")
-    if (champion["value"] is None) != (about["version"] is None):
-        raise BadInput("champion and champion_metrics do not belong together: only one of them says that there is one.")
-    if champion["value"] is not None and champion["on"] != challenger["on"]:
+    if (baseline is None) != (about["version"] is None):
+        raise BadInput("metrics and champion do not belong together: only one of them says that there is a champion.")
+    if (metrics["split"], metrics["count"]) != ("test", selection["held_out"]):
         raise BadInput(
-            f"the challenger was scored on {challenger['on']} and the champion on {champion['on']}. "
-            "Give the metrics of both on the same data."
+            f"{metrics['count']} images of {metrics['split']} were scored, and {selection['held_out']} are held out. "
+            "Give the metrics of the test split of the same selection."
         )
-    return Compared(challenger["value"], champion["value"], about["version"], selection, code_of(files.model))
-
-
-def scored(folder: Path, metric: str) -> dict[str, Any]:
-    """The metric's value, None where there was no model, and what it was measured on."""
-    found = document(folder / "metrics.json", "metrics` of an evaluation", (metric, "split", "count"))
-    value = found[metric]
-    return {"value": None if value is None else float(value), "on": f"{found['count']} images of {found['split']}"}
+    champion = None if baseline is None else float(baseline[metric])
+    return Compared(float(metrics[metric]), champion, about["version"], selection, code_of(files.model))
 
 
 def document(file: Path, expected: str, keys: tuple[str, ...]) -> dict[str, Any]:

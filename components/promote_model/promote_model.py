@@ -83,7 +83,7 @@ def new_version(files: Files, name: str, compared: Compared, rules: Rules, given
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for folder in ("model", "metrics", "champion_metrics", "champion", "selection", "registration"):
+    for folder in ("model", "metrics", "champion", "selection", "registration"):
         parser.add_argument(f"--{folder}", type=Path, required=True)
     parser.add_argument("--name", required=True)
     parser.add_argument("--metric", default="accuracy")
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--trigger_time")
     parser.add_argument("--code_version")
     args = parser.parse_args()
-    files = Files(args.model, args.metrics, args.champion_metrics, args.champion, args.selection)
+    files = Files(args.model, args.metrics, args.champion, args.selection)
     given = {"trigger_time": args.trigger_time, "code_version": args.code_version}
     try:
         said = promote(files, args.name, Rules(args.metric, args.margin, args.minimum), given, args.registration)

@@ -69,11 +69,14 @@ def select(arrivals: Arrivals, earlier: TrainedOn, shares: Shares, minimum_new: 
 
 
 def split(digest: str, shares: Shares) -> str:
-    """Where an image belongs, by its content alone: it does not change when others come."""
+    """Where an image belongs, by its content alone: it does not change when others come.
+
+    The two that are not trained on are at opposite ends, so that a change of one share leaves the other as it is.
+    """
     place = int(digest[:12], 16) / 16**12
     if place < shares.test:
         return "test"
-    return "validation" if place < shares.test + shares.validation else "train"
+    return "validation" if place >= 1 - shares.validation else "train"
 
 
 def unambiguous(images: Iterable[Arrival]) -> tuple[list[Arrival], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,3 +51,29 @@ def trained(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ended = train(digits, folder, *settings, ranks=2)
     assert ended.codes == [0, 0], ended.errors
     return folder
+
+
+@pytest.fixture(scope="session")
+def empty_registry(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MLflow's database with its tables, which take it seconds to make."""
+    from mlflow import MlflowClient
+
+    file = tmp_path_factory.mktemp("registry") / "mlflow.db"
+    MlflowClient(f"sqlite:///{file}").search_registered_models()
+    return file
+
+
+@pytest.fixture
+def registry_address(empty_registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty registry of its own, which the code under test finds by the environment."""
+    import mlflow
+
+    file = tmp_path / "mlflow.db"
+    shutil.copy(empty_registry, file)
+    address = f"sqlite:///{file}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    mlflow.MlflowClient(address).create_experiment("models", artifact_location=f"file://{tmp_path}/artifacts")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "models")
+    yield address
+    while mlflow.active_run():
+        mlflow.end_run()
