@@ -76,10 +76,8 @@ def given(code: Importer, tmp_path: Path) -> Given:
 def versions(address: str) -> dict[str, dict[str, str]]:
     from mlflow import MlflowClient
 
-    return {
-        version.version: version.tags
-        for version in MlflowClient(address, address).search_model_versions("name='digits'")
-    }
+    found = MlflowClient(address, address).search_model_versions("name='digits'")
+    return {str(version.version): version.tags for version in found}
 
 
 @pytest.mark.slow

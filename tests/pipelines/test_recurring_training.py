@@ -103,7 +103,7 @@ class Recurrences:
         from mlflow import MlflowClient
 
         client = MlflowClient(self.workspace.tracking_uri, self.workspace.tracking_uri)
-        return {found.version: found.tags for found in client.search_model_versions(f"name='{MODEL}'")}
+        return {str(found.version): found.tags for found in client.search_model_versions(f"name='{MODEL}'")}
 
 
 def outcome(record: RunRecord) -> dict[str, Any]:
