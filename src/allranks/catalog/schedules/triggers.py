@@ -1,0 +1,64 @@
+"""When a schedule fires, as plain data: what Azure ML's CronTrigger and RecurrenceTrigger say, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+FREQUENCIES = ("minute", "hour", "day", "week", "month")
+WEEK_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+@dataclass(frozen=True)
+class Cron:
+    """Fires at the wall times that a crontab expression of five fields fits.
+
+    time_zone:  Windows' name of it, as Azure ML has it
+    start, end: the first and the last moment at which it may fire, wall times of the zone without one of their own
+    """
+
+    expression: str
+    time_zone: str = "UTC"
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """Fires every `interval` minutes, hours, days, weeks or months.
+
+    hours, minutes: the times of a day on which it fires: each hour with each minute. Both are empty, or neither is
+    week_days:      only by the week or by the month; names of WEEK_DAYS
+    month_days:     only by the month; a month that lacks the day is left out
+    time_zone, start, end: as of Cron; what is counted is counted from the start
+    """
+
+    frequency: str
+    interval: int
+    hours: tuple[int, ...] = ()
+    minutes: tuple[int, ...] = ()
+    week_days: tuple[str, ...] = ()
+    month_days: tuple[int, ...] = ()
+    time_zone: str = "UTC"
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+Trigger = Cron | Recurrence
+
+
+def in_words(trigger: Trigger) -> str:
+    """``every 2 weeks on monday at 02:30``, ``cron 0 2 * * 1-5``; without the zone."""
+    if isinstance(trigger, Cron):
+        return f"cron {trigger.expression}"
+    every = trigger.frequency if trigger.interval == 1 else f"{trigger.interval} {trigger.frequency}s"
+    days = [*trigger.week_days, *map(str, trigger.month_days)]
+    times = [f"{hour:02d}:{minute:02d}" for hour in trigger.hours for minute in trigger.minutes]
+    if len(times) > 4:
+        times = [*times[:3], f"and {len(times) - 3} more times"]
+    parts = [f"every {every}"]
+    if days:
+        parts.append(f"on {', '.join(days)}")
+    if times:
+        parts.append(f"at {', '.join(times)}")
+    return " ".join(parts)
