@@ -9,7 +9,11 @@ from typing import Annotated
 
 import typer
 
+<<<<<<< HEAD
 from allranks.cli import checking, doctor, environments, reading, running, sizes, submitting
+=======
+from allranks.cli import checking, doctor, environments, reading, running, schedules, sizes
+>>>>>>> bf2f4de (Fire schedules on this machine, and forget nothing when the scheduler is killed)
 
 app = typer.Typer(
     name="allranks",
@@ -37,6 +41,7 @@ for name, command in (
 ):
     app.command(name)(command)
 app.add_typer(environments.app, name="environments")
+app.add_typer(schedules.app, name="schedules")
 
 
 def _print_version(asked: bool) -> None:
