@@ -98,9 +98,7 @@ class Stage(Watcher):
         before = len(self.runs)
         self.until = at(hours)
         with Ledger(self.place.ledger) as ledger:
-            self.scheduler = Scheduler(
-                ledger, self.place, self, self.start, self, MissedPolicy(policy), overlap
-            )
+            self.scheduler = Scheduler(ledger, self.place, self, self.start, self, MissedPolicy(policy), overlap)
             self.scheduler.run()
         return [shown(run) for run in self.runs[before:]]
 

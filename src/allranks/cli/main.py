@@ -9,11 +9,7 @@ from typing import Annotated
 
 import typer
 
-<<<<<<< HEAD
-from allranks.cli import checking, doctor, environments, reading, running, sizes, submitting
-=======
-from allranks.cli import checking, doctor, environments, reading, running, schedules, sizes
->>>>>>> bf2f4de (Fire schedules on this machine, and forget nothing when the scheduler is killed)
+from allranks.cli import checking, doctor, environments, reading, running, schedules, sizes, submitting
 
 app = typer.Typer(
     name="allranks",

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from types import TracebackType
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -94,9 +93,7 @@ class JsonLines(Watcher):
         self._say("ended", schedule=firing.schedule, run=firing.run, status=status, reason=firing.reason)
 
     def missed(self, missed: Missed) -> None:
-        self._say(
-            "missed", schedule=missed.schedule, first=missed.first, last=missed.last, count=missed.count
-        )
+        self._say("missed", schedule=missed.schedule, first=missed.first, last=missed.last, count=missed.count)
 
     def stopping(self, running: int) -> None:
         self._say("stopping", runs=running)
@@ -155,9 +152,7 @@ class LiveSchedules(EventLines):
         self._live.start(refresh=True)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def state(self, lines: list[Line]) -> None:

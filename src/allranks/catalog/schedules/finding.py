@@ -16,7 +16,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,14 +24,12 @@ import yaml
 
 from allranks.catalog.schedules.reading import read_trigger
 from allranks.catalog.schedules.triggers import Trigger
-from allranks.catalog.spec import quiet
 from allranks.errors import InputError, Problem
 
 FOLDER = "pipelines"
 """The folder of a project whose files declare its schedules."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
-_PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
 
 
 @dataclass(frozen=True)
@@ -70,17 +67,17 @@ def find_schedules(target: Path | None = None) -> tuple[Declared, ...]:
             Python files are imported whose text has the word JobSchedule, and those YAML files read that have the keys
             `trigger` and `create_job`; folders in it are not looked at
 
-    Raises InputError with everything that is wrong with any of them, and where there is none.
+    Call it, and use the entities that it finds, inside of `allranks.catalog.sdk.session`. Raises InputError with
+    everything that is wrong with any of them, and where there is none.
     """
     target = _default(Path.cwd()) if target is None else target
     problems: list[Problem] = []
     found: list[Declared] = []
-    with _session():
-        for file in _files(target):
-            try:
-                found += _python(file) if file.suffix == ".py" else _yaml(file)
-            except InputError as error:
-                problems += error.problems
+    for file in _files(target):
+        try:
+            found += _python(file) if file.suffix == ".py" else _yaml(file)
+        except InputError as error:
+            problems += error.problems
     problems += _twice(found)
     if problems:
         raise InputError.of(problems)
@@ -194,11 +191,14 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
     if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, BaseNode):
         found = f"found a {type(entity.create_job).__name__}"
         expected = "a pipeline: Azure ML schedules nothing else"
-        problems.append(Problem(f"schedule {name}, key create_job ({where})", found, expected, "make it a pipeline's step"))
+        problems.append(
+            Problem(f"schedule {name}, key create_job ({where})", found, expected, "make it a pipeline's step")
+        )
     trigger = None
     try:
         trigger = read_trigger(
-            entity.trigger, lambda key: f"schedule {name}, key {key if key == 'trigger' else f'trigger.{key}'} ({where})"
+            entity.trigger,
+            lambda key: f"schedule {name}, key {key if key == 'trigger' else f'trigger.{key}'} ({where})",
         )
     except InputError as error:
         problems += error.problems
@@ -214,23 +214,10 @@ def _twice(found: list[Declared]) -> Iterator[Problem]:
         schedule = declared.schedule
         if schedule.name in places:
             where = f"schedule {schedule.name} ({schedule.where})"
-            yield Problem(where, f"{places[schedule.name]} declares one of that name too", "a name of its own", "rename it")
+            yield Problem(
+                where, f"{places[schedule.name]} declares one of that name too", "a name of its own", "rename it"
+            )
         places.setdefault(schedule.name, schedule.where)
-
-
-@contextlib.contextmanager
-def _session() -> Iterator[None]:
-    """azure-ai-ml, quiet and with its nodes for control flow. What a user's file prints goes to the standard error."""
-    before = os.environ.get(_PRIVATE_FEATURES)
-    os.environ[_PRIVATE_FEATURES] = "true"
-    try:
-        with quiet(), contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        if before is None:
-            del os.environ[_PRIVATE_FEATURES]
-        else:
-            os.environ[_PRIVATE_FEATURES] = before
 
 
 @contextlib.contextmanager
@@ -281,11 +268,7 @@ def _told(file: Path) -> Iterator[None]:
 
 def _said(error: BaseException) -> str:
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {first}"[:300] if first else type(error).__name__
-
-
-def ended(schedule: Schedule, now: datetime) -> bool:
-    """Whether it will not fire any more."""
-    from allranks.catalog.schedules.firings import firings
-
-    return next(firings(schedule.trigger, now - timedelta(microseconds=1), now), None) is None
+    kind = type(error)
+    # The SDK's own speak to the user.
+    own = kind.__module__.partition(".")[0] in ("azure", "marshmallow")
+    return (first if own else f"{kind.__name__}: {first}")[:300] if first else kind.__name__

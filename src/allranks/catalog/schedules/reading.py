@@ -184,12 +184,16 @@ def _pattern_problems(
                 able = able[1:] if key == "week_days" else able
                 expected = f"no {key}: they go with the frequency {' or '.join(able)}"
                 fix = "leave them out, or take that frequency"
-                yield Problem(place(f"schedule.{key}"), f"found {_shown(values)} with the frequency {frequency}", expected, fix)
+                yield Problem(
+                    place(f"schedule.{key}"), f"found {_shown(values)} with the frequency {frequency}", expected, fix
+                )
                 return
     if bool(hours) != bool(minutes) or ((week_days or month_days) and not hours):
         missing = "minutes" if hours else "hours"
         fix = "name at least one hour and one minute"
-        yield Problem(place(f"schedule.{missing}"), "found none", "hours and minutes, since one goes with the other", fix)
+        yield Problem(
+            place(f"schedule.{missing}"), "found none", "hours and minutes, since one goes with the other", fix
+        )
     if week_days and month_days:
         found = f"found {_shown(week_days)} beside month_days {_shown(month_days)}"
         fix = "leave one of them out, or declare two schedules"

@@ -183,9 +183,7 @@ class Ledger:
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             self._miss(missed)
-            connection.execute(
-                "UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule)
-            )
+            connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule))
 
     def _miss(self, missed: Missed | None) -> None:
         if missed is not None:
@@ -246,9 +244,19 @@ class Ledger:
         )
 
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
-        for run, schedule, at, state, workspace, status, reason, attempts, pid, started, ended in (
-            self._connection.execute(f"{_FIRING} {condition}", values).fetchall()
-        ):
+        for (
+            run,
+            schedule,
+            at,
+            state,
+            workspace,
+            status,
+            reason,
+            attempts,
+            pid,
+            started,
+            ended,
+        ) in self._connection.execute(f"{_FIRING} {condition}", values).fetchall():
             yield Firing(
                 run,
                 schedule,

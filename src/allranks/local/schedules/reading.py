@@ -42,7 +42,7 @@ def read(place: SchedulesPlace, target: Path | None) -> None:
 
 def read_here(place: SchedulesPlace, target: Path | None) -> None:
     """The same in this process."""
-    from allranks.local.reader import sdk
+    from allranks.catalog import sdk
     from allranks.local.schedules.ledger import Ledger
 
     with sdk.session(), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:

@@ -133,9 +133,7 @@ class Scheduler:
             if descriptor is None:
                 self._running[firing.run] = firing
                 self._watcher.goes_on(firing, alive=True)
-            elif self._policy is MissedPolicy.SKIP and not (
-                firing.state == CLAIMED and now - firing.at <= TOLERANCE
-            ):
+            elif self._policy is MissedPolicy.SKIP and not (firing.state == CLAIMED and now - firing.at <= TOLERANCE):
                 os.close(descriptor)
                 self._ledger.end(firing.run, "Interrupted", "not gone on with: --missed skip", now)
                 self._watcher.ended(self._ledger.firing(firing.run))

@@ -1,0 +1,268 @@
+"""Schedules of an Azure ML workspace: those that are declared are applied to it, and nothing is sent that is there.
+
+What was declared is remembered beside the schedule as a digest: of its trigger, its texts, and the request that would
+submit its pipeline, in which the versions of code and components follow from their content.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from allranks.azure.errors import service_errors
+from allranks.azure.workspace import WorkspaceName
+from allranks.catalog.schedules.finding import Declared, find_schedules
+from allranks.catalog.schedules.firings import firings
+from allranks.catalog.schedules.reading import read_trigger
+from allranks.catalog.schedules.triggers import Trigger, in_words
+from allranks.catalog.sdk import session
+from allranks.errors import InputError, Problem
+
+DIGEST, DECLARED_IN = "allranks.digest", "allranks.declared_in"
+"""The properties of a schedule in which we remember what was applied, and from which file."""
+
+CREATE, UPDATE, KEEP, DELETE = "create", "update", "unchanged", "delete"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A schedule as the workspace has it.
+
+    trigger:     None where it is none of ours to read, such as a monitor's
+    digest:      of what was applied; empty where somebody else did it
+    declared_in: the file that declared it; empty likewise
+    """
+
+    name: str
+    display_name: str
+    description: str
+    enabled: bool
+    trigger: Trigger | None
+    digest: str = ""
+    declared_in: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a change makes of one of a schedule's keys."""
+
+    key: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What applying does to one schedule."""
+
+    name: str
+    action: str
+    differences: tuple[Difference, ...] = ()
+
+
+def applied(client: Any) -> dict[str, Applied]:
+    """The workspace's schedules by name, the disabled ones too. Raises as `service_errors` does."""
+    with session(), service_errors("listing the workspace's schedules"):
+        entities = list(client.schedules.list(list_view_type="All"))
+    return {entity.name: _applied(entity) for entity in entities}
+
+
+def changes(
+    target: Path | None, workspace: WorkspaceName, there: Mapping[str, Applied], now: datetime, *, prune: bool
+) -> list[Change]:
+    """What applying the schedules of a file or a folder would do to a workspace that has these.
+
+    prune: whether those are deleted that were applied from the same files and are not declared any more
+
+    Raises InputError for a schedule that cannot be declared so, or has ended.
+    """
+    with session():
+        declared = find_schedules(target)
+        problems = [problem for each in declared if (problem := _ended(each, now))]
+        if problems:
+            raise InputError.of(problems)
+        found = [_change(each, there.get(each.schedule.name), workspace) for each in declared]
+    if prune:
+        names, files = {change.name for change in found}, _files(declared, target)
+        found += [
+            Change(name, DELETE)
+            for name, other in sorted(there.items())
+            if name not in names and other.declared_in and files(other.declared_in)
+        ]
+    return found
+
+
+def apply(
+    client: Any,
+    target: Path | None,
+    workspace: WorkspaceName,
+    there: Mapping[str, Applied],
+    wanted: Iterable[Change],
+    done: Callable[[Change], None],
+) -> None:
+    """Makes these changes, one after another.
+
+    done: called after each; what is kept as it is counts as done
+
+    Raises as `service_errors` does; what was done before stays done, and is not done again the next time.
+    """
+    wanted = list(wanted)
+    with session():
+        # Compiling has put other ids into the first ones.
+        fresh = {each.schedule.name: each for each in _again(target, wanted)}
+        digests = {name: _digest(each, workspace) for name, each in fresh.items()}
+        fresh = {each.schedule.name: each for each in _again(target, wanted)}
+        for change in wanted:
+            if change.action in (CREATE, UPDATE):
+                _put(client, fresh[change.name], digests[change.name], there.get(change.name))
+            elif change.action == DELETE:
+                delete(client, there[change.name])
+            done(change)
+
+
+def switch(client: Any, there: Mapping[str, Applied], name: str, *, on: bool) -> bool:
+    """Enables or disables a schedule. False where it was so already. Raises InputError where there is none."""
+    found = named(there, name)
+    if found.enabled is on:
+        return False
+    doing = f"{'enabling' if on else 'disabling'} schedule {name}"
+    with session(), service_errors(doing):
+        begin = client.schedules.begin_enable if on else client.schedules.begin_disable
+        begin(name).result()
+    return True
+
+
+def delete(client: Any, schedule: Applied) -> None:
+    """Deletes a schedule; Azure ML wants it disabled first."""
+    with session(), service_errors(f"deleting schedule {schedule.name}"):
+        if schedule.enabled:
+            client.schedules.begin_disable(schedule.name).result()
+        client.schedules.begin_delete(schedule.name).result()
+
+
+def named(there: Mapping[str, Applied], name: str) -> Applied:
+    """The workspace's schedule of that name. Raises InputError where there is none."""
+    if name in there:
+        return there[name]
+    similar = difflib.get_close_matches(name, there, n=1)
+    expected = f"one of {', '.join(sorted(there))}" if there else "none: the workspace has no schedules"
+    fix = f"did you mean {similar[0]}?" if similar else "apply it first: allranks schedules apply"
+    raise InputError(Problem(f"schedule {name}", "the workspace has no schedule of that name", expected, fix))
+
+
+def trigger_differs(declared: Trigger, other: Trigger | None) -> bool:
+    """Whether the workspace's trigger is another one. A start that is not declared is whatever the service made it."""
+    if other is None:
+        return True
+    return replace(other, start=None) != declared if declared.start is None else other != declared
+
+
+def _change(declared: Declared, other: Applied | None, workspace: WorkspaceName) -> Change:
+    schedule = declared.schedule
+    if other is None:
+        return Change(schedule.name, CREATE, (Difference("trigger", "", _words(schedule.trigger)),))
+    found: list[Difference] = []
+    if trigger_differs(schedule.trigger, other.trigger):
+        before = _words(other.trigger) if other.trigger else "something else"
+        found.append(Difference("trigger", before, _words(schedule.trigger)))
+    if schedule.display_name != other.display_name:
+        found.append(Difference("display_name", other.display_name, schedule.display_name))
+    if schedule.description != other.description:
+        found.append(Difference("description", other.description, schedule.description))
+    if not found and _digest(declared, workspace) != other.digest:
+        before = "as it was applied" if other.digest else "not applied by this command"
+        found.append(Difference("create_job", before, "its pipeline, its inputs or its code are others"))
+    return Change(schedule.name, UPDATE if found else KEEP, tuple(found))
+
+
+def _put(client: Any, declared: Declared, digest: str, other: Applied | None) -> None:
+    entity, schedule = declared.entity, declared.schedule
+    entity.properties = {**(entity.properties or {}), DIGEST: digest, DECLARED_IN: _file(schedule.file)}
+    # Whoever switched it off in the studio is not overruled.
+    entity._is_enabled = other.enabled if other else True
+    with service_errors(f"applying schedule {schedule.name}"):
+        client.schedules.begin_create_or_update(entity).result()
+
+
+def _again(target: Path | None, wanted: list[Change]) -> tuple[Declared, ...]:
+    changing = {change.name for change in wanted if change.action in (CREATE, UPDATE)}
+    if not changing:
+        return ()
+    return tuple(each for each in find_schedules(target) if each.schedule.name in changing)
+
+
+def _digest(declared: Declared, workspace: WorkspaceName) -> str:
+    """Of everything that a PUT would change. It leaves the entity's job with ids in it that nobody gave."""
+    from allranks.azure.dry_run import body_of
+
+    schedule, job = declared.schedule, declared.entity.create_job
+    body: Any = job if isinstance(job, str) else body_of(job, workspace).get("properties", {})
+    if isinstance(body, dict):
+        # A commit alone changes nothing; the experiment's name is the current folder's where none is given.
+        body = {key: value for key, value in body.items() if key not in ("properties", "experimentName")}
+    content = {
+        "trigger": {"kind": type(schedule.trigger).__name__, **asdict(schedule.trigger)},
+        "texts": [schedule.display_name, schedule.description],
+        "tags": declared.entity.tags or {},
+        "job": body,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _applied(entity: Any) -> Applied:
+    trigger = None
+    if getattr(entity, "trigger", None) is not None:
+        try:
+            trigger = read_trigger(entity.trigger, str)
+        except InputError:
+            trigger = None
+    own = entity.properties or {}
+    return Applied(
+        name=entity.name,
+        display_name=entity.display_name or entity.name,
+        description=" ".join((entity.description or "").split()),
+        enabled=entity.is_enabled is not False,
+        trigger=trigger,
+        digest=own.get(DIGEST, ""),
+        declared_in=own.get(DECLARED_IN, ""),
+    )
+
+
+def _ended(declared: Declared, now: datetime) -> Problem | None:
+    schedule = declared.schedule
+    if next(firings(schedule.trigger, now - timedelta(microseconds=1), now), None) is not None:
+        return None
+    end = schedule.trigger.end
+    found = f"it will not fire any more: its end, {end.isoformat() if end else '–'}, is over"
+    fix = "move the end, or remove the schedule and apply with --prune"
+    return Problem(f"schedule {schedule.name}, key trigger.end_time ({schedule.where})", found, "an end to come", fix)
+
+
+def _files(declared: Iterable[Declared], target: Path | None) -> Callable[[str], bool]:
+    """Whether a file that was remembered is one of those that were looked at."""
+    if target is not None and target.is_file():
+        return lambda file: file == _file(str(target))
+    folder = target or Path(next(iter(declared)).schedule.file).parent
+    return lambda file: Path(file).parent == Path(_file(str(folder)))
+
+
+def _file(path: str) -> str:
+    """A path as every clone of the project has it: from the project on, which is the folder above `pipelines`."""
+    absolute = Path(path).absolute()
+    for parent in absolute.parents:
+        if (parent / ".git").exists() or (parent / "pyproject.toml").exists():
+            return absolute.relative_to(parent).as_posix()
+    return absolute.relative_to(absolute.parent.parent).as_posix()
+
+
+def _words(trigger: Trigger) -> str:
+    parts = [in_words(trigger), trigger.time_zone]
+    parts += [f"from {trigger.start.isoformat()}"] if trigger.start else []
+    parts += [f"until {trigger.end.isoformat()}"] if trigger.end else []
+    return ", ".join(parts)

@@ -1,0 +1,229 @@
+"""Schedules of an Azure ML workspace, through the real client."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fake.service import FakeAzure
+
+from allranks.cli.main import main
+from allranks_command import Ended, write
+
+DECLARED = """\
+from pathlib import Path
+
+from azure.ai.ml import Input, dsl, load_component
+from azure.ai.ml.entities import CronTrigger, JobSchedule, RecurrencePattern, RecurrenceTrigger
+
+say = load_component(Path(__file__).parent / "../say/component.yaml")
+
+
+@dsl.pipeline(default_compute="cpu-cluster")
+def saying(word: Input(type="string") = "hello"):
+    say(word=word)
+
+
+def nightly() -> JobSchedule:
+    trigger = CronTrigger(expression="30 2 * * *", time_zone="W. Europe Standard Time")
+    return JobSchedule(name="nightly", trigger=trigger, create_job=saying(word="${{creation_context.trigger_time}}"))
+
+
+def monthly() -> JobSchedule:
+    pattern = RecurrencePattern(hours=[4, 16], minutes=0, month_days=[1, 15])
+    trigger = RecurrenceTrigger(frequency="month", interval=1, schedule=pattern, start_time="2026-01-01T00:00:00")
+    return JobSchedule(name="monthly", display_name="By the month", trigger=trigger, create_job=saying())
+"""
+COMPONENT = """\
+$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json
+type: command
+name: say
+version: "1"
+inputs:
+  word: {type: string}
+code: .
+environment: {image: "python:3.12"}
+command: python say.py ${{inputs.word}}
+"""
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write(tmp_path, "say/component.yaml", COMPONENT)
+    write(tmp_path, "say/say.py", "import sys; print(sys.argv[1])\n")
+    write(tmp_path, "pipelines/saying.py", DECLARED)
+    write(tmp_path, "pyproject.toml", "")
+    return tmp_path
+
+
+@pytest.fixture
+def schedules(
+    azure: FakeAzure, project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Command:
+    """`allranks schedules` in the project; whatever it prints has no secret in it and no traceback."""
+    monkeypatch.setenv("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(project)
+
+    def call(*arguments: str) -> Ended:
+        azure.clear()
+        monkeypatch.setattr(sys, "argv", ["allranks", "schedules", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        done = Ended(code, *capfd.readouterr())
+        assert not [secret for secret in azure.secrets if secret in done.out + done.err]
+        assert "Traceback" not in done.err
+        return done
+
+    return call
+
+
+def sent(azure: FakeAzure) -> list[str]:
+    """What changed anything: method and the path's last part."""
+    return [f"{method} {path.split('?')[0].rpartition('/')[2]}" for method, path, _ in azure.requests
+            if method in ("PUT", "DELETE", "PATCH")]  # fmt: skip
+
+
+def edit(project: Path, before: str, after: str, file: str = "pipelines/saying.py") -> None:
+    text = (project / file).read_text()
+    assert before in text
+    (project / file).write_text(text.replace(before, after))
+
+
+def test_applying_again_sends_nothing(azure: FakeAzure, schedules: Command) -> None:
+    done = schedules("apply")
+    assert done.code == 0, done.err
+    assert [line for line in done.out.splitlines() if not line.startswith(" ")] == [
+        "monthly: created",
+        "nightly: created",
+    ]
+    trigger = azure.schedules["monthly"]["properties"]["trigger"]
+    assert (trigger["frequency"].lower(), trigger["schedule"]["monthDays"]) == ("month", [1, 15])
+    again = schedules("apply")
+    assert (again.code, again.out.splitlines()) == (0, ["monthly: unchanged", "nightly: unchanged"])
+    assert sent(azure) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "said"),
+    [
+        ("pipelines/saying.py", '"30 2 * * *"', '"45 2 * * *"', "trigger: cron 30 2 * * *"),
+        ("pipelines/saying.py", 'name="nightly",', 'name="nightly", description="At night",', "description: At night"),
+        ("pipelines/saying.py", 'word="${{creation_context.trigger_time}}"', 'word="bye"', "create_job"),
+        ("say/say.py", "argv[1]", "argv[1:]", "create_job"),
+    ],
+)
+def test_only_what_changed_is_applied(
+    azure: FakeAzure, schedules: Command, project: Path, file: str, before: str, after: str, said: str
+) -> None:
+    assert schedules("apply").code == 0
+    edit(project, before, after, file)
+    dry = schedules("apply", "--dry-run")
+    assert "nightly: would update" in dry.out
+    assert said in dry.out
+    assert sent(azure) == []
+    done = schedules("apply")
+    assert "nightly: updated" in done.out
+    assert ("monthly: unchanged" in done.out) == (file == "pipelines/saying.py")
+    assert "PUT nightly" in sent(azure)
+    assert schedules("apply").out.splitlines() == ["monthly: unchanged", "nightly: unchanged"]
+
+
+def test_what_somebody_else_changed_is_put_right(azure: FakeAzure, schedules: Command) -> None:
+    schedules("apply")
+    azure.schedules["nightly"]["properties"]["trigger"]["expression"] = "0 9 * * *"
+    assert "trigger: cron 0 9 * * *, W. Europe Standard Time → cron 30 2 * * *" in schedules("apply").out
+
+
+def test_schedules_are_switched_and_deleted_by_name(azure: FakeAzure, schedules: Command, project: Path) -> None:
+    schedules("apply")
+    job = azure.schedules["nightly"]["properties"]["action"]
+    assert schedules("disable", "nightly").out == "nightly: disabled\n"
+    assert schedules("disable", "nightly").out == "nightly: disabled, as it was\n"
+    assert sent(azure) == []
+    assert azure.schedules["nightly"]["properties"]["isEnabled"] is False
+    # Applying does not switch it on again.
+    edit(project, '"30 2 * * *"', '"45 2 * * *"')
+    assert "nightly: updated" in schedules("apply").out
+    assert azure.schedules["nightly"]["properties"]["isEnabled"] is False
+    assert schedules("enable", "nightly", "--json").json == {"name": "nightly", "state": "enabled", "changed": True}
+    assert azure.schedules["nightly"]["properties"]["action"]["jobDefinition"]["jobs"].keys() == (
+        job["jobDefinition"]["jobs"].keys()
+    )
+    assert schedules("apply").out.splitlines()[1] == "nightly: unchanged"
+    assert schedules("delete", "nightly").out == "nightly: deleted\n"
+    assert azure.schedules.keys() == {"monthly"}
+
+
+def test_what_is_not_declared_any_more_is_pruned(azure: FakeAzure, schedules: Command, project: Path) -> None:
+    schedules("apply")
+    foreign = {**azure.schedules["nightly"], "name": "foreign"}
+    foreign["properties"] = {**foreign["properties"], "properties": {}}
+    azure.schedules["foreign"] = foreign
+    edit(project, 'name="nightly"', 'name="at-night"')
+    assert "nightly: would delete" in schedules("apply", "--dry-run", "--prune").out
+    assert "delete" not in schedules("apply", "--dry-run").out
+    assert "nightly: deleted" in schedules("apply", "--prune").out
+    assert azure.schedules.keys() == {"at-night", "monthly", "foreign"}
+
+
+def test_the_list_shows_what_is_declared_beside_what_is_applied(
+    azure: FakeAzure, schedules: Command, project: Path
+) -> None:
+    assert [row["state"] for row in schedules("list", "--local", "--json").json] == ["declared", "declared"]
+    assert azure.requests == []
+    schedules("apply")
+    schedules("disable", "monthly")
+    edit(project, '"30 2 * * *"', '"45 2 * * *"')
+    edit(project, 'name="monthly"', 'name="by-month"')
+    rows = {row["name"]: row for row in schedules("list", "--json").json}
+    assert {name: (row["state"], row["differs"]) for name, row in rows.items()} == {
+        "by-month": ("not applied", False),
+        "monthly": ("disabled", False),
+        "nightly": ("enabled", True),
+    }
+    assert rows["monthly"]["next"] is None
+    text = schedules("list").out
+    assert "nightly  enabled, applied with another trigger" in text
+    assert "02:45 CE" in text
+
+
+@pytest.mark.parametrize("verb", ["enable", "disable", "delete"])
+def test_an_unknown_name_is_told(schedules: Command, azure: FakeAzure, verb: str) -> None:
+    assert "has no schedules" in schedules(verb, "nightly").err
+    schedules("apply", "pipelines/saying.py")
+    done = schedules(verb, "nihgtly")
+    assert (done.code, "did you mean nightly?" in done.err) == (2, True)
+    assert sent(azure) == []
+
+
+def test_an_outage_is_one_message(schedules: Command, azure: FakeAzure, monkeypatch: pytest.MonkeyPatch) -> None:
+    from azure.core.pipeline.policies import RetryPolicy
+
+    monkeypatch.setattr(RetryPolicy, "BACKOFF_MAX", 0)
+    azure.fail("/schedules", status=503, times=50)
+    done = schedules("apply")
+    assert (done.code, "the service failed (503)" in done.err) == (1, True)
+    assert azure.schedules == {}
+
+
+def test_an_interrupted_apply_goes_on(schedules: Command, azure: FakeAzure) -> None:
+    azure.fail("/schedules/nightly", status=400, times=1, method="PUT")
+    assert schedules("apply").code == 2
+    assert azure.schedules.keys() == {"monthly"}
+    assert schedules("apply").out.splitlines()[0] == "monthly: unchanged"
+    assert azure.schedules.keys() == {"monthly", "nightly"}
+
+
+def test_what_has_ended_is_not_applied(schedules: Command, azure: FakeAzure, project: Path) -> None:
+    edit(project, 'start_time="2026-01-01T00:00:00"', 'start_time="2020-01-01T00:00:00", end_time="2021-01-01"')
+    done = schedules("apply")
+    assert (done.code, "it will not fire any more" in done.err) == (2, True)
+    assert azure.schedules == {}
