@@ -154,12 +154,13 @@ def _recurrence(
         problems.append(Problem(place("frequency"), f"found {trigger.frequency!r}", " or ".join(FREQUENCIES)))
     if not _is_whole(trigger.interval) or trigger.interval < 1:
         problems.append(Problem(place("interval"), f"found {trigger.interval!r}", "a whole number from 1 on"))
-    pattern = trigger.schedule
+    pattern, before = trigger.schedule, len(problems)
     hours = _numbers(pattern.hours, "hours", 0, 23, place, problems)
     minutes = _numbers(pattern.minutes, "minutes", 0, 59, place, problems)
     month_days = _numbers(pattern.month_days, "month_days", 1, 31, place, problems)
     week_days = _week_days(pattern.week_days, place, problems)
-    problems += _pattern_problems(frequency, hours, minutes, week_days, month_days, place)
+    if len(problems) == before:
+        problems += _pattern_problems(frequency, hours, minutes, week_days, month_days, place)
     return Recurrence(frequency, trigger.interval, hours, minutes, week_days, month_days, name, start, end)
 
 
