@@ -106,6 +106,7 @@ expressions = st.tuples(field(minute, 59), field(hour, 23), field(st.integers(0,
 crons = st.builds(Cron, expressions, zones)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(crons, st.integers(0, DAYS - 20), st.integers(0, 86399))
 def test_cron_fires_as_croniter_does(trigger: Cron, day: int, second: int) -> None:
@@ -169,6 +170,7 @@ def due_on(trigger: Recurrence, start: date, day: date) -> bool:
     return day.day in (trigger.month_days or (start.day,))
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(recurrences)
 def test_a_recurrence_fires_as_a_walk_through_the_minutes_does(trigger: Recurrence) -> None:

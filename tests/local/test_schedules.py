@@ -126,8 +126,9 @@ def test_what_is_due_is_run_once(stage: Callable[..., Stage]) -> None:
 
 def test_a_recurrence_without_a_start_fires_at_once(stage: Callable[..., Stage]) -> None:
     world = stage()
+    world.time += timedelta(milliseconds=1)
     world.keep(a=Recurrence("hour", 1))
-    assert world.go(1.5) == ["a@0", "a@1"]
+    assert [run.partition("+")[0] for run in world.go(1.5)] == ["a@0", "a@1"]
 
 
 @pytest.mark.parametrize(

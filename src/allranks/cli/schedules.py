@@ -16,12 +16,12 @@ from allranks.cli.options import (
     RetriesOption,
     SlotsOption,
     TrackOption,
-    WorkspaceOption,
 )
 
 from allranks.cli.workspace_options import (
     AzureWorkspaceOption,
     ConfigOption,
+    FolderOption,
     ResourceGroupOption,
     SubscriptionOption,
     workspace_options,
@@ -81,7 +81,7 @@ def run(
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
     track: TrackOption = True,
-    workspace: WorkspaceOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Fire schedules on this machine until it is stopped.
@@ -101,7 +101,7 @@ def run(
 
     if resume and target is not None:
         raise InputError(Problem("--resume", f"it reads no file, but {target} is named", "", "leave one of them out"))
-    place = SchedulesPlace(Workspace.at(workspace))
+    place = SchedulesPlace(Workspace.at(folder))
     options = {"instances": instances.value, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     out = errors() if json else console()
     watcher: EventLines | JsonLines

@@ -132,6 +132,7 @@ class Ledger:
     def replace(self, schedules: Iterable[Kept], now: datetime) -> None:
         """Keeps these schedules instead of those that were kept. One whose trigger is the same goes on where it was;
         any other begins now."""
+        second = _number(now.replace(microsecond=0))
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("UPDATE schedule SET active = 0")
@@ -140,8 +141,8 @@ class Ledger:
                 begun = connection.execute(
                     "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (kept.name, trigger)
                 ).fetchone()
-                # One microsecond before: a recurrence without a start fires at its creation.
-                created, cursor = begun or (_number(now), _number(now) - 1)
+                # One microsecond before: a recurrence without a start fires at its creation, a whole second.
+                created, cursor = begun or (second, second - 1)
                 connection.execute(
                     "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
                     (kept.name, position, kept.display_name, kept.source, trigger, kept.plan, created, cursor),
@@ -296,5 +297,5 @@ def _loaded(text: str) -> Trigger:
 
 
 def _unusable(path: Path, found: str) -> Problem:
-    fix = "move the file away, or use another folder: --workspace DIR"
+    fix = "move the file away, or use another folder: --folder DIR"
     return Problem(str(path), f"not a ledger of schedules that can be used: {found}", "", fix)

@@ -54,7 +54,7 @@ class SchedulesPlace:
                 file.seek(0)
                 pid = file.read().strip()
                 found = "a scheduler has it already" + (f": process {pid}" if pid else "")
-                fix = f"stop it (kill {pid}), or use another folder: --workspace DIR"
+                fix = f"stop it (kill {pid}), or use another folder: --folder DIR"
                 raise InputError(Problem(str(self.workspace.root), found, "one scheduler", fix)) from None
             file.seek(0)
             file.truncate()
