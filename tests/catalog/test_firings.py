@@ -215,7 +215,8 @@ BERLIN = "W. Europe Standard Time"
         # Left out: 02:30 is what clocks show as 03:30. Twice: the first.
         (Cron("30 2 * * *", BERLIN), "2026-03-28T12:00", ["2026-03-29T01:30", "2026-03-30T00:30"]),
         (Cron("30 2 * * *", BERLIN), "2026-10-24T12:00", ["2026-10-25T00:30", "2026-10-26T01:30"]),
-        (Recurrence("day", 1, (2, 3), (30,), (), (), BERLIN), "2026-03-28T12:00", ["2026-03-29T01:30", "2026-03-30T00:30"]),
+        (Recurrence("day", 1, (2, 3), (30,), (), (), BERLIN), "2026-03-28T12:00",
+         ["2026-03-29T01:30", "2026-03-30T00:30"]),
         # Hours are counted as they pass.
         (Recurrence("hour", 12, start=datetime(2026, 3, 28, 12), time_zone=BERLIN), "2026-03-28T12:00",
          ["2026-03-28T23:00", "2026-03-29T11:00"]),
@@ -223,7 +224,8 @@ BERLIN = "W. Europe Standard Time"
         (Recurrence("day", 1, start=datetime(2026, 3, 28, 12), time_zone=BERLIN), "2026-03-28T00:00",
          ["2026-03-28T11:00", "2026-03-29T10:00"]),
         # No such day in that month.
-        (Recurrence("month", 1, start=datetime(2026, 1, 31)), "2026-01-31T00:00", ["2026-03-31T00:00", "2026-05-31T00:00"]),
+        (Recurrence("month", 1, start=datetime(2026, 1, 31)), "2026-01-31T00:00",
+         ["2026-03-31T00:00", "2026-05-31T00:00"]),
         (Recurrence("month", 1, (6,), (0,), (), (30,)), "2026-01-31T00:00", ["2026-03-30T06:00", "2026-04-30T06:00"]),
         # The week's first day is Monday.
         (Recurrence("week", 2, (0,), (0,), ("monday", "sunday"), (), "UTC", datetime(2026, 1, 7)), "2026-01-01T00:00",
@@ -232,7 +234,8 @@ BERLIN = "W. Europe Standard Time"
         (Recurrence("day", 1, start=datetime(2026, 1, 1), end=datetime(2026, 1, 2)), "2025-01-01T00:00",
          ["2026-01-01T00:00", "2026-01-02T00:00"]),
         # What was before is not made up for; without a start it is counted from the creation.
-        (Recurrence("day", 2, start=datetime(2017, 9, 7, 14)), "2017-09-08T13:00", ["2017-09-09T14:00", "2017-09-11T14:00"]),
+        (Recurrence("day", 2, start=datetime(2017, 9, 7, 14)), "2017-09-08T13:00",
+         ["2017-09-09T14:00", "2017-09-11T14:00"]),
         (Recurrence("hour", 1), "2026-01-01T00:20", ["2026-01-01T01:20", "2026-01-01T02:20"]),
         # Never.
         (Recurrence("month", 12, (0,), (0,), (), (30,), "UTC", datetime(2026, 2, 1)), "2026-01-01T00:00", []),

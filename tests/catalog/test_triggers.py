@@ -171,9 +171,15 @@ def found(target: Path) -> list[tuple[str, str]]:
 
 
 def test_schedules_are_found_in_a_folder(tmp_path: Path) -> None:
-    write(tmp_path, "a.py", HEAD + "def nightly() -> JobSchedule:\n    return made('nightly')\n\nplain = made('plain')\n")
+    write(
+        tmp_path, "a.py", HEAD + "def nightly() -> JobSchedule:\n    return made('nightly')\n\nplain = made('plain')\n"
+    )
     # Not declarations: without the annotation, or with something to be given.
-    write(tmp_path, "b.py", HEAD + "def one():\n    return made('one')\ndef two(x) -> 'JobSchedule':\n    return made(x)\n")
+    write(
+        tmp_path,
+        "b.py",
+        HEAD + "def one():\n    return made('one')\ndef two(x) -> 'JobSchedule':\n    return made(x)\n",
+    )
     write(tmp_path, "c.py", HEAD + "def three(name='three') -> 'JobSchedule':\n    return made(name)\nagain = None\n")
     write(tmp_path, "job.yml", JOB)
     write(tmp_path, "schedule.yml", YAML)
@@ -193,7 +199,11 @@ def test_schedules_are_found_in_a_folder(tmp_path: Path) -> None:
         ("a.py", HEAD + "def x() -> JobSchedule:\n    return 1 / 0\n", r"a.py:\d+: ZeroDivisionError"),
         ("a.py", HEAD + "def x() -> JobSchedule:\n    return 3\n", "found a int"),
         ("a.py", HEAD + "x = JobSchedule(name='x', trigger=None, create_job=pipeline())\n", "there is none"),
-        ("a.py", HEAD + "x = JobSchedule(name='x', trigger=None, create_job=echo)\n", "Azure ML schedules nothing else"),
+        (
+            "a.py",
+            HEAD + "x = JobSchedule(name='x', trigger=None, create_job=echo)\n",
+            "Azure ML schedules nothing else",
+        ),
         ("a.py", "JobSchedule = (\n", "a.py:1: it is not Python"),
         ("a.py", "import nothing_like_it  # JobSchedule\n", "a.py:1: ModuleNotFoundError"),
         ("a.yml", "a: [", "not YAML"),

@@ -1,4 +1,4 @@
-"""What the local scheduler shows: on a terminal a line for each schedule, redrawn in place; else a line for each event."""
+"""What the local scheduler shows: on a terminal a line for each schedule, redrawn in place; else a line an event."""
 
 from __future__ import annotations
 
@@ -188,7 +188,8 @@ def missed_text(missed: Missed) -> str:
     """What is said of firings that are not made up for."""
     if missed.count == 1:
         return f"missed, not made up for: {missed.first:%Y-%m-%d %H:%M} UTC"
-    return f"missed, not made up for: {missed.count:,} from {missed.first:%Y-%m-%d %H:%M} to {missed.last:%Y-%m-%d %H:%M} UTC"
+    first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (missed.first, missed.last))
+    return f"missed, not made up for: {missed.count:,} from {first} to {last} UTC"
 
 
 def outcome(firing: Firing) -> str:

@@ -17,7 +17,6 @@ from allranks.cli.options import (
     SlotsOption,
     TrackOption,
 )
-
 from allranks.cli.workspace_options import (
     AzureWorkspaceOption,
     ConfigOption,

@@ -27,8 +27,8 @@ def zone(name: str) -> ZoneInfo:
 
 
 def similar(name: str, known: tuple[str, ...]) -> str:
-    """The name of Azure ML's that was likely meant: that of an IANA zone such as Europe/Berlin, or the most similar one;
-    empty where there is none."""
+    """The name of Azure ML's that was likely meant: that of an IANA zone such as Europe/Berlin, or the most similar
+    one; empty where there is none."""
     from tzlocal.windows_tz import tz_win
 
     if tz_win.get(name) in known:

@@ -220,7 +220,8 @@ class Ledger:
         """Its process has started. None where there is nothing left to do."""
         # One that is told to stop before it has begun stays so.
         done = self._connection.execute(
-            "UPDATE firing SET state = CASE state WHEN ? THEN state ELSE ? END, pid = ?, attempts = attempts + 1, started = coalesce(started, ?)"
+            "UPDATE firing SET state = CASE state WHEN ? THEN state ELSE ? END, pid = ?, attempts = attempts + 1,"
+            " started = coalesce(started, ?)"
             " WHERE run = ? AND state != ?",
             (STOPPING, RUNNING, pid, _number(now), run, ENDED),
         )

@@ -21,7 +21,7 @@ TOLERANCE = timedelta(seconds=60)
 
 
 class MissedPolicy(str, Enum):
-    """What becomes of firings whose time passed while no scheduler ran, or while the schedule's run before still did."""
+    """What becomes of firings whose time passed while no scheduler ran, or while the run before still did."""
 
     SKIP = "skip"
     ONCE = "once"
