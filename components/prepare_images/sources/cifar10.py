@@ -57,6 +57,7 @@ def download(url: str, file: BinaryIO) -> None:
     if not url.startswith(("https://", "http://")):
         raise BadData(f"archive_url {url!r} is not an http(s) address. Give one, or a file as `archive`.")
     try:
+        # deterministic: what comes counts with one checksum alone, which is an input.
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
             shutil.copyfileobj(response, file)
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -59,13 +59,13 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
     Raises InputError that names every component that cannot be loaded, and where there is none.
     """
     root = components_folder(Path.cwd()) if root is None else root
-    specs = _find_specs(root)
+    specs = find_specs(root)
     found: list[ComponentInfo] = []
     problems: list[Problem] = []
     with quiet():
         for spec in specs:
             try:
-                found += [_describe(component, spec) for component in load(spec)]
+                found += [describe(component, spec) for component in load(spec)]
             except InputError as error:
                 problems += error.problems
     if problems:
@@ -88,8 +88,13 @@ def components_folder(start: Path) -> Path:
     )
 
 
-def _find_specs(root: Path) -> tuple[Path, ...]:
-    """The specs in root: its own, or those of its folders. Raises InputError where a folder has none, or has two."""
+def find_specs(root: Path) -> tuple[Path, ...]:
+    """The specs in root: root itself where it is a file, else its own, or those of its folders.
+
+    Raises InputError where a folder has none, or has two.
+    """
+    if root.is_file():
+        return (root,)
     if not root.is_dir():
         raise InputError(Problem(str(root), "no such folder", "a folder with components", "look at its spelling"))
     own = _specs_in(root)
@@ -119,7 +124,7 @@ def _specs_in(folder: Path) -> list[Path]:
     return [folder / name for name in SPECS if (folder / name).is_file()]
 
 
-def _describe(component: Any, spec: Path) -> ComponentInfo:
+def describe(component: Any, spec: Path) -> ComponentInfo:
     """azure-ai-ml's component as plain data."""
     distribution = getattr(component, "distribution", None)
     resources = getattr(component, "resources", None)

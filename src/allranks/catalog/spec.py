@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import json
@@ -15,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from allranks.catalog.yaml_lines import at
 from allranks.errors import InputError, Problem
 
 SPECS = ("component.yaml", "component.py")
@@ -27,7 +29,7 @@ def load(spec: Path) -> list[Any]:
     Raises InputError where the spec cannot be read or does not describe a component.
     """
     try:
-        components = [_load_yaml(spec)] if spec.suffix == ".yaml" else _load_python(spec)
+        components = _load_python(spec) if spec.suffix == ".py" else [_load_yaml(spec)]
         results = [component._validate() for component in components]
     except InputError:
         raise
@@ -49,8 +51,36 @@ def load(spec: Path) -> list[Any]:
     return components
 
 
+def is_component(path: Path) -> bool:
+    """Whether a file describes a component, and is no pipeline or job. Nothing is run; False where it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".py":
+            names = {name for node in ast.parse(text).body for name in _decorators(node)}
+            return "command_component" in names and "pipeline" not in names
+        document = yaml.safe_load(text) if path.suffix in (".yaml", ".yml") else None
+    except (OSError, ValueError, SyntaxError, yaml.YAMLError):
+        return path.name in SPECS
+    if not isinstance(document, dict):
+        return path.name in SPECS
+    # A job has a type and a command too, but no version, and it is never reused by itself.
+    schema = str(document.get("$schema", "")).lower()
+    named = "component.schema" in schema or path.name in SPECS
+    return named or (not schema and bool({"version", "is_deterministic"} & document.keys()))
+
+
+def _decorators(node: ast.stmt) -> Iterator[str]:
+    for decorator in getattr(node, "decorator_list", ()):
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        yield called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
 def _problem(spec: Path, key: str, said: str) -> Problem:
-    return Problem(where=f"{spec}, key {key}" if key else str(spec), found=_shortened(said), fix="correct the spec")
+    where = str(spec)
+    if key:
+        place = where if spec.suffix == ".py" else at(spec, *key.split("."))
+        where = f"{place}, key {key}"
+    return Problem(where=where, found=_shortened(said), fix="correct the spec")
 
 
 def _load_yaml(spec: Path) -> Any:

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import FileArgument, JsonOption, SetOption
+from allranks.cli.options import JsonOption, SetOption
+
+if TYPE_CHECKING:
+    from allranks.errors import Problem
+    from allranks.local.plan import Plan
 
 
-def check(file: FileArgument, settings: SetOption = None, json: JsonOption = False) -> None:
-    """Say everything that is wrong with a pipeline.
+def check(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE[:FUNCTION]|FOLDER",
+            help="A pipeline, a job, a component, or a folder of components.",
+            show_default=False,
+        ),
+    ],
+    settings: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say everything that is wrong with a pipeline, a job, a component, or a folder of components.
 
-    Or with a job, or with a component that it uses. Exits with 2 if anything is. Warns of what a size that a step
-    names (resources.instance_type) would make of it.
+    Exits with 2 if anything is. A component is held to what Azure ML's designer shows of it; of the components of a
+    pipeline the same is said as warnings, and so is what a size that a step names would make of it.
     """
     import tempfile
     from datetime import date
@@ -24,18 +39,21 @@ def check(file: FileArgument, settings: SetOption = None, json: JsonOption = Fal
     from allranks.cli.console import console
     from allranks.cli.options import settings_of
     from allranks.cli.problems import print_warnings
-    from allranks.errors import InputError, Problem
+    from allranks.errors import InputError
     from allranks.local.check import check as check_plan
     from allranks.local.check import warnings as warnings_of
     from allranks.local.readable import count
     from allranks.local.reader import read_plan
 
+    if _are_components(Path(file)):
+        _check_components(Path(file), json)
+        return
     warnings: list[Problem] = []
     with tempfile.TemporaryDirectory() as snapshots:
         try:
             plan = read_plan(file, settings_of(settings), Path(snapshots))
             problems = tuple(check_plan(plan))
-            warnings = warnings_of(plan, date.today())
+            warnings = [*warnings_of(plan, date.today()), *_of_their_components(plan)]
         except InputError as error:
             problems = error.problems
     if json:
@@ -47,6 +65,39 @@ def check(file: FileArgument, settings: SetOption = None, json: JsonOption = Fal
     steps = count(len(plan.steps), "step")
     found = "nothing wrong" + (f", {count(len(warnings), 'warning')}" if warnings else "")
     console().print(f"{file}: {plan.name}, {steps}, {found}")
+
+
+def _are_components(path: Path) -> bool:
+    from allranks.catalog.spec import is_component
+
+    return path.is_dir() or (path.is_file() and is_component(path))
+
+
+def _check_components(path: Path, json: bool) -> None:
+    from allranks.catalog.components import find_specs
+    from allranks.catalog.designer.rules import check as check_specs
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.errors import InputError
+    from allranks.local.readable import count
+
+    specs = find_specs(path)
+    problems = check_specs(specs)
+    if json:
+        print(to_json({"file": str(path), "problems": problems, "warnings": []}))
+        sys.exit(2 if problems else 0)
+    if problems:
+        raise InputError(*problems)
+    console().print(f"{path}: {count(len(specs), 'component')}, nothing wrong", soft_wrap=True)
+
+
+def _of_their_components(plan: Plan) -> list[Problem]:
+    """What the designer would make of the components that a plan uses from files of this machine."""
+    from allranks.catalog.designer.rules import check as check_specs
+    from allranks.catalog.spec import is_component
+
+    specs = dict.fromkeys(Path(step.spec) for step in plan.steps if step.spec)
+    return check_specs([spec for spec in specs if is_component(spec)])
 
 
 def components(

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias, TypeVar
 
+from allranks.catalog.templating import output_path, render
 from allranks.contract import job as jobs
 from allranks.contract import logs, report
 from allranks.contract.launch import Launch, processes
@@ -28,7 +29,6 @@ from allranks.local.record import OutputRecord, RankRecord, RunRecord, Status, S
 from allranks.local.remote.boot import SOURCE
 from allranks.local.slots import Machines
 from allranks.local.supervisor import Event, Machine, Program, Supervisor
-from allranks.local.templating import output_path, render
 from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.local.watch import Watch, Watched
 from allranks.local.workspace import Workspace

@@ -118,6 +118,7 @@ class Step:
     shm_size:              bytes of /dev/shm an instance
     deterministic:         whether an earlier result of the same inputs may stand in for a run
     after:                 names of steps that must end first although no data passes between them
+    spec:                  the file on this machine that describes the component, for messages; "" where there is none
     """
 
     name: str
@@ -139,6 +140,7 @@ class Step:
     deterministic: bool = True
     after: tuple[str, ...] = ()
     location: Location | None = None
+    spec: str = field(default="", compare=False)
 
     def needs(self) -> tuple[str, ...]:
         """Names of the steps that must end before this one starts, each once, in the order in which they are met."""

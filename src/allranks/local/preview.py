@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from allranks.catalog.templating import render
 from allranks.contract.job import Job
 from allranks.contract.launch import Process, processes
 from allranks.local import launches, rank_environment, values
@@ -12,7 +13,6 @@ from allranks.local.instances import INSTANCE_KINDS, InstanceKind
 from allranks.local.plan import Plan, Step, StepOutput
 from allranks.local.ports import PRIMITIVES, seen_at
 from allranks.local.supervisor import Supervisor, UnfitError
-from allranks.local.templating import render
 from allranks.local.tracking.needed import may_track
 from allranks.local.workspace import Workspace
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from allranks.catalog.templating import wire
 from allranks.local.plan import Input, Literal, Path, PipelineInput, Plan, Step, StepOutput, Value
 from allranks.local.ports import PRIMITIVES, Given
 from allranks.local.record import OutputRecord, RunRecord
-from allranks.local.templating import wire
 
 OutputOf = Callable[[StepOutput], str]
 """Says what a reference to another step's output stands for: a path, or the text of a primitive."""

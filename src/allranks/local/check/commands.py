@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allranks.catalog.templating import Name, is_closed, used_names
 from allranks.errors import Problem
 from allranks.local.check import place
 from allranks.local.check.bindings import is_given
 from allranks.local.plan import Plan, Step
-from allranks.local.templating import Name, is_closed, used_names
 
 
 def of_step(plan: Plan, step: Step) -> Iterator[Problem]:

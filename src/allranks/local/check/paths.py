@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from allranks.catalog.templating import used_placeholders
 from allranks.errors import Problem
 from allranks.local import paths
 from allranks.local.check import place
 from allranks.local.plan import Input, Output, Path, Plan, Step
 from allranks.local.ports import FILE_TYPES, PRIMITIVES
-from allranks.local.templating import used_placeholders
 
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 

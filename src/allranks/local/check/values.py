@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Iterator
 
+from allranks.catalog.templating import wire
 from allranks.errors import Problem
 from allranks.local import macros
 from allranks.local.check import place
 from allranks.local.plan import Input, Literal, PipelineInput, Plan, Step
-from allranks.local.templating import wire
 
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")

@@ -52,6 +52,7 @@ def read(name: str, node: Any, location: Location | None, context: Context) -> S
         timeout=_timeout(node, place, context),
         deterministic=component.is_deterministic is not False,
         location=location,
+        spec=str(component._source_path or ""),
     )
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from allranks.catalog.environments.checks.requirements import files, normal, pins
-from allranks.catalog.environments.checks.yaml_lines import at
 from allranks.catalog.environments.folders import EXPECTED, EnvironmentFolder
 from allranks.catalog.environments.inside.__main__ import EVERY, PROBES
 from allranks.catalog.environments.labels import VERSION, key_of
+from allranks.catalog.yaml_lines import at
 from allranks.errors import Problem
 
 WORDS = {"cuda", "cpu", "doca", "distribution"}

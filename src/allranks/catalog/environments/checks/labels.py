@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.catalog.environments.checks.yaml_lines import at
 from allranks.catalog.environments.folders import REGISTERED, EnvironmentFolder
 from allranks.catalog.environments.labels import VERSION, labels_of
+from allranks.catalog.yaml_lines import at
 from allranks.errors import Problem
 
 

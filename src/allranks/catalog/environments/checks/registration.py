@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.catalog.environments.checks.yaml_lines import at
 from allranks.catalog.environments.folders import DOCKERFILE, REGISTERED, EnvironmentFolder
 from allranks.catalog.spec import quiet
+from allranks.catalog.yaml_lines import at
 from allranks.errors import Problem
 
 

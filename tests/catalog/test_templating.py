@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allranks.local import templating
-from allranks.local.templating import Name
+from allranks.catalog import templating
+from allranks.catalog.templating import Name
 
 INPUTS = {"data": "/data", "lr": "0.1", "given": "7", "missing": None, "group.size": "3"}
 OUTPUTS = {"model": "/out/model"}

@@ -1,0 +1,81 @@
+"""The environment that a component names exists, as far as can be said without asking Azure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.catalog.designer.subject import Subject
+from allranks.catalog.environments.folders import REGISTERED, environments_folder
+from allranks.errors import InputError, Problem
+
+CURATED = "AzureML-"
+_NAMED = re.compile(r"(?:azureml:)?(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:[:@](?P<version>[A-Za-z0-9][A-Za-z0-9._-]*))")
+_REGISTRY = re.compile(r"azureml://registries/[^/\s]+/environments/[^/\s]+/(versions|labels)/[^/\s]+")
+_FORMS = "azureml:NAME:VERSION, azureml:NAME@latest, azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
+
+
+def environment(subject: Subject) -> Iterator[Problem]:
+    found = subject.environment
+    keys = ("environment",)
+    if found is None or found == "":
+        yield subject.wrong(keys, "no environment", "the image that the code runs in", f"name one: {_FORMS}")
+    elif isinstance(found, Path):
+        if not found.is_file():
+            fix = "correct the path, or write the environment's file"
+            yield subject.wrong(keys, f"{found} is not there", "an environment's file", fix)
+    elif isinstance(found, str):
+        yield from _reference(subject, found)
+    else:
+        yield from _inline(subject, found)
+
+
+def _reference(subject: Subject, found: str) -> Iterator[Problem]:
+    if _REGISTRY.fullmatch(found) or re.match(r"(azureml:)?/subscriptions/", found):
+        return
+    named = _NAMED.fullmatch(found)
+    if not named:
+        yield subject.wrong(("environment",), f"environment {found!r}", _FORMS, "correct the reference")
+        return
+    there = registered_names(subject.path)
+    if not there or named["name"] in there or named["name"].startswith(CURATED):
+        return
+    near = get_close_matches(named["name"], there, n=1)
+    fix = f"did you mean {near[0]}?" if near else "write its folder in environments/, or name one of a registry"
+    expected = f"one of environments/ ({', '.join(sorted(there))}), a curated one, or one of a registry"
+    yield subject.wrong(("environment",), f"no environment {named['name']!r}", expected, fix)
+
+
+def _inline(subject: Subject, found: Any) -> Iterator[Problem]:
+    get = found.get if isinstance(found, dict) else lambda key: getattr(found, key, None)
+    build = get("build")
+    path = build.get("path") if isinstance(build, dict) else getattr(build, "path", None)
+    file = (build.get("dockerfile_path") if isinstance(build, dict) else getattr(build, "dockerfile_path", None)) or ""
+    if build is None and not get("image"):
+        yield subject.wrong(("environment",), "an environment without image and build", "one of them", "add it")
+    base = getattr(found, "path", None) or path
+    if base and "://" not in str(base) and not (Path(base) / (file or "Dockerfile")).is_file():
+        fix = "correct the path, or write the Dockerfile"
+        yield subject.wrong(("environment",), f"no {file or 'Dockerfile'} in {base}", "a build context", fix)
+
+
+def registered_names(path: Path) -> set[str]:
+    """What the environments of the project around a file are registered as; empty where it has none."""
+    try:
+        root = environments_folder(path.parent)
+    except InputError:
+        return set()
+    return {str(name) for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := _name(file))}
+
+
+def _name(file: Path) -> Any:
+    try:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return None  # `allranks environments check` says what is wrong with it
+    return found.get("name") if isinstance(found, dict) else None

@@ -1,0 +1,79 @@
+"""The table of rules that a component is held to, and how a spec is held to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from allranks.catalog.designer import (
+    determinism,
+    environment,
+    identity,
+    order,
+    ports,
+    python_subject,
+    use,
+    values,
+    yaml_subject,
+)
+from allranks.catalog.designer.subject import Subject
+from allranks.catalog.spec import load, quiet
+from allranks.errors import InputError, Problem
+
+RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
+    identity.name,
+    identity.version,
+    identity.display_name,
+    identity.description,
+    identity.tags,
+    ports.names,
+    ports.types,
+    ports.descriptions,
+    ports.optional_marks,
+    values.ranges,
+    values.enums,
+    values.defaults,
+    order.order,
+    use.unread,
+    use.unknown,
+    use.optional_uses,
+    environment.environment,
+    determinism.determinism,
+)
+
+
+def check(specs: Sequence[Path]) -> list[Problem]:
+    """Everything that is wrong with the components of these specs; each problem has file and line.
+
+    What azure-ai-ml itself does not take is among them. Nothing is asked of Azure.
+    """
+    subjects: list[Subject] = []
+    problems: list[Problem] = []
+    for spec in specs:
+        found, wrong = _of_spec(spec)
+        subjects += found
+        problems += wrong
+    return [*problems, *identity.told_apart(subjects)]
+
+
+def of_subject(subject: Subject) -> list[Problem]:
+    """What the rules say of one component."""
+    return [problem for rule in RULES for problem in rule(subject)]
+
+
+def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
+    subjects: list[Subject] = []
+    refused: tuple[Problem, ...] = ()
+    try:
+        if spec.suffix != ".py":
+            subjects = [yaml_subject.read(spec)]
+        with quiet():
+            components = load(spec)
+        if spec.suffix == ".py":
+            subjects = python_subject.read(spec, components)
+    except InputError as error:
+        refused = error.problems
+    problems = [problem for subject in subjects for problem in of_subject(subject)]
+    # What the SDK says of a place is in other words what a rule has said of it already.
+    places = {problem.where for problem in problems}
+    return subjects, [*problems, *(problem for problem in refused if problem.where.partition(", key ")[0] not in places)]

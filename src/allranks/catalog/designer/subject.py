@@ -1,0 +1,82 @@
+"""A component's spec as its file says it, before the SDK fills anything in, with the place of each of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import Problem
+
+DATA = frozenset({"uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model"})
+"""Types of ports that the designer draws on the card's edge, to be connected."""
+
+NUMBERS = frozenset({"integer", "number"})
+PARAMETERS = NUMBERS | {"string", "boolean"}
+"""Types of ports that the designer shows as fields of the component's form."""
+
+
+@dataclass(frozen=True)
+class PortSpec:
+    """A port as it is written. Values are as YAML or Python has them: `default: "3"` is a text.
+
+    default, minimum, maximum, enum: None where the spec does not say
+    """
+
+    name: str
+    type: str
+    description: str = ""
+    optional: Any = False
+    default: Any = None
+    minimum: Any = None
+    maximum: Any = None
+    enum: Any = None
+
+
+@dataclass(frozen=True)
+class Use:
+    """A place that reads an input or writes an output. optional: whether it stands in a ``$[[ ... ]]``."""
+
+    kind: str
+    name: str
+    where: str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What rules look at.
+
+    version:       as written: an unquoted 1.10 is a number
+    deterministic: None where the spec does not say
+    environment:   a reference, the mapping of an inline one, the path of an environment's file, or None
+    uses:          where ports are used, by the command or by the function's body
+    entries:       Python files with which the component's code starts
+    folders:       where the code's own modules are: its folder, and those of its additional includes
+    place:         the file and line of a key: place("inputs", "lr", "default")
+    """
+
+    path: Path
+    name: str
+    version: Any
+    display_name: str
+    description: str
+    tags: Mapping[str, Any]
+    deterministic: bool | None
+    inputs: tuple[PortSpec, ...]
+    outputs: tuple[PortSpec, ...]
+    environment: Any
+    place: Callable[..., str]
+    command: str = ""
+    uses: tuple[Use, ...] = ()
+    entries: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
+
+    def wrong(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Problem:
+        """A problem with one key."""
+        return Problem(self.place(*keys), found, expected, fix)
+
+    def ports(self) -> tuple[tuple[str, PortSpec], ...]:
+        """Every port with the key below which it stands."""
+        return (*(("inputs", port) for port in self.inputs), *(("outputs", port) for port in self.outputs))
