@@ -1,0 +1,176 @@
+"""Register environments and components, those alone that are not there yet."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from allranks.azure.errors import service_errors
+from allranks.catalog.file_list import DIGEST, changes, files_of, properties
+from allranks.catalog.releases import ENVIRONMENT, Release, as_yaml
+from allranks.catalog.spec import quiet
+from allranks.errors import InputError, Problem
+
+_AT_ONCE = 4
+"""Questions to the service at a time: it answers each in some 0.2 s, and limits how many come in a minute."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What registering a release would change.
+
+    latest: the version that was registered last; "" where there is none
+    spec:   the lines of a unified diff between its spec and ours
+    files:  each file that differs, with what became of it; None where it is not known of that version
+    """
+
+    release: Release
+    latest: str
+    spec: tuple[str, ...]
+    files: tuple[tuple[str, str], ...] | None
+
+
+def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
+    """Those that are not registered, in their order. Asks for each once, by its stamped version.
+
+    Raises InputError where a version is registered with other content than ours, and what `service_errors` makes of
+    the service's errors.
+    """
+    with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(lambda one: _registered(client, one.kind, one.name, one.version), releases))
+    problems = [
+        Problem(str(one), "this version is registered with other content", "", "raise the version in the spec")
+        for one, said in zip(releases, found, strict=True)
+        if said is not None and said.properties.get(DIGEST, one.digest) != one.digest
+    ]
+    if problems:
+        raise InputError.of(problems)
+    return tuple(one for one, said in zip(releases, found, strict=True) if said is None)
+
+
+def register(
+    client: Any, releases: Sequence[Release], staged: Path, done: Callable[[Release], None] = lambda _: None
+) -> None:
+    """Registers each, in this order. What is done stays done where a later one fails: run it again, and it goes on.
+
+    staged: where the releases are written
+    done:   told of each when it is registered
+    """
+    for position, one in enumerate(releases):
+        rest = len(releases) - position - 1
+        fix = f"correct it, then run the command again: it goes on with this one and {rest} more"
+        with service_errors(f"registering {one}", fix), quiet():
+            _create(client, one, staged)
+        done(one)
+
+
+def differences(client: Any, releases: Sequence[Release]) -> tuple[Difference, ...]:
+    """What registering those would change, against the versions that were registered last."""
+    with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_AT_ONCE) as pool:
+        return tuple(pool.map(lambda one: _difference(client, one), releases))
+
+
+@dataclass(frozen=True)
+class _Registered:
+    version: str
+    spec: dict[str, Any]
+    properties: dict[str, str]
+
+
+def _create(client: Any, one: Release, staged: Path) -> None:
+    from azure.ai.ml import load_component, load_environment
+
+    kept = properties(one.digest, one.files)
+    if one.kind == ENVIRONMENT:
+        environment = load_environment(staged / one.yaml)
+        environment.properties = {**(environment.properties or {}), **kept}
+        client.environments.create_or_update(environment)
+    else:
+        component = load_component(staged / one.yaml)
+        component.properties = {**(component.properties or {}), **kept}
+        client.components.create_or_update(component)
+
+
+def _registered(client: Any, kind: str, name: str, version: str) -> _Registered | None:
+    from azure.core.exceptions import ResourceNotFoundError
+
+    try:
+        if kind == ENVIRONMENT:
+            return _of_environment(client.environments.get(name, version))
+        return _of_component(client.components._get_component_version(name, version))
+    except ResourceNotFoundError:
+        return None
+
+
+def _latest(client: Any, one: Release) -> _Registered | None:
+    """The version that was registered last: they have no order of their own."""
+    from azure.core.exceptions import ResourceNotFoundError
+
+    of_kind = client.environments if one.kind == ENVIRONMENT else client.components
+    try:
+        versions = [(str(each.creation_context.created_at), str(each.version)) for each in of_kind.list(name=one.name)]
+    except ResourceNotFoundError:
+        return None
+    return _registered(client, one.kind, one.name, max(versions)[1]) if versions else None
+
+
+def _difference(client: Any, one: Release) -> Difference:
+    latest = _latest(client, one)
+    if latest is None:
+        return Difference(one, "", (), None)
+    before, now = _comparable(latest.spec), _comparable(_as_sent(one))
+    lines = difflib.unified_diff(
+        as_yaml(before).splitlines(), as_yaml(now).splitlines(), latest.version, one.version, lineterm="", n=1
+    )
+    files = files_of(latest.properties)
+    return Difference(one, latest.version, tuple(lines), None if files is None else tuple(changes(files, one.files)))
+
+
+def _of_environment(found: Any) -> _Registered:
+    spec: dict[str, Any] = {"name": found.name, "version": found.version, "description": found.description}
+    spec |= {"tags": found.tags, "image": found.image, "conda_file": found.conda_file}
+    return _Registered(str(found.version), spec, dict(found.properties or {}))
+
+
+def _of_component(found: Any) -> _Registered:
+    spec = dict(found.properties.component_spec)
+    return _Registered(str(spec.get("version") or found.name), spec, dict(found.properties.properties or {}))
+
+
+def _as_sent(one: Release) -> dict[str, Any]:
+    """Our spec as the service has it, so that only what differs is seen."""
+    spec = dict(one.spec)
+    if one.kind == ENVIRONMENT:
+        return {key: spec.get(key) for key in ("name", "version", "description", "tags", "image", "conda_file")}
+    return spec
+
+
+_NOT_COMPARED = ("$schema", "schema", "_source", "code", "type", "id", "creation_context", "is_archived", "is_anonymous")
+
+
+def _comparable(value: Any, top: bool = True) -> Any:
+    """A spec without what the service adds, and with its values as texts, as which the service has them."""
+    if isinstance(value, dict):
+        kept = {key: inner for key, inner in value.items() if inner not in (None, {}, []) and not (top and key in _NOT_COMPARED)}
+        if top and isinstance(kept.get("environment"), str):
+            kept["environment"] = _short_reference(kept["environment"])
+        return {str(key): _comparable(inner, top=False) for key, inner in (sorted(kept.items()) if top else kept.items())}
+    if isinstance(value, (list, tuple)):
+        return [_comparable(inner, top=False) for inner in value]
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{value:g}" if isinstance(value, float) and value == int(value) else str(value)
+    return " ".join(str(value).split()) if isinstance(value, str) else str(value)
+
+
+def _short_reference(reference: str) -> str:
+    """azureml:NAME:VERSION, however the service writes it."""
+    parts = reference.removeprefix("azureml:").strip("/").split("/")
+    if "environments" in parts and "versions" in parts:
+        return f"azureml:{parts[parts.index('environments') + 1]}:{parts[parts.index('versions') + 1]}"
+    return reference

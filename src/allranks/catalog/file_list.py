@@ -1,0 +1,58 @@
+"""The list of an asset's files as properties that are registered with it: what a later `--dry-run` compares with.
+
+Azure ML keeps some thousand characters a property, so the list is compressed and cut into pieces.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping, Sequence
+
+DIGEST = "allranks.digest"
+_FILES = "allranks.files"
+_PIECE = 900
+_PIECES = 16
+_DIGITS = 12
+_LARGEST = 1 << 20
+
+
+def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """What is registered. The list is left out where it would be too long.
+
+    files: name and digest of each
+    """
+    text = "\n".join(f"{content[:_DIGITS]} {name}" for name, content in sorted(files))
+    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    pieces = [packed[start : start + _PIECE] for start in range(0, len(packed), _PIECE)]
+    found = {DIGEST: digest}
+    if len(pieces) <= _PIECES:
+        found |= {f"{_FILES}.{number}": piece for number, piece in enumerate(pieces)}
+    return found
+
+
+def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
+    """Name and the beginning of the digest of each file; None where the properties have no list that can be read."""
+    pieces = []
+    while (piece := properties.get(f"{_FILES}.{len(pieces)}")) is not None and len(pieces) < _PIECES:
+        pieces.append(piece)
+    if not pieces:
+        return None
+    try:
+        text = zlib.decompressobj().decompress(base64.b64decode("".join(pieces), validate=True), _LARGEST).decode()
+    except (binascii.Error, zlib.error, ValueError):
+        return None
+    lines = [line.partition(" ") for line in text.splitlines()]
+    return {name: content for content, _, name in lines}
+
+
+def changes(before: Mapping[str, str], files: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Each file that differs, with what became of it: added, changed or removed."""
+    now = {name: content[:_DIGITS] for name, content in files}
+    found = [
+        (name, "added" if name not in before else "removed" if name not in now else "changed")
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+    ]
+    return found
