@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -149,23 +150,49 @@ def _as_sent(one: Release) -> dict[str, Any]:
     return spec
 
 
-_NOT_COMPARED = ("$schema", "schema", "_source", "code", "type", "id", "creation_context", "is_archived", "is_anonymous")
+_NUMBER = re.compile(r"-?\d+\.0")
+_NOT_COMPARED = (
+    "properties",
+    "$schema",
+    "schema",
+    "_source",
+    "code",
+    "type",
+    "id",
+    "creation_context",
+    "is_archived",
+    "is_anonymous",
+)
 
 
-def _comparable(value: Any, top: bool = True) -> Any:
-    """A spec without what the service adds, and with its values as texts, as which the service has them."""
+def _comparable(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec without what the service adds, and with its values as texts, as which the service has them.
+
+    Keys are sorted but for the names of ports, whose order is the designer's.
+    """
+    kept = {key: value for key, value in spec.items() if key not in _NOT_COMPARED}
+    if isinstance(kept.get("environment"), str):
+        kept["environment"] = _short_reference(kept["environment"])
+    ports = {
+        key: {name: _as_text(port) for name, port in kept.pop(key).items()}
+        for key in ("inputs", "outputs")
+        if isinstance(kept.get(key), dict)
+    }
+    return dict(sorted({**_as_text(kept), **ports}.items()))
+
+
+def _as_text(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {key: inner for key, inner in value.items() if inner not in (None, {}, []) and not (top and key in _NOT_COMPARED)}
-        if top and isinstance(kept.get("environment"), str):
-            kept["environment"] = _short_reference(kept["environment"])
-        return {str(key): _comparable(inner, top=False) for key, inner in (sorted(kept.items()) if top else kept.items())}
+        kept = {str(key): inner for key, inner in value.items() if inner not in (None, {}, [])}
+        return {key: _as_text(inner) for key, inner in sorted(kept.items())}
     if isinstance(value, (list, tuple)):
-        return [_comparable(inner, top=False) for inner in value]
+        return [_as_text(inner) for inner in value]
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float)):
-        return f"{value:g}" if isinstance(value, float) and value == int(value) else str(value)
-    return " ".join(str(value).split()) if isinstance(value, str) else str(value)
+    if isinstance(value, float) and value == int(value):
+        return str(int(value))
+    text = " ".join(str(value).split())
+    return text.removesuffix(".0") if _NUMBER.fullmatch(text) else text.lower() if text in ("True", "False") else text
 
 
 def _short_reference(reference: str) -> str:

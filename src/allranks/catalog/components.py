@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from allranks.catalog.environment_files import environment_file, name_in
 from allranks.catalog.spec import SPECS, load, quiet
 from allranks.errors import InputError, Problem
 
@@ -33,8 +35,9 @@ class ComponentInfo:
 
     distribution:               pytorch, mpi, tensorflow, ray or none
     process_count_per_instance: 1 where the distribution does not name it
-    environment:                the environment's reference, or its image, or its build context
+    environment:                the environment's name or reference, or its image, or its build context
     path:                       the spec
+    tags:                       without those that tools add
     """
 
     name: str
@@ -49,6 +52,7 @@ class ComponentInfo:
     environment: str
     deterministic: bool
     path: Path
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
@@ -138,9 +142,10 @@ def describe(component: Any, spec: Path) -> ComponentInfo:
         process_count_per_instance=int(getattr(distribution, "process_count_per_instance", None) or 1),
         inputs=tuple(_input_port(name, port) for name, port in component.inputs.items()),
         outputs=tuple(Port(name, port.type, port.description or "") for name, port in component.outputs.items()),
-        environment=_environment(getattr(component, "environment", None)),
+        environment=_environment(component),
         deterministic=component.is_deterministic is not False,
         path=spec,
+        tags={str(name): str(value) for name, value in (component.tags or {}).items() if name != "codegenBy"},
     )
 
 
@@ -172,9 +177,13 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _environment(found: Any) -> str:
+def _environment(component: Any) -> str:
+    found = getattr(component, "environment", None)
     if found is None or isinstance(found, str):
         return found or ""
+    file = environment_file(component)
+    if file and (name := name_in(file)):
+        return name
     if found.build is not None:
         return str(found.build.path)
     return str(found.image or f"{found.name}:{found.version}")

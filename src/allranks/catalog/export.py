@@ -50,7 +50,9 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
     _refuse(target, coming, before, there)
     target.mkdir(parents=True, exist_ok=True)
     # From here on both are ours, so that an export that is cut off can be done again.
-    _write_manifest(target, {name: [*before.get(name, []), *filter(None, [coming.get(name)])] for name in {*before, *coming}})
+    _write_manifest(
+        target, {name: [*before.get(name, []), *filter(None, [coming.get(name)])] for name in {*before, *coming}}
+    )
     written = [name for name, digest in sorted(coming.items()) if there.get(name) != digest]
     for name in written:
         _copy(staged / name, target / name)
@@ -85,9 +87,7 @@ def _manifest(target: Path) -> dict[str, list[str]]:
         raise InputError(Problem(str(target / MANIFEST), "it cannot be read", "what an export writes", fix)) from None
 
 
-def _refuse(
-    target: Path, coming: Mapping[str, str], before: Mapping[str, list[str]], there: Mapping[str, str]
-) -> None:
+def _refuse(target: Path, coming: Mapping[str, str], before: Mapping[str, list[str]], there: Mapping[str, str]) -> None:
     problems = []
     for name, digest in sorted(there.items()):
         if digest in (*before.get(name, ()), coming.get(name)):
@@ -98,9 +98,13 @@ def _refuse(
     for name in sorted({*coming, *before}):
         # A name that leads out of the folder, through a link or by dots, is nobody's to write or remove.
         if target.exists() and not (target / name).resolve().is_relative_to(target.resolve()):
-            problems.append(Problem(str(target / name), "it lies outside of the folder", "a file in it", "remove the link"))
+            problems.append(
+                Problem(str(target / name), "it lies outside of the folder", "a file in it", "remove the link")
+            )
         elif (target / name).is_dir():
-            problems.append(Problem(str(target / name), "it is a folder", "a file that this may write", "move it elsewhere"))
+            problems.append(
+                Problem(str(target / name), "it is a folder", "a file that this may write", "move it elsewhere")
+            )
     if problems:
         raise InputError.of(problems)
 
@@ -132,7 +136,9 @@ def _commands(releases: Sequence[Release]) -> list[str]:
 
 
 def _script(releases: Sequence[Release], registry: str) -> str:
-    where = f"--registry-name {shlex.quote(registry)}" if registry else "--workspace-name WORKSPACE --resource-group GROUP"
+    where = (
+        f"--registry-name {shlex.quote(registry)}" if registry else "--workspace-name WORKSPACE --resource-group GROUP"
+    )
     lines = [
         "#!/bin/sh",
         "# Registers everything in order of dependency; what is there already with its version is left as it is.",
@@ -149,12 +155,13 @@ def _script(releases: Sequence[Release], registry: str) -> str:
 def _readme(releases: Sequence[Release], registry: str) -> str:
     rows = [f"| {one.kind} | `{one.name}` | `{one.version}` | `{one.yaml.as_posix()}` |" for one in releases]
     where = f" of the registry {registry}" if registry else ""
+    said = f"Written by `allranks export`. Each folder loads by itself. `./{SCRIPT}` registers them in this order, "
+    said += f"environments first, since components name the environments{where} by their versions:"
     return "\n".join(
         [
             "# Components for Azure ML",
             "",
-            f"Written by `allranks export`. Each folder loads by itself. `./{SCRIPT}` registers them in this order, "
-            f"environments first, since components name the environments{where} by their versions:",
+            said,
             "",
             "| | name | version | file |",
             "|---|---|---|---|",

@@ -50,9 +50,8 @@ def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
 def changes(before: Mapping[str, str], files: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Each file that differs, with what became of it: added, changed or removed."""
     now = {name: content[:_DIGITS] for name, content in files}
-    found = [
+    return [
         (name, "added" if name not in before else "removed" if name not in now else "changed")
         for name in sorted({*before, *now})
         if before.get(name) != now.get(name)
     ]
-    return found

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from allranks.catalog.releases import Release
 
 _ORDER = (
-    "$schema", "type", "name", "version", "display_name", "description", "tags", "is_deterministic", "inputs", "outputs",
-    "code", "environment", "distribution", "resources", "command",
+    "$schema", "type", "name", "version", "display_name", "description", "tags", "is_deterministic", "inputs",
+    "outputs", "code", "environment", "distribution", "resources", "command",
 )  # fmt: skip
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json"
 
@@ -44,19 +44,6 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: Rele
     elif not isinstance(component.environment, str) and component.environment is not None:
         said["environment"] = _inline(component.environment, spec)
     return said
-
-
-def environment_file(component: Any) -> Path | None:
-    """The file of the environment that a component names; None where it names one of Azure's, or has it within it."""
-    found = getattr(component, "environment", None)
-    if found is None or isinstance(found, str):
-        return None
-    source = Path(found._source_path) if found._source_path else None
-    # The SDK gives an inline environment the component's own file.
-    if source and source.name not in ("component.yaml", Path(str(component._source_path)).name):
-        return source
-    beside = Path(found.path) / REGISTERED if found.path else None
-    return beside if beside and beside.is_file() else None
 
 
 def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | None]:

@@ -16,9 +16,11 @@ import yaml
 
 from allranks.catalog import stamps
 from allranks.catalog.components import components_folder, find_specs
+from allranks.catalog.environment_files import environment_file
 from allranks.catalog.environments.folders import REGISTERED, environments_folder
-from allranks.catalog.release_specs import component_spec, environment_file, environment_spec
-from allranks.catalog.spec import load, quiet
+from allranks.catalog.release_specs import component_spec, environment_spec
+from allranks.catalog.sdk import session
+from allranks.catalog.spec import load
 from allranks.catalog.uploads import code_of, context_of
 from allranks.errors import InputError, Problem
 
@@ -60,9 +62,7 @@ class Release:
         return f"{self.kind} {self.name} {self.version}"
 
 
-def release(
-    into: Path, root: Path | None = None, names: Sequence[str] = (), registry: str = ""
-) -> tuple[Release, ...]:
+def release(into: Path, root: Path | None = None, names: Sequence[str] = (), registry: str = "") -> tuple[Release, ...]:
     """Writes the releases of a project into an empty folder: environments first, then components, each by name.
 
     root:     a folder of components, or one component; by default `components` here or in a folder above. Its
@@ -73,13 +73,15 @@ def release(
     Raises InputError that names everything that cannot be released, and where a name is not there.
     """
     root = components_folder(Path.cwd()) if root is None else root
-    with quiet():
+    with session():
         components, problems = _loaded(find_specs(root))
         files = _environment_files(root, components)
         environments = [_environment(file, into, problems) for file in files]
         by_file = {one.source.resolve(): one for one in environments if one}
         chosen = _chosen(components, by_file, names, problems)
-        found = [one for spec, component in chosen if (one := _component(spec, component, into, by_file, registry, problems))]
+        found = [
+            one for spec, component in chosen if (one := _component(spec, component, into, by_file, registry, problems))
+        ]
     needed = {name for one in found for name in one.needs}
     kept = [one for one in by_file.values() if not names or one.name in needed or _is_named(one, names)]
     problems += _twice([*kept, *found])
@@ -160,7 +162,9 @@ def _written(
     version = stamps.stamped(str(said.get("version") or ""), digest)
     spec = {**said, "version": version}
     if environment and registry:
-        spec["environment"] = f"azureml://registries/{registry}/environments/{environment.name}/versions/{environment.version}"
+        spec["environment"] = (
+            f"azureml://registries/{registry}/environments/{environment.name}/versions/{environment.version}"
+        )
     name = str(said["name"])
     folder = Path(f"{kind}s", name)
     for file, path in files.items():
@@ -168,7 +172,9 @@ def _written(
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
         target.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
-    made = Release(kind, name, version, digest, source, folder, spec, digests, (environment.name,) if environment else ())
+    made = Release(
+        kind, name, version, digest, source, folder, spec, digests, (environment.name,) if environment else ()
+    )
     (into / folder).mkdir(parents=True, exist_ok=True)
     (into / made.yaml).write_text(as_yaml(spec), encoding="utf-8")
     return made
@@ -200,7 +206,9 @@ def _is_named(environment: Release, names: Sequence[str]) -> bool:
 def _twice(releases: Sequence[Release]) -> list[Problem]:
     first: dict[tuple[str, str], Release] = {}
     return [
-        Problem(str(one.source), f"{one.kind} {one.name}, which {other.source} has too", "one of each name", "rename one")
+        Problem(
+            str(one.source), f"{one.kind} {one.name}, which {other.source} has too", "one of each name", "rename one"
+        )
         for one in releases
         if (other := first.setdefault((one.kind, one.name), one)) is not one
     ]

@@ -52,7 +52,7 @@ def load(spec: Path) -> list[Any]:
 
 
 def is_component(path: Path) -> bool:
-    """Whether a file describes a component, and is no pipeline or job. Nothing is run; False where it cannot be read."""
+    """Whether a file describes a component, not a pipeline or a job. Nothing is run; False where it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".py":

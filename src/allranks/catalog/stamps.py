@@ -1,9 +1,9 @@
 """Versions that follow from content: the same content has one version, and any change makes another.
 
-A stamped version is the spec's own and a digest, such as 1.2.0-3f9a1c2e. What counts is what Azure ML gets: the spec with
-its ports in their order, and every file that is uploaded, by its name and its bytes: of the code as the SDK merges it
-with its additional includes and as ignore files leave it, or of an environment's build context. A component's spec names
-its environment by that one's stamped version, so that a new environment makes a new component.
+A stamped version is the spec's own and a digest, such as 1.2.0-3f9a1c2e. What counts is what Azure ML gets: the spec
+with its ports in their order, and every file that is uploaded, by its name and its bytes: of the code as the SDK merges
+it with its additional includes and as ignore files leave it, or of an environment's build context. A component's spec
+names its environment by that one's stamped version, so that a new environment makes a new component.
 
 Times, modes, the order in which a disk lists files, comments around keys of a spec that is not itself uploaded, and the
 folder in which a project lies do not count. Line ends do: a script with CRLF is another script, which Linux may not

@@ -16,23 +16,14 @@ def code_of(component: Any, spec: Path) -> Iterator[dict[str, Path]]:
 
     Raises InputError where the SDK cannot put them together.
     """
-    merged = None
-    try:
-        with contextlib.ExitStack() as stack:
-            try:
-                code = stack.enter_context(component._build_code())
-            except (ValueError, RuntimeError, OSError) as error:
-                fix = "correct code or additional_includes"
-                said = " ".join(str(error).split())
-                raise InputError(Problem(str(spec), said, "code that can be read", fix)) from error
-            local = code is not None and code.path and "://" not in str(code.path)
-            merged = Path(code.path) if local else None
-            yield _files(merged, code._ignore_file) if merged else {}
-    finally:
-        # The SDK removes what it has merged, and leaves the folder around it.
-        if merged and merged.name == "code_with_additional_includes":
-            with contextlib.suppress(OSError):
-                merged.parent.rmdir()
+    with contextlib.ExitStack() as stack:
+        try:
+            code = stack.enter_context(component._build_code())
+        except (ValueError, RuntimeError, OSError) as error:
+            fix = "correct code or additional_includes"
+            raise InputError(Problem(str(spec), " ".join(str(error).split()), "code that can be read", fix)) from error
+        local = code is not None and code.path and "://" not in str(code.path)
+        yield _files(Path(code.path), code._ignore_file) if local else {}
 
 
 def context_of(folder: Path) -> dict[str, Path]:
@@ -49,4 +40,3 @@ def _files(path: Path, ignored: Any) -> dict[str, Path]:
         return {path.name: path}
     found = get_upload_files_from_folder(path, ignore_file=ignored or IgnoreFile())
     return {name.lstrip("/"): Path(file) for file, name in found}
-

@@ -9,7 +9,17 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli import checking, doctor, environments, reading, running, schedules, sizes, submitting
+from allranks.cli import (
+    checking,
+    doctor,
+    environments,
+    reading,
+    registering,
+    running,
+    schedules,
+    sizes,
+    submitting,
+)
 
 app = typer.Typer(
     name="allranks",
@@ -32,6 +42,8 @@ for name, command in (
     ("logs", reading.logs),
     ("check", checking.check),
     ("components", checking.components),
+    ("register", registering.register),
+    ("export", registering.export),
     ("doctor", doctor.doctor),
     ("sizes", sizes.sizes),
 ):

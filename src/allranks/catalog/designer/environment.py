@@ -8,9 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from allranks.catalog.designer.subject import Subject
+from allranks.catalog.environment_files import name_in
 from allranks.catalog.environments.folders import REGISTERED, environments_folder
 from allranks.errors import InputError, Problem
 
@@ -70,12 +69,4 @@ def registered_names(path: Path) -> set[str]:
         root = environments_folder(path.parent)
     except InputError:
         return set()
-    return {str(name) for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := _name(file))}
-
-
-def _name(file: Path) -> Any:
-    try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        return None  # `allranks environments check` says what is wrong with it
-    return found.get("name") if isinstance(found, dict) else None
+    return {name for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := name_in(file))}

@@ -74,6 +74,12 @@ def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
     except InputError as error:
         refused = error.problems
     problems = [problem for subject in subjects for problem in of_subject(subject)]
-    # What the SDK says of a place is in other words what a rule has said of it already.
+    return subjects, [*problems, *_not_said_yet(refused, problems, spec)]
+
+
+def _not_said_yet(refused: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:
+    """What the SDK says beside the rules: it says of the same mistake something else, often without its place."""
     places = {problem.where for problem in problems}
-    return subjects, [*problems, *(problem for problem in refused if problem.where.partition(", key ")[0] not in places)]
+    for problem in refused:
+        if problem.where.partition(", key ")[0] not in places and not (problems and problem.where == str(spec)):
+            yield problem

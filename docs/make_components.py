@@ -1,0 +1,61 @@
+"""Writes the table of components into docs/components.md.
+
+python docs/make_components.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from allranks.catalog.components import ComponentInfo, Port, find_components
+from allranks.catalog.designer.subject import DATA
+from allranks.catalog.page.palette import groups, layout
+
+PAGE = Path(__file__).resolve().parent / "components.md"
+PROJECT = PAGE.parent.parent
+BEGIN, END = "<!-- table: python docs/make_components.py -->", "<!-- end of the table -->"
+COLUMNS = ("component", "what it does", "data in", "out", "layout", "environment")
+
+
+def page() -> str:
+    """The whole page, with the table as the specs have it."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+
+
+def table() -> str:
+    lines = [_line(COLUMNS), "|" + "---|" * len(COLUMNS)]
+    for group in groups(find_components(PROJECT / "components")):
+        lines.append(_line((f"**{group.name}**", *[""] * (len(COLUMNS) - 1))))
+        lines += [_line(_row(component)) for component in group.components]
+    return "\n".join(lines)
+
+
+def _row(component: ComponentInfo) -> tuple[str, ...]:
+    return (
+        f"[`{component.name}`](../components/{component.path.parent.name})",
+        component.description.replace("|", "\\|").partition(". ")[0].rstrip(".") + ".",
+        _ports([port for port in component.inputs if port.type in DATA]),
+        _ports(component.outputs),
+        layout(component),
+        component.environment.removeprefix("allranks-"),
+    )
+
+
+def _ports(ports: tuple[Port, ...] | list[Port]) -> str:
+    """Names with types, once where numbered ones are alike."""
+    shown: dict[str, None] = {}
+    for port in ports:
+        stem, _, number = port.name.rpartition("_")
+        name = f"{stem}_1.." if number.isdecimal() else port.name
+        shown[f"`{name}`" + (" (optional)" if port.optional and not number.isdecimal() else "")] = None
+    return ", ".join(shown) or "-"
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
