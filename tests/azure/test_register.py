@@ -144,6 +144,10 @@ def test_to_a_registry(azure: FakeAzure, project: Path) -> None:
     azure.clear()
     assert set(states(ran("register", "--registry", "reg", "hello")).values()) == {"there"}
     assert uploads(azure) == []
+    (project / "components/hello/greet.py").write_text("print('hi')\n")
+    changed = ran("register", "--registry", "reg", "hello", "--dry-run")["assets"][1]
+    assert (changed["latest"], changed["state"]) == (versions["hello"], "changed")
+    assert changed["files"] == [{"name": "code/greet.py", "change": "changed"}]
 
 
 def test_without_a_workspace_the_three_ways_are_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

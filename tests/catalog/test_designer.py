@@ -59,7 +59,7 @@ FAULTS = {
     "a default that is not in the enum": Fault("default: warm", "default: hot", "'hot'", "the enum"),
     "a default of another type": Fault("default: 3", "default: three", "'three'", "quotes"),
     "a boolean as text": Fault("default: false", 'default: "no"', "'no'", "quotes"),
-    "a default of data": Fault("type: uri_file\n", "type: uri_file\n    default: a.txt\n", "a.txt", "optional", after=1),
+    "a default of data": Fault("type: uri_file\n", "type: uri_file\n    default: a\n", "'a'", "optional", after=1),
     "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "False", '"False"'),
     "an enum with one value twice": Fault(r"\[warm, cool\]", "[warm, warm]", "enum", "twice"),
     "optional with a default": Fault(

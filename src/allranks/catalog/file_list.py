@@ -34,14 +34,17 @@ def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
     """Name and the beginning of the digest of each file; None where the properties have no list that can be read."""
-    pieces = []
+    pieces: list[str] = []
     while (piece := properties.get(f"{_FILES}.{len(pieces)}")) is not None and len(pieces) < _PIECES:
         pieces.append(piece)
     if not pieces:
         return None
     try:
-        text = zlib.decompressobj().decompress(base64.b64decode("".join(pieces), validate=True), _LARGEST).decode()
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(base64.b64decode("".join(pieces), validate=True), _LARGEST).decode()
     except (binascii.Error, zlib.error, ValueError):
+        return None
+    if not unpacking.eof:
         return None
     lines = [line.partition(" ") for line in text.splitlines()]
     return {name: content for content, _, name in lines}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from allranks.catalog.components import describe
 from allranks.catalog.environments.folders import REGISTERED
+from allranks.catalog.yaml_lines import read_mapping
 from allranks.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: Rele
         found = f"a component of type {component.type}"
         fix = "register it with: az ml component create"
         raise InputError(Problem(str(spec), found, "a command component", fix))
-    said = _of_function(component, spec) if spec.suffix == ".py" else _mapping(spec)
+    said = _of_function(component, spec) if spec.suffix == ".py" else read_mapping(spec)
     said.pop("additional_includes", None)
     said["version"] = str(component.version or "")
     if has_code:
@@ -53,7 +51,7 @@ def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | No
     """
     from azure.ai.ml import load_environment
 
-    said = _mapping(file)
+    said = read_mapping(file)
     try:
         load_environment(file)
     # Whatever the SDK raises means that it would not register this; there is no common class.
@@ -94,10 +92,3 @@ def _inline(environment: Any, spec: Path) -> dict[str, Any]:
     if environment.conda_file:
         said["conda_file"] = environment.conda_file
     return said
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(found, Mapping):
-        raise InputError(Problem(str(path), "no keys and values", "a YAML file", "correct it"))
-    return dict(found)

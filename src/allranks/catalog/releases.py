@@ -6,6 +6,7 @@ the very files that are uploaded. `allranks register` registers those folders, a
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,11 @@ from allranks.catalog.release_specs import component_spec, environment_spec
 from allranks.catalog.sdk import session
 from allranks.catalog.spec import load
 from allranks.catalog.uploads import code_of, context_of
+from allranks.catalog.yaml_lines import at
 from allranks.errors import InputError, Problem
 
 ENVIRONMENT, COMPONENT = "environment", "component"
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CODE, CONTEXT = "code", "context"
 """The folders of the files, beside a component's and an environment's YAML."""
 
@@ -117,13 +120,13 @@ def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> li
 def _environment(file: Path, into: Path, problems: list[Problem]) -> Release | None:
     try:
         said, context, conda = environment_spec(file)
+        files = {f"{CONTEXT}/{name}": path for name, path in context_of(context).items()} if context else {}
+        if conda:
+            files["conda.yaml"] = conda
+        return _written(ENVIRONMENT, said, files, file, into)
     except InputError as error:
         problems += error.problems
         return None
-    files = {f"{CONTEXT}/{name}": path for name, path in context_of(context).items()} if context else {}
-    if conda:
-        files["conda.yaml"] = conda
-    return _written(ENVIRONMENT, said, files, file, into)
 
 
 def _component(
@@ -157,6 +160,11 @@ def _written(
     environment: Release | None = None,
     registry: str = "",
 ) -> Release:
+    for key in ("name", "version"):
+        if said.get(key) and not _WORD.fullmatch(str(said[key])):
+            expected = "letters, digits, dots, hyphens and underscores"
+            place = at(source, key) if source.suffix != ".py" else str(source)
+            raise InputError(Problem(place, f"{key} {said[key]!r}", expected, "correct it"))
     digests = tuple(sorted((name, stamps.of_file(path)) for name, path in files.items()))
     digest = stamps.digest(kind, said, digests)
     version = stamps.stamped(str(said.get("version") or ""), digest)

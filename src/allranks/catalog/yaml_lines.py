@@ -1,10 +1,13 @@
-"""On which line of a YAML file something stands."""
+"""A YAML file as keys and values, and on which line something stands in it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
+
+from allranks.errors import InputError, Problem
 
 
 def line_of(path: Path, *keys: str) -> int:
@@ -24,3 +27,23 @@ def line_of(path: Path, *keys: str) -> int:
 def at(path: Path, *keys: str) -> str:
     """The same as a place: file:line."""
     return f"{path}:{line_of(path, *keys)}"
+
+
+def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any]:
+    """What the file says. Raises InputError where it cannot be read, is no YAML, or no keys and values.
+
+    fix: what to do where it is not there
+    """
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(Problem(str(path), error.strerror or str(error), "a YAML file", fix)) from error
+    except yaml.MarkedYAMLError as error:
+        where = f"{path}:{error.problem_mark.line + 1}" if error.problem_mark else str(path)
+        raise InputError(Problem(where, f"not YAML: {error.problem}", fix="correct the line")) from error
+    except (yaml.YAMLError, ValueError) as error:
+        found = " ".join(str(error).split())
+        raise InputError(Problem(str(path), f"not YAML: {found}", fix="correct the file")) from error
+    if not isinstance(found, dict):
+        raise InputError(Problem(str(path), f"{type(found).__name__}", "keys and values", "correct the file"))
+    return found

@@ -9,7 +9,7 @@ from typing import Any
 from allranks.catalog.designer.subject import DATA, NUMBERS, PortSpec, Subject
 from allranks.errors import Problem
 
-_PYTHON = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
+_PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
 _A = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
 
 

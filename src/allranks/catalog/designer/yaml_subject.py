@@ -8,19 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from allranks.catalog.designer.subject import PortSpec, Subject, Use
 from allranks.catalog.templating import used_names
-from allranks.catalog.yaml_lines import at
-from allranks.errors import InputError, Problem
+from allranks.catalog.yaml_lines import at, read_mapping
 
 _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 
 
 def read(path: Path) -> Subject:
     """Raises InputError where the file is no mapping in YAML."""
-    document = _document(path)
+    document = read_mapping(path)
     inner = document.get("task") if isinstance(document.get("task"), dict) else {}
     said = {**inner, **document}
     command = str(said.get("command") or "")
@@ -46,21 +43,6 @@ def read(path: Path) -> Subject:
         entries=tuple(_entries(command, folder, includes)),
         folders=(folder if folder.is_dir() else folder.parent, *includes),
     )
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(Problem(str(path), error.strerror or str(error), "a component's YAML")) from error
-    except yaml.MarkedYAMLError as error:
-        where = f"{path}:{error.problem_mark.line + 1}" if error.problem_mark else str(path)
-        raise InputError(Problem(where, f"not YAML: {error.problem}", fix="correct the line")) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(Problem(str(path), f"not YAML: {error}", fix="correct the file")) from error
-    if not isinstance(found, dict):
-        raise InputError(Problem(f"{path}:1", f"{type(found).__name__}", "keys and values", "correct the file"))
-    return found
 
 
 def _ports(found: Any) -> Iterator[PortSpec]:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from allranks.catalog.environments.dockerfile import Dockerfile, read
+from allranks.catalog.yaml_lines import read_mapping
 from allranks.errors import InputError, Problem
 
 FOLDER = "environments"
@@ -17,6 +16,7 @@ FOLDER = "environments"
 BASE = "openmpi-ofed"
 """The environment whose stages the others have at their beginning."""
 
+_WRITE = "write it: see docs/environments.md"
 DOCKERFILE, REGISTERED, EXPECTED = "Dockerfile", "environment.yaml", "expect.yaml"
 
 
@@ -77,20 +77,6 @@ def read_environment(folder: Path) -> EnvironmentFolder:
         name=folder.name,
         folder=folder,
         dockerfile=read(folder / DOCKERFILE),
-        registered=_mapping(folder / REGISTERED),
-        expected=_mapping(folder / EXPECTED),
+        registered=read_mapping(folder / REGISTERED, _WRITE),
+        expected=read_mapping(folder / EXPECTED, _WRITE),
     )
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(Problem(str(path), reason, "a YAML file", "write it: see docs/environments.md")) from error
-    except yaml.MarkedYAMLError as error:
-        where = f"{path}:{error.problem_mark.line + 1}" if error.problem_mark else str(path)
-        raise InputError(Problem(where, f"not YAML: {error.problem}", fix="correct the line")) from error
-    if not isinstance(found, dict):
-        raise InputError(Problem(str(path), f"{type(found).__name__}", "keys and values", "correct the file"))
-    return found

@@ -1,0 +1,88 @@
+"""`allranks check` of components, and of a pipeline that uses components from files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from allranks.catalog.spec import is_component
+from allranks.cli.main import app
+from allranks.errors import InputError
+from component_projects import PYTHON, YAML, make
+
+PIPELINE = """\
+$schema: https://azuremlschemas.azureedge.net/latest/pipelineJob.schema.json
+type: pipeline
+jobs:
+  greet:
+    type: command
+    component: ../components/greet/component.yaml
+    inputs:
+      people: {type: uri_file, path: people.txt}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    make(tmp_path)
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines/people.txt").write_text("Ada\n")
+    (tmp_path / "pipelines/pipeline.yaml").write_text(PIPELINE)
+    return tmp_path
+
+
+def spoil(project: Path) -> Path:
+    spec = project / "components/greet/component.yaml"
+    spec.write_text(YAML.replace("    description: Names, one a line.\n", ""))
+    return spec
+
+
+@pytest.mark.parametrize("what", ["components", "components/greet", "components/greet/component.yaml"])
+def test_a_component_by_its_file_its_folder_or_with_all_others(project: Path, what: str) -> None:
+    good = CliRunner().invoke(app, ["check", str(project / what)])
+    assert good.exit_code == 0
+    assert "nothing wrong" in good.stdout
+    spec = spoil(project)
+    bad = CliRunner().invoke(app, ["check", str(project / what)])
+    assert isinstance(bad.exception, InputError)
+    assert bad.exception.problems[0].where == f"{spec}:11"
+
+
+def test_as_json(project: Path) -> None:
+    spec = spoil(project)
+    done = CliRunner().invoke(app, ["check", str(project / "components"), "--json"])
+    assert done.exit_code == 2
+    assert [problem["where"] for problem in json.loads(done.stdout)["problems"]] == [f"{spec}:11"]
+
+
+def test_a_pipeline_runs_with_components_that_the_designer_shows_badly_and_says_so(project: Path) -> None:
+    pipeline = str(project / "pipelines/pipeline.yaml")
+    done = CliRunner().invoke(app, ["check", pipeline, "--json"])
+    assert (done.exit_code, json.loads(done.stdout)["warnings"]) == (0, [])
+    spoil(project)
+    done = CliRunner().invoke(app, ["check", pipeline, "--json"])
+    (warning,) = json.loads(done.stdout)["warnings"]
+    assert done.exit_code == 0
+    assert "people has no description" in warning["found"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("component.yaml", YAML, True),
+        ("greet.yml", YAML, True),
+        ("greet.yaml", "type: command\nversion: '1'\ncommand: echo\n", True),
+        ("job.yaml", "type: command\ncommand: echo\nenvironment: azureml:cpu:1\n", False),
+        ("pipeline.yaml", PIPELINE, False),
+        ("component.py", PYTHON, True),
+        ("pipeline.py", f"from azure.ai.ml import dsl\n{PYTHON}\n@dsl.pipeline()\ndef all_of_it(): ...\n", False),
+        ("train.py", "print(1)", False),
+        ("broken.py", "def (", False),
+    ],
+)
+def test_what_is_a_component(tmp_path: Path, name: str, text: str, expected: bool) -> None:
+    (tmp_path / name).write_text(text)
+    assert is_component(tmp_path / name) is expected
