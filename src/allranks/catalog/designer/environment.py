@@ -51,16 +51,19 @@ def _reference(subject: Subject, found: str) -> Iterator[Problem]:
 
 
 def _inline(subject: Subject, found: Any) -> Iterator[Problem]:
-    get = found.get if isinstance(found, dict) else lambda key: getattr(found, key, None)
-    build = get("build")
-    path = build.get("path") if isinstance(build, dict) else getattr(build, "path", None)
-    file = (build.get("dockerfile_path") if isinstance(build, dict) else getattr(build, "dockerfile_path", None)) or ""
-    if build is None and not get("image"):
+    """found: the mapping of a YAML, or the SDK's environment of a function."""
+    build = _get(found, "build")
+    if build is None and not _get(found, "image"):
         yield subject.wrong(("environment",), "an environment without image and build", "one of them", "add it")
-    base = getattr(found, "path", None) or path
-    if base and "://" not in str(base) and not (Path(base) / (file or "Dockerfile")).is_file():
+    folder = _get(found, "path") or _get(build, "path")
+    file = str(_get(build, "dockerfile_path") or "Dockerfile")
+    if folder and "://" not in str(folder) and not (Path(folder) / file).is_file():
         fix = "correct the path, or write the Dockerfile"
-        yield subject.wrong(("environment",), f"no {file or 'Dockerfile'} in {base}", "a build context", fix)
+        yield subject.wrong(("environment",), f"no {file} in {folder}", "a build context", fix)
+
+
+def _get(settings: Any, key: str) -> Any:
+    return settings.get(key) if isinstance(settings, dict) else getattr(settings, key, None)
 
 
 def registered_names(path: Path) -> set[str]:

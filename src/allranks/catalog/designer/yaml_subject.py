@@ -18,7 +18,9 @@ _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 def read(path: Path) -> Subject:
     """Raises InputError where the file is no mapping in YAML."""
     document = read_mapping(path)
-    inner = document.get("task") if isinstance(document.get("task"), dict) else {}
+    # A parallel component has its code, environment and program below this key.
+    task = document.get("task")
+    inner: dict[str, Any] = task if isinstance(task, dict) else {}
     said = {**inner, **document}
     command = str(said.get("command") or "")
     code = said.get("code")
@@ -110,10 +112,9 @@ def _entries(command: str, folder: Path, includes: list[Path]) -> Iterator[Path]
     except ValueError:
         words = command.split()
     for before, word in zip(["", *words], words, strict=False):
+        tries = [Path(word)] if word.endswith(".py") else []
         if before == "-m":
             name = Path(*word.split("."))
-            tries = (name.with_suffix(".py"), name / "__main__.py")
-        else:
-            tries = (Path(word),) if word.endswith(".py") else ()
+            tries = [name.with_suffix(".py"), name / "__main__.py"]
         for each in tries:
             yield from (base / each for base in (folder, *(one.parent for one in includes)) if (base / each).is_file())
