@@ -70,21 +70,16 @@ def test_a_version_never_changes(azure, client, folder) -> None:
         client.environments.create_or_update(environment(image="debian:12"))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"environment": "azureml:gpu:1"}, "Environment gpu:1 was not found"),
-        ({"name": "a.b"}, "name 'a.b' is invalid"),
-    ],
-    ids=["unknown environment", "name"],
-)
-def test_a_component_that_the_service_refuses(azure, client, folder, change, message) -> None:
-    client.environments.create_or_update(environment())
-    made = component(folder, **{key: value for key, value in change.items() if key != "name"})
-    made.name = change.get("name", made.name)
-    with pytest.raises(Exception, match=message):
-        client.components.create_or_update(made)
+def test_a_component_needs_an_environment_that_is_there(azure, client, folder) -> None:
+    with pytest.raises(ResourceNotFoundError, match="Environment gpu:1 was not found"):
+        client.components.create_or_update(component(folder, environment="azureml:gpu:1"))
     assert not azure.components
+
+
+@pytest.mark.parametrize("name", ["in valid", "-first", "a" * 256], ids=["space", "dash", "long"])
+def test_a_name_that_breaks_the_rules_is_refused(azure, client, name) -> None:
+    with pytest.raises(HttpResponseError, match="is invalid"):
+        client.environments.create_or_update(environment(name))
 
 
 def test_curated_names_are_not_to_be_had(azure, client) -> None:

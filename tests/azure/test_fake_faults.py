@@ -13,7 +13,6 @@ from azure.core.exceptions import (
     ResourceExistsError,
     ResourceNotFoundError,
 )
-
 from fake.names import GROUP, SUBSCRIPTION
 
 

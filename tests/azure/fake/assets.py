@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 KINDS = ("codes", "environments", "components", "data", "models")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,254}")
 _COMPONENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,254}")
-_CHANGEABLE = ("description", "tags", "properties", "isArchived", "stage", "autoDeleteSetting", "provisioningState")
+_CHANGEABLE = (
+    "description",
+    "tags",
+    "properties",
+    "isArchived",
+    "stage",
+    "autoDeleteSetting",
+    "provisioningState",
+    "flavors",
+)
 """What may differ between two bodies of the same version."""
 
 _SINGULAR = {
@@ -29,6 +38,10 @@ _SINGULAR = {
     "data": "Data",
     "models": "Model",
 }
+
+
+_ADDED: dict[str, dict[str, Any]] = {"models": {"flavors": {}, "stage": "None"}}
+"""What the service says of a version although nobody sent it."""
 
 
 class Assets:
@@ -72,7 +85,12 @@ class Assets:
         before = self.of(kind).get((name, version))
         if before and _content(kind, before["properties"]) != _content(kind, properties):
             raise _immutable(kind, name, version)
-        kept = {"provisioningState": "Succeeded", "isArchived": False, **(before or {"properties": {}})["properties"]}
+        kept = {
+            "provisioningState": "Succeeded",
+            "isArchived": False,
+            **_ADDED.get(kind, {}),
+            **(before or {"properties": {}})["properties"],
+        }
         body = arm.resource(self.identify(kind, name, version), version, f"{kind}/versions", kept | properties, before)
         self.of(kind)[name, version] = body
         return body, before is None

@@ -38,11 +38,14 @@ _STATES = {"NotStarted": "NotStarted", "Preparing": "Preparing", "Interrupted": 
 
 
 class Execution:
-    """A thread that runs the jobs, each by an engine in a process of its own; it starts with the first job."""
+    """A thread that runs the jobs, each by an engine in a process of its own; it starts with the first job.
+
+    Bodies are read while the client waits for the answer to its request: the SDK in one process is not for two threads.
+    """
 
     def __init__(self, azure: FakeAzure) -> None:
         self._azure = azure
-        self._waiting: queue.Queue[Job | None] = queue.Queue()
+        self._waiting: queue.Queue[tuple[Job, Plan | str] | None] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[str] | None = None
         self._running: Job | None = None
@@ -52,7 +55,7 @@ class Execution:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
-        self._waiting.put(job)
+        self._waiting.put((job, self._read(job)))
 
     def cancel(self, job: Job) -> None:
         """Ends a job: at once where it waits, in good order where it runs."""
@@ -67,9 +70,8 @@ class Execution:
         with self._azure.lock:
             while not self._waiting.empty():
                 with contextlib.suppress(queue.Empty):
-                    job = self._waiting.get_nowait()
-                    if job:
-                        job.move("Canceled")
+                    if waiting := self._waiting.get_nowait():
+                        waiting[0].move("Canceled")
             if self._process is not None:
                 self._process.send_signal(signal.SIGTERM)
         self._waiting.put(None)
@@ -77,27 +79,32 @@ class Execution:
             self._thread.join()
 
     def _work(self) -> None:
-        while (job := self._waiting.get()) is not None:
+        while (waiting := self._waiting.get()) is not None:
+            job, plan = waiting
             if job.status in ENDED:
                 continue
             try:
-                self._run(job)
-            except InputError as error:
-                self._fail(job, str(error))
+                self._fail(job, plan) if isinstance(plan, str) else self._run(job, plan)
             except Exception as error:
                 traceback.print_exc()
                 self._fail(job, f"the fake is broken: {type(error).__name__}: {error}")
 
-    def _run(self, job: Job) -> None:
+    def _read(self, job: Job) -> Plan | str:
+        """The plan of a job's body, or what is wrong with it."""
         from allranks.local.reader.rest import read_rest
 
+        folder = self._azure.folder
+        body = {"name": job.name, "properties": job.properties}
+        try:
+            return read_rest(body, Library(self._azure, folder / "files"), folder / "workspace" / "snapshots")
+        except InputError as error:
+            return str(error)
+
+    def _run(self, job: Job, plan: Plan) -> None:
         azure = self._azure
         with azure.lock:
             job.move("Preparing")
-            body = {"name": job.name, "properties": job.properties}
-        folder = azure.folder
-        plan = read_rest(body, Library(azure, folder / "files"), folder / "workspace" / "snapshots")
-        file = folder / f"{job.name}.json"
+        file = azure.folder / f"{job.name}.json"
         file.write_text(converter().dumps(plan), encoding="utf-8")
         with azure.lock:
             if job.status in ENDED:
@@ -239,7 +246,7 @@ class _Mirror:
 def wait(
     azure: FakeAzure, name: str, until: Callable[[Job], bool] = lambda job: job.status in ENDED, patience: float = 120.0
 ) -> Job:
-    """Until a job is as it shall be, by default until it has ended. Raises AssertionError where it does not get there."""
+    """Until a job is as it shall be, by default until it has ended. Raises AssertionError where that never comes."""
     deadline = time.monotonic() + patience
     while True:
         with azure.lock:

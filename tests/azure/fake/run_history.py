@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fake import arm
 from fake.jobs import Job, named
 from fake.messages import Answer, Request
-from fake.names import ACCOUNT, API, BLOBS, GROUP, SUBSCRIPTION, WORKSPACE, WORKSPACE_PATH
+from fake.names import API, BLOBS, GROUP, SUBSCRIPTION, WORKSPACE
 from fake.routing import route
 
 if TYPE_CHECKING:
@@ -86,7 +86,6 @@ def get_children(azure: FakeAzure, request: Request, name: str) -> Answer:
 def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
     """How the run is, and where its logs can be read."""
     job = named(azure, name)
-    azure.execution.refresh(job)
     logs = {
         log: f"https://{BLOBS}/{ARTIFACTS}/{artifacts(job.name)}/{log}?{azure.blobs.sas()}" for log in sorted(job.logs)
     }
@@ -128,6 +127,3 @@ def resolve_data(azure: FakeAzure, request: Request) -> Answer:
             )
             found[identity] = {"uri": uri, "type": _DATA_TYPES.get(kind, "UriFolder")}
     return Answer.of({"values": found})
-
-
-__all__ = ["ACCOUNT", "ARTIFACTS", "WORKSPACE_PATH", "artifacts"]
