@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from allranks.cli.options import (
+    FolderOption,
     GpusOption,
     InstancesChoice,
     InstancesOption,
@@ -20,7 +21,6 @@ from allranks.cli.options import (
 from allranks.cli.workspace_options import (
     AzureWorkspaceOption,
     ConfigOption,
-    FolderOption,
     ResourceGroupOption,
     SubscriptionOption,
     workspace_options,
