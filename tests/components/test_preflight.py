@@ -9,13 +9,13 @@ import pytest
 
 from allranks_command import allranks
 
-# Each starts four ranks, which import torch.
+# Each starts ranks, which import torch.
 pytestmark = pytest.mark.slow
 
 COMPONENT = Path(__file__).parents[2] / "components" / "preflight" / "component.yaml"
 
 
-def pipeline(folder: Path, inputs: str) -> Path:
+def pipeline(folder: Path, inputs: str, instances: int = 2, processes: int = 1) -> Path:
     text = f"""
 type: pipeline
 jobs:
@@ -23,6 +23,8 @@ jobs:
     type: command
     component: {COMPONENT}
     inputs: {inputs}
+    resources: {{instance_count: {instances}}}
+    distribution: {{type: pytorch, process_count_per_instance: {processes}}}
     outputs:
       report: {{type: uri_folder, path: ./report}}
 """
@@ -32,7 +34,7 @@ jobs:
 
 
 def test_a_healthy_cluster(tmp_path: Path) -> None:
-    ended = allranks("run", pipeline(tmp_path, "{}"), "--no-track", folder=tmp_path)
+    ended = allranks("run", pipeline(tmp_path, "{}", processes=2), "--no-track", folder=tmp_path)
     assert ended.code == 0, ended
     report = json.loads((tmp_path / "report" / "preflight.json").read_text())
     assert (report["world_size"], report["instance_count"]) == (4, 2)
@@ -48,12 +50,12 @@ def test_a_size_whose_infiniband_is_not_there(tmp_path: Path) -> None:
     assert "preflight InfiniBand, instance 0, rank 0" in ended.out + ended.err
     report = json.loads((tmp_path / "report" / "preflight.json").read_text())
     missed = [finding for finding in report["findings"] if finding["state"] == "FAILED"]
-    assert [(finding["instance"], finding["rank"]) for finding in missed] == [(0, 0), (1, 2)]
+    assert [(finding["instance"], finding["rank"]) for finding in missed] == [(0, 0), (1, 1)]
     assert {finding["expected"] for finding in missed} == {"8, as Standard_ND96asr_v4 has"}
 
 
 def test_a_size_that_is_not_known(tmp_path: Path) -> None:
-    ended = allranks("run", pipeline(tmp_path, "{size: ND96asr_v5}"), "--no-track", folder=tmp_path)
+    ended = allranks("run", pipeline(tmp_path, "{size: ND96asr_v5}", instances=1), "--no-track", folder=tmp_path)
     assert ended.code == 1
     assert "no size 'ND96asr_v5' is known" in ended.out + ended.err
     assert "Traceback" not in ended.out + ended.err
