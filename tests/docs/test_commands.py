@@ -18,7 +18,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
 from allranks.local.plan import Plan, Step
 from allranks.local.workspace import Workspace
-from allranks_command import allranks
+from allranks_command import PATIENCE, allranks, started
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 HELP_OF = ("run", "resume", "submit", "cancel", "runs", "show", "logs", "check", "components", "doctor", "sizes")
-IN_AZURE = ("submit", "cancel")
+IN_AZURE = ("submit", "cancel", "schedules")
 """Commands that talk to Azure: they get the fake service, with a run that goes on and is the latest."""
 
 
@@ -101,9 +101,24 @@ COMMANDS = {tuple(without_training(command)): command for command in documented(
 def test_a_command_of_the_documents_works(
     arguments: tuple[str, ...], project: Path, in_azure: Callable[[str], dict[str, str]]
 ) -> None:
-    done = allranks(*arguments, folder=project, **in_azure(arguments[0]))
+    variables = in_azure(arguments[0])
+    if arguments[:2] == ("schedules", "run"):
+        run_schedules(arguments, project)
+        return
+    if arguments[:1] == ("schedules",) and arguments[1] in ("enable", "disable", "delete"):
+        assert allranks("schedules", "apply", folder=project, **variables).code == 0
+    done = allranks(*arguments, folder=project, **variables)
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     assert done.out
+
+
+def run_schedules(arguments: tuple[str, ...], project: Path) -> None:
+    """A scheduler goes on until it is stopped: here, as soon as it has said when something fires next."""
+    with started(*arguments, folder=project) as process:
+        assert process.stdout is not None
+        assert next((line for line in process.stdout if "next: " in line), ""), process.stderr and process.stderr.read()
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("command", HELP_OF)
