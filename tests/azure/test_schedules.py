@@ -48,6 +48,9 @@ environment: {image: "python:3.12"}
 command: python say.py ${{inputs.word}}
 """
 
+# Each applies several times, and compiles for that.
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Ended]
 
 

@@ -6,9 +6,11 @@ has it. At the end it stops by itself. After every step that it makes, it writes
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -62,11 +64,34 @@ def schedule(root: Path, fired: str, end: float) -> None:
             found[0].run()
 
 
+def linger(root: Path) -> None:
+    """Goes on for a moment; where the scheduler is killed in it, until the next one has had time to look at this run.
+
+    Nothing depends on how long that is, but that a run may be found alive.
+    """
+    scheduler = os.getppid()
+    for _ in range(20):
+        time.sleep(0.005)
+        if os.getppid() != scheduler:
+            break
+    else:
+        return
+    for _ in range(1000):
+        time.sleep(0.005)
+        with open(root / "scheduler.lock") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                break
+    time.sleep(0.1)
+
+
 def run(root: Path, fired: str, name: str) -> None:
     def execute(plan: str, firing: Firing) -> tuple[str, str]:
         file = os.open(fired, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(file, f"{firing.run}\n".encode())
         os.close(file)
+        linger(root)
         return "Completed", ""
 
     carry_out(SchedulesPlace(Workspace(root)), name, execute)
