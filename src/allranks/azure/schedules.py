@@ -59,11 +59,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Change:
-    """What applying does to one schedule."""
+    """What applying does to one schedule. digest: of what it is to be; empty for one that is to be deleted"""
 
     name: str
     action: str
     differences: tuple[Difference, ...] = ()
+    digest: str = ""
 
 
 def applied(client: Any) -> dict[str, Applied]:
@@ -101,7 +102,6 @@ def changes(
 def apply(
     client: Any,
     target: Path | None,
-    workspace: WorkspaceName,
     there: Mapping[str, Applied],
     wanted: Iterable[Change],
     done: Callable[[Change], None],
@@ -114,13 +114,11 @@ def apply(
     """
     wanted = list(wanted)
     with session():
-        # Compiling has put other ids into the first ones.
-        fresh = {each.schedule.name: each for each in _again(target, wanted)}
-        digests = {name: _digest(each, workspace) for name, each in fresh.items()}
+        # Read anew: to make the digests, ids were put into the first ones that nobody gave.
         fresh = {each.schedule.name: each for each in _again(target, wanted)}
         for change in wanted:
             if change.action in (CREATE, UPDATE):
-                _put(client, fresh[change.name], digests[change.name], there.get(change.name))
+                _put(client, fresh[change.name], change.digest, there.get(change.name))
             elif change.action == DELETE:
                 delete(client, there[change.name])
             done(change)
@@ -164,9 +162,9 @@ def trigger_differs(declared: Trigger, other: Trigger | None) -> bool:
 
 
 def _change(declared: Declared, other: Applied | None, workspace: WorkspaceName) -> Change:
-    schedule = declared.schedule
+    schedule, digest = declared.schedule, _digest(declared, workspace)
     if other is None:
-        return Change(schedule.name, CREATE, (Difference("trigger", "", _words(schedule.trigger)),))
+        return Change(schedule.name, CREATE, (Difference("trigger", "", _words(schedule.trigger)),), digest)
     found: list[Difference] = []
     if trigger_differs(schedule.trigger, other.trigger):
         before = _words(other.trigger) if other.trigger else "something else"
@@ -175,10 +173,10 @@ def _change(declared: Declared, other: Applied | None, workspace: WorkspaceName)
         found.append(Difference("display_name", other.display_name, schedule.display_name))
     if schedule.description != other.description:
         found.append(Difference("description", other.description, schedule.description))
-    if not found and _digest(declared, workspace) != other.digest:
+    if not found and digest != other.digest:
         before = "as it was applied" if other.digest else "not applied by this command"
         found.append(Difference("create_job", before, "its pipeline, its inputs or its code are others"))
-    return Change(schedule.name, UPDATE if found else KEEP, tuple(found))
+    return Change(schedule.name, UPDATE if found else KEEP, tuple(found), digest)
 
 
 def _put(client: Any, declared: Declared, digest: str, other: Applied | None) -> None:

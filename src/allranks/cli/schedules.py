@@ -224,7 +224,7 @@ def apply(
         for change in wanted:
             done(change)
     else:
-        schedules.apply(client, target, name, there, wanted, done)
+        schedules.apply(client, target, there, wanted, done)
     if json:
         print(to_json(wanted))
 
