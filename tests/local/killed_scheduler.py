@@ -1,4 +1,4 @@
-"""A scheduler for test_schedules_kill.py whose clock goes by itself: ``killed_scheduler.py WORKSPACE FIRED END``.
+"""A scheduler for test_scheduler_kill.py whose clock goes by itself: ``killed_scheduler.py WORKSPACE FIRED END``.
 
 Time stands still while something runs, jumps to what is due next, and is kept in a file, so that the next scheduler
 has it. At the end it stops by itself. After every step that it makes, it writes a byte to its standard output.
