@@ -51,6 +51,11 @@ def test_a_component_by_its_file_its_folder_or_with_all_others(project: Path, wh
     assert bad.exception.problems[0].where == f"{spec}:11"
 
 
+def test_a_folder_without_components_is_no_pipeline(project: Path) -> None:
+    done = CliRunner().invoke(app, ["check", str(project / "pipelines")])
+    assert "name one of its files: pipeline.yaml" in str(done.exception)
+
+
 def test_as_json(project: Path) -> None:
     spec = spoil(project)
     done = CliRunner().invoke(app, ["check", str(project / "components"), "--json"])

@@ -71,9 +71,10 @@ def check(
 
 
 def _are_components(path: Path) -> bool:
+    from allranks.catalog.components import has_specs
     from allranks.catalog.spec import is_component
 
-    return path.is_dir() or (path.is_file() and is_component(path))
+    return has_specs(path) if path.is_dir() else path.is_file() and is_component(path)
 
 
 def _check_components(path: Path, json: bool) -> None:
