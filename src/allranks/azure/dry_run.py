@@ -12,10 +12,11 @@ import json
 import os
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import WorkspaceName
@@ -31,8 +32,9 @@ _JOBS = "/jobs/"
 def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     """The body of the PUT that would submit the SDK's job to the workspace.
 
-    Ids are those that the service gives: content decides on them. A version that only the service knows, such as that
-    of ``azureml:NAME@latest``, stays a label. Raises InputError where the SDK refuses the job.
+    Ids are those that content decides on. Two things only the service knows: what a label such as ``azureml:NAME@latest``
+    stands for, so it stays a label; and the name that it made up when code was first uploaded, of which the versions of
+    the components with that code follow, so theirs are other ones here, the same for the same content. Raises InputError where the SDK refuses the job.
     """
     from azure.ai.ml import MLClient
 
@@ -77,30 +79,39 @@ class _Nobody:
         raise AssertionError(f"nothing is to be waited for, not {seconds} s")
 
     def send(self, request: Any, **_: Any) -> Any:
-        url = urlsplit(request.url)
-        path = unquote(url.path)
-        if "/codes/" in path and (content_hash := parse_qs(url.query).get("hash")):
-            # The SDK asks by content under a name that it makes up: the same content is always found as the same.
-            path = f"{path.partition('/codes/')[0]}/codes/{content_hash[0]}/versions"
+        address = urlsplit(request.url)
+        path, query = unquote(address.path), dict(parse_qsl(address.query))
         content = getattr(request, "content", None) or getattr(request, "body", None)
         body = json.loads(content) if content else {}
         if request.method == "PUT" and _JOBS in path:
             with self._lock:
                 self.job = body
-        return _response(request, _answer(request.method, path, body))
+        return _response(request, _answer(request.method, path, query, body))
 
 
-def _answer(method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+def _answer(method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> dict[str, Any]:
     if method == "GET" and path.endswith("/versions"):
         # Code is asked for by its content, and found; anything else by a label, which stands for its version.
-        version = "1" if "/codes/" in path else "latest"
-        return {"value": [_thing(f"{path}/{version}", {})]}
+        kind, code, _ = path.partition("/codes/")
+        found = f"{kind}{code}{_name(query.get('hash', ''))}/versions/1" if code else f"{path}/latest"
+        return {"value": [_thing(found, {})]}
     return _thing(path, {} if method == "GET" else body)
 
 
+def _name(content: str) -> str:
+    """The same name for the same code: the service makes one up when the code is first uploaded."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, content))
+
+
 def _thing(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    properties = {"codeUri": "https://account.blob.core.windows.net/container/code"} if "/codes/" in path else {}
-    name = path.rpartition("/")[2]
+    kind, name = path.split("/")[-4], path.rpartition("/")[2]
+    properties: dict[str, Any] = {}
+    if kind == "codes":
+        properties = {"codeUri": "https://account.blob.core.windows.net/container/code"}
+    elif kind == "components":
+        specification = {"name": path.split("/")[-3], "version": name, "type": "command"}
+        specification |= {"command": "-", "environment": "azureml:environment:1"}
+        properties = {"componentSpec": specification, "isAnonymous": False}
     return {"location": "", "properties": properties, **body, "id": path, "name": name, "type": "thing"}
 
 
