@@ -114,7 +114,7 @@ def train(data: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     return run_script("train_image_classifier", *places, *arguments, script=script, folder=folder, ranks=ranks)
 
 
-def evaluate(data: Path, model: Path, folder: Path, ranks: int = 1) -> Ended:
+def evaluate(data: Path, model: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     places = ["--data", str(data), "--model", str(model), "--metrics", str(folder / "metrics")]
     script = COMPONENTS / "evaluate_image_classifier/evaluate.py"
-    return run_script("evaluate_image_classifier", *places, script=script, folder=folder, ranks=ranks)
+    return run_script("evaluate_image_classifier", *places, *arguments, script=script, folder=folder, ranks=ranks)

@@ -64,11 +64,12 @@ def test_every_image_counts_once_where_ranks_have_unequal_shares(tmp_path: Path)
 
 @pytest.mark.slow
 def test_one_process_evaluates_what_two_ranks_trained(digits: Path, trained: Path, tmp_path: Path) -> None:
-    ended = evaluate(digits, trained / "model", tmp_path)
+    ended = evaluate(digits, trained / "model", tmp_path, "--baseline", str(trained / "model"))
     assert ended.codes == [0], ended.errors
     metrics = json.loads((tmp_path / "metrics/metrics.json").read_text())
     assert metrics["accuracy"] >= 0.9
     assert metrics["source"] == "digits"
+    assert metrics | metrics["baseline"] == metrics
     assert metrics["count"] == json.loads((digits / "dataset.json").read_text())["counts"]["test"]
     drawn = json.loads((tmp_path / "outputs/confusion_matrix.json").read_text())
     assert drawn == json.loads((tmp_path / "metrics/confusion_matrix.json").read_text())

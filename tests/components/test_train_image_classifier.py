@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,8 @@ def test_two_ranks_leave_a_model_and_checkpoints(trained: Path) -> None:
     names = [file.name for file in sorted((trained / "checkpoints").iterdir())]
     assert names == ["step_000000050.pt", "step_000000090.pt"]
     described = yaml.safe_load((trained / "model/MLmodel").read_text())
+    code = described["metadata"].pop("code")
+    assert re.fullmatch("[0-9a-f]{16}", code)
     assert described["metadata"] == {"classes": list("0123456789")}
     (pixels,) = json.loads(described["signature"]["inputs"])
     assert pixels["tensor-spec"] == {"dtype": "uint8", "shape": [-1, 1, 8, 8]}
@@ -113,3 +116,32 @@ def test_one_process_goes_on_from_what_two_ranks_left(trained: Path, digits: Pat
     assert "epoch 6 of 7" not in ended.output
     assert (tmp_path / "checkpoints/step_000000105.pt").is_file()
     assert (tmp_path / "model/MLmodel").is_file()
+
+
+@pytest.mark.slow
+def test_a_training_starts_from_a_model_and_not_from_one_of_another_network(
+    trained: Path, digits: Path, tmp_path: Path
+) -> None:
+    settings = ["--epochs", "1", "--learning_rate", "0.000001", "--start_from", str(trained / "model")]
+    ended = train(digits, tmp_path, "--network", "mlp", *settings)
+    assert ended.codes == [0], ended.errors
+    (accuracy,) = re.findall(r"epoch 1 of 1: validation accuracy (\S+)", ended.output)
+    assert float(accuracy) > 0.9  # which one epoch at this rate does not reach from random weights
+    ended = train(digits, tmp_path / "other", "--network", "cnn", *settings)
+    assert ended.codes == [2]
+    assert "input start_from" in ended.errors[0]
+    assert "Traceback" not in ended.errors[0]
+
+
+def test_without_an_image_and_without_a_model_there_is_nothing_to_train(
+    code: Importer, digits: Path, tmp_path: Path
+) -> None:
+    prepared = code("prepare_images", "prepared_images")
+    splits = {name: prepared.read(digits, name) for name in prepared.SPLITS}
+    splits["train"] = splits["train"][:0]
+    prepared.write(tmp_path / "data", prepared.describe("digits", tuple("0123456789"), splits), splits)
+    code("get_champion", "no_model").write(tmp_path / "none", "nothing is registered yet")
+    ended = train(tmp_path / "data", tmp_path, "--start_from", str(tmp_path / "none"))
+    assert ended.codes == [2]
+    assert "no model to start from" in ended.errors[0]
+    assert not (tmp_path / "model").exists()
