@@ -77,9 +77,7 @@ def client(azure: Any) -> Any:
 def submit(client: Any, file: Path, **values: Any) -> str:
     from azure.ai.ml import load_job
 
-    job = load_job(file)
-    for name, value in values.items():
-        job.inputs[name] = value
+    job = load_job(file, params_override=[{f"inputs.{name}": value} for name, value in values.items()])
     return str(client.jobs.create_or_update(job).name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fake import arm
@@ -17,7 +18,7 @@ _HISTORY = "/history/v1.0{workspace}"
 ARTIFACTS = "azureml"
 """The container of the artifact store."""
 
-_DATA_TYPES = {"uri_file": "UriFile", "uri_folder": "UriFolder", "mltable": "MLTable"}
+_MODEL_TYPES = {"custom_model": "CustomModel", "mlflow_model": "MLFlowModel", "triton_model": "TritonModel"}
 
 
 def artifacts(job: str) -> str:
@@ -43,7 +44,7 @@ def _run(azure: FakeAzure, job: Job) -> dict[str, Any]:
         "hidden": job.archived,
         "runType": "azureml.StepRun" if job.parent else "azureml.PipelineRun" if job.kind == "Pipeline" else "command",
         "outputs": {
-            name: {"assetId": _asset(job, name), "type": _DATA_TYPES.get(kind, "UriFolder")}
+            name: {"assetId": _asset(job, name), "type": _MODEL_TYPES.get(kind, kind)}
             for name, (kind, _, _) in job.outputs.items()
         },
         "error": _error(job),
@@ -116,14 +117,19 @@ def get_run_data(azure: FakeAzure, request: Request) -> Answer:
 @route(API, "POST", "/data/v1.0{workspace}/dataversion/batchGetResolvedUris")
 def resolve_data(azure: FakeAzure, request: Request) -> Answer:
     """Where the outputs of runs are, by the ids that their runs have for them."""
-    found = {}
+    return Answer.of({"values": {found: {"uri": uri, "type": kind} for found, kind, uri in _resolved(azure, request)}})
+
+
+@route(API, "POST", "/modelregistry/v1.0{workspace}/models/batchGetResolvedUris")
+def resolve_models(azure: FakeAzure, request: Request) -> Answer:
+    """The same for models."""
+    return Answer.of({"values": {found: {"path": uri, "type": kind} for found, kind, uri in _resolved(azure, request)}})
+
+
+def _resolved(azure: FakeAzure, request: Request) -> Iterator[tuple[str, str, str]]:
     by_id = {_asset(job, name): place for job in azure.jobs.values() for name, place in job.outputs.items()}
     for identity in request.json.get("values") or []:
         if identity in by_id:
             kind, datastore, path = by_id[identity]
-            uri = (
-                f"azureml://subscriptions/{SUBSCRIPTION}/resourcegroups/{GROUP}/workspaces/{WORKSPACE}/datastores/"
-                f"{datastore}/paths/{path}"
-            )
-            found[identity] = {"uri": uri, "type": _DATA_TYPES.get(kind, "UriFolder")}
-    return Answer.of({"values": found})
+            workspace = f"subscriptions/{SUBSCRIPTION}/resourcegroups/{GROUP}/workspaces/{WORKSPACE}"
+            yield identity, kind, f"azureml://{workspace}/datastores/{datastore}/paths/{path}"
