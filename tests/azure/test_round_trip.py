@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -54,14 +57,15 @@ def _port(port: Input) -> Input:
     return port
 
 
-def submitted(azure: Any, path: Path, function: str | None = None) -> dict[str, Any]:
+def submitted(azure: Any, path: Path, values: Mapping[str, str]) -> dict[str, Any]:
     """The body that the real client sends for the job in a file."""
     from allranks.local import reader
 
     azure.executes = False
     client = azure.client(show_progress=False)
     with sdk.session(), dsl_file.importable(path):
-        job = reader._open(path, function).build({})
+        file = reader._open(path, None)
+        job = file.build(reader._converted(file, values))
         name = client.jobs.create_or_update(job).name
     return {"name": name, "properties": azure.jobs[name].properties}
 
@@ -71,8 +75,272 @@ def returned(azure: Any, body: dict[str, Any], folder: Path) -> Plan:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "pipelines").glob("*.py")), ids=lambda path: path.stem)
-def test_the_plan_of_a_pipeline_is_that_of_its_rest_body(azure, path, tmp_path, monkeypatch) -> None:
-    plan = comparable(read_plan(str(path), {}, tmp_path / "dsl"))
-    back = comparable(returned(azure, submitted(azure, path), tmp_path))
-    assert back.steps == plan.steps
+def test_the_plan_of_a_pipeline_is_that_of_its_rest_body(azure, path, tmp_path) -> None:
+    check_round_trip(azure, path, tmp_path)
+
+
+COMPONENT = """\
+name: train
+version: "1.2"
+display_name: Train
+description: Trains.
+type: command
+is_deterministic: false
+inputs:
+  data: {type: uri_folder, optional: true}
+  file: {type: uri_file, mode: download, optional: true}
+  table: {type: mltable, mode: eval_mount, optional: true}
+  model: {type: mlflow_model, mode: direct, optional: true}
+  lr: {type: number, default: 0.1, min: 0, max: 1}
+  rate: {type: number, optional: true}
+  kind: {type: string, enum: [small, large], default: small}
+  epochs: {type: integer, optional: true, min: 1}
+  fast: {type: boolean, default: true}
+outputs:
+  model: {type: mlflow_model, mode: upload}
+  folder: {type: uri_folder}
+  file: {type: uri_file}
+  score: {type: number}
+code: ./src
+environment: azureml:cpu:1
+distribution: {type: pytorch, process_count_per_instance: 2}
+resources: {instance_count: 2, shm_size: 4g}
+command: >-
+  echo $[[${{inputs.data}}]] $[[${{inputs.file}}]] $[[${{inputs.table}}]] $[[${{inputs.model}}]] ${{inputs.lr}}
+  $[[${{inputs.rate}}]] ${{inputs.kind}} $[[${{inputs.epochs}}]] ${{inputs.fast}} ${{outputs.model}}
+  ${{outputs.folder}} ${{outputs.file}} ${{outputs.score}}
+"""
+
+HEAD = """\
+from azure.ai.ml import Input, Output, command, dsl, load_component
+from azure.ai.ml import MpiDistribution, PyTorchDistribution, RayDistribution, TensorFlowDistribution
+from azure.ai.ml.entities import CommandJobLimits, JobResourceConfiguration
+
+train = load_component(source="./train.yml")
+
+"""
+
+CASES = {
+    "literals": """
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline():
+            train(lr=0.5, rate=1, kind="large", epochs=3, fast=False)
+            train(lr=1, rate=1e-05, fast=True)
+    """,
+    "pipeline inputs": """
+        @dsl.pipeline(display_name="P", description="What it is.", default_compute="cpu-cluster")
+        def pipeline(lr: float = 0.25, kind: str = "large", epochs: int = 2, fast: bool = False, name="x", many=3):
+            train(lr=lr, kind=kind, epochs=epochs, fast=fast)
+            train(kind="a-${{parent.inputs.name}}-${{parent.inputs.many}}")
+    """,
+    "optional inputs that are not given": """
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline(
+            data: Input(type="uri_folder", optional=True) = None,
+            epochs: Input(type="integer", optional=True) = None,
+        ):
+            train(data=data, epochs=epochs)
+    """,
+    "every type and mode of data": """
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline(data: Input(type="uri_folder"), model: Input(type="mlflow_model")):
+            one = train(data=data, file=Input(type="uri_file", path="./data/numbers.csv", mode="ro_mount"), model=model)
+            two = train(data=one.outputs.folder, file=one.outputs.file, model=one.outputs.model)
+            two.inputs.data.mode = "download"
+            train(table=Input(type="mltable", path="azureml://datastores/elsewhere/paths/table"))
+    """,
+    "outputs": """
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline():
+            one = train()
+            one.outputs.folder.mode = "upload"
+            one.outputs.file = Output(type="uri_file", mode="rw_mount", path="azureml://datastores/x/paths/a/b")
+            two = train(lr=one.outputs.score)
+            return {"folder": two.outputs.folder, "model": one.outputs.model}
+    """,
+    "settings of a step": """
+        @dsl.pipeline(default_compute="cpu-cluster", continue_on_step_failure=False, force_rerun=True)
+        def pipeline(count: int = 3):
+            one = train()
+            one.resources = JobResourceConfiguration(instance_count=count, shm_size="512m")
+            one.limits = CommandJobLimits(timeout=90)
+            one.environment_variables = {"B": "2", "C": "3"}
+            one.display_name = "One"
+            two = train()
+            two.resources = JobResourceConfiguration(instance_type="Standard_NC24ads_A100_v4", instance_count=1)
+    """,
+    "distributions": """
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline(processes: int = 4):
+            train()
+            train().distribution = PyTorchDistribution(process_count_per_instance=processes)
+            train().distribution = MpiDistribution(process_count_per_instance=3)
+            train().distribution = TensorFlowDistribution(worker_count=2, parameter_server_count=1)
+            train().distribution = RayDistribution(port=6380, include_dashboard=True, dashboard_port=8266)
+            train().distribution = RayDistribution()
+    """,
+    "a command in the pipeline": """
+        say = command(
+            name="say",
+            command="echo ${{inputs.text}} ${{inputs.many}} ${{outputs.out}}",
+            inputs={"text": Input(type="string"), "many": 3},
+            outputs={"out": Output(type="uri_folder")},
+            environment="azureml:cpu:1",
+            environment_variables={"A": "1"},
+            code="./src",
+        )
+
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline(text: str = "hello"):
+            return {"out": say(text=text).outputs.out}
+    """,
+    "no code, and environments by what they are made of": """
+        from azure.ai.ml.entities import BuildContext, Environment
+
+        plain = command(name="plain", command="echo 1", environment=Environment(image="ubuntu:22.04"))
+        built = command(name="built", command="echo 1", environment=Environment(build=BuildContext(path="./context")))
+        conda = command(
+            name="conda", command="echo 1", environment=Environment(image="ubuntu:22.04", conda_file="./conda.yml")
+        )
+
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline():
+            plain(), built(), conda()
+    """,
+    "groups of inputs": """
+        from azure.ai.ml.dsl._group_decorator import group
+
+        @group
+        class Numbers:
+            lr: float = 0.5
+            epochs: int = 2
+
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline(numbers: Numbers):
+            train(lr=numbers.lr, epochs=numbers.epochs)
+    """,
+}
+
+VALUES = {"every type and mode of data": {"data": "data", "model": "data"}}
+"""What is set for the inputs of a case that have no default."""
+
+YAML = {
+    "pipeline.yml": """
+        type: pipeline
+        display_name: Two
+        compute: azureml:cpu-cluster
+        inputs:
+          lr: 0.5
+          data: {type: uri_folder, path: ./data}
+        outputs: {folder: {type: uri_folder, mode: upload}}
+        settings: {continue_on_step_failure: false}
+        jobs:
+          one:
+            type: command
+            component: ./train.yml
+            inputs: {lr: "${{parent.inputs.lr}}", data: "${{parent.inputs.data}}"}
+            resources: {instance_count: 3}
+            limits: {timeout: 60}
+          two:
+            type: command
+            command: cat ${{inputs.text}} ${{inputs.n}} > ${{outputs.out}}/text
+            environment: {image: "ubuntu:22.04"}
+            distribution: {type: mpi, process_count_per_instance: 2}
+            inputs: {text: "${{parent.jobs.one.outputs.file}}", n: 4}
+            outputs: {out: "${{parent.outputs.folder}}"}
+    """,
+    "job.yml": """
+        type: command
+        name: job
+        display_name: Alone
+        command: echo ${{inputs.count}} ${{inputs.rate}} ${{inputs.word}} ${{inputs.flag}} ${{inputs.data}}
+        code: ./src
+        environment: azureml:cpu:1
+        environment_variables: {A: "1"}
+        compute: azureml:cpu-cluster
+        inputs:
+          count: 3
+          rate: 1.0e-05
+          word: hello
+          flag: true
+          data: {type: uri_folder, path: ./data, mode: download}
+        outputs: {out: {type: uri_file, mode: rw_mount}}
+        distribution: {type: pytorch, process_count_per_instance: 2}
+        resources: {instance_count: 2, shm_size: 1g}
+        limits: {timeout: 60}
+    """,
+}
+
+
+@pytest.fixture
+def project(azure: Any, tmp_path: Path) -> Path:
+    """A folder with a component, its code and data; the workspace has the environments cpu:1 and other:2."""
+    from azure.ai.ml.entities import Environment
+
+    folder = tmp_path / "project"
+    write(folder, "train.yml", COMPONENT)
+    write(folder, "src/main.py", "print('hello')\n")
+    write(folder, "src/tools/tool.py", "")
+    write(folder, "data/numbers.csv", "1,2\n")
+    write(folder, "context/Dockerfile", "FROM ubuntu:22.04\n")
+    write(folder, "context/environment.yaml", "name: built\nbuild: {path: .}\n")
+    write(folder, "conda.yml", "name: conda\ndependencies: [python=3.12]\n")
+    client = azure.client()
+    for name, version in (("cpu", "1"), ("other", "2")):
+        client.environments.create_or_update(Environment(name=name, version=version, image="ubuntu:22.04"))
+    return folder
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_plan_of_a_dsl_pipeline_is_that_of_its_rest_body(azure, project, case, monkeypatch) -> None:
+    monkeypatch.chdir(project)
+    path = write(project, "pipeline.py", HEAD + textwrap.dedent(CASES[case]))
+    check_round_trip(azure, path, project, VALUES.get(case, {}))
+
+
+@pytest.mark.parametrize("name", YAML)
+def test_the_plan_of_a_yaml_job_is_that_of_its_rest_body(azure, project, name, monkeypatch) -> None:
+    monkeypatch.chdir(project)
+    check_round_trip(azure, write(project, name, YAML[name]), project, nameless=True)
+
+
+def test_some_settings_never_reach_the_service(azure, project, monkeypatch) -> None:
+    """The SDK sends no environment variables of a component, and of a step no description and no environment."""
+    monkeypatch.chdir(project)
+    write(project, "train.yml", COMPONENT + 'environment_variables: {A: "1"}\n')
+    case = """
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def pipeline():
+            one = train()
+            one.description = "The first."
+            one.environment = "azureml:other:2"
+            one.environment_variables = {"B": "2"}
+    """
+    path = write(project, "pipeline.py", HEAD + textwrap.dedent(case))
+    (plan,) = comparable(read_plan(str(path), {}, project / "dsl")).steps
+    (back,) = comparable(returned(azure, submitted(azure, path, {}), project)).steps
+    assert plan.environment_variables == {"A": "1", "B": "2"}
+    assert plan.environment == "azureml:other:2"
+    lost = {"description": "Trains.", "environment": "azureml:cpu:1", "environment_variables": {"B": "2"}}
+    assert back == replace(plan, **lost)
+
+
+def check_round_trip(
+    azure: Any, path: Path, folder: Path, values: Mapping[str, str] = MappingProxyType({}), nameless: bool = False
+) -> None:
+    """nameless: whether components have lost their names, as those have that a pipeline in YAML names by their files"""
+    plan = comparable(read_plan(str(path), values, folder / "dsl"))
+    back = comparable(returned(azure, submitted(azure, path, values), folder))
+    if nameless:
+        plan = replace(plan, steps=tuple(replace(step, component="", version="") for step in plan.steps))
+    assert [step.name for step in back.steps] == [step.name for step in plan.steps]
+    for there, here in zip(back.steps, plan.steps, strict=True):
+        assert there == here
     assert back == plan

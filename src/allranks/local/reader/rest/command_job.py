@@ -24,7 +24,9 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
             value["uri"] = assets.data(value["uri"])
     job = Job._from_rest_object(JobBase._deserialize({"name": name, "properties": body}, []))
     components.place(job.component, code, environment, assets)
-    job._environment = job.component.environment
+    job.environment = job.component.environment
+    # It is no component of its own: the SDK has only given it the job's name.
+    job.component._is_anonymous = True
     for port_name, port in job.inputs.items():
         if isinstance(port._data, str):
             port._data = literals.guessed(port._data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from allranks.errors import InputError, Problem
@@ -71,26 +71,32 @@ def _give_types(job: Any, given: Mapping[str, Any], assets: Assets) -> None:
     """
     from azure.ai.ml import Input
 
-    used, declared = dict(_uses(job)), job.component.inputs
+    used, declared, values = _uses(job), job.component.inputs, dict(step_ports.flat(job.inputs))
     for name in dict.fromkeys((*given, *used)):
         value, meta = given.get(name), used.get(name)
         kind = plain(meta.type) if meta is not None and isinstance(meta.type, str) else None
         if isinstance(value, str):
             value = literals.of_type(value, kind) if kind else literals.guessed(value)
-            job.inputs[name]._data = value
+            values[name]._data = value
             kind = kind or guessed_type(value)
         elif value is not None:
             value.path, kind = assets.data(str(value.path)), value.type
         declared[name] = Input(type=kind or "string", optional=value is None)
 
 
-def _uses(job: Any) -> Iterator[tuple[str, Any]]:
-    """The names of the pipeline's inputs that ports are bound to, with the ports' declarations."""
-    met: set[str] = set()
+def _uses(job: Any) -> dict[str, Any]:
+    """The pipeline's inputs that ports are bound to, with the declaration of such a port.
+
+    A port that takes an input as a part of its text says nothing of the input's type: None.
+    """
+    whole: dict[str, Any] = {}
+    part: dict[str, Any] = {}
     for node in job.jobs.values():
         for _, port in step_ports.flat(getattr(node, "inputs", None) or {}):
             data = plain(port._data)
-            for reference in references(value_of(data)) if isinstance(data, str) else ():
-                if isinstance(reference, PipelineInput) and reference.name not in met:
-                    met.add(reference.name)
-                    yield reference.name, port._meta
+            value = value_of(data) if isinstance(data, str) else None
+            for reference in references(value):
+                if isinstance(reference, PipelineInput):
+                    met = whole if value is reference else part
+                    met.setdefault(reference.name, port._meta if value is reference else None)
+    return part | whole
