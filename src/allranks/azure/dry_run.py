@@ -32,9 +32,10 @@ _JOBS = "/jobs/"
 def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     """The body of the PUT that would submit the SDK's job to the workspace.
 
-    Ids are those that content decides on. Two things only the service knows: what a label such as ``azureml:NAME@latest``
-    stands for, so it stays a label; and the name that it made up when code was first uploaded, of which the versions of
-    the components with that code follow, so theirs are other ones here, the same for the same content. Raises InputError where the SDK refuses the job.
+    Ids are those that content decides on. Two things only the service knows: what a label such as
+    ``azureml:NAME@latest`` stands for, so it stays a label; and the name that it made up when code was first uploaded,
+    of which the versions of the components with that code follow, so theirs are other ones here, the same for the same
+    content. Raises InputError where the SDK refuses the job.
     """
     from azure.ai.ml import MLClient
 
