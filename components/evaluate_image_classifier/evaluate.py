@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 
 
 def evaluate(ranks: runtime.Ranks) -> None:
@@ -63,9 +64,7 @@ def load(folder: Path) -> nn.Module:
         fix = "give the output `model` of train_image_classifier, or another PyTorch model in MLflow's format"
         raise InputError(Problem("input model", f"{folder} holds no file MLmodel", "an MLflow model", fix))
 
-    import mlflow.pytorch
-
-    model: nn.Module = mlflow.pytorch.load_model(str(folder))
+    model: nn.Module = mlflow_pytorch().load_model(str(folder))
     return model
 
 

@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 
 LOG_EVERY = 10
 """Steps between two points of the loss curve: the loss is averaged over the ranks for each, and that is not free."""
@@ -102,7 +103,6 @@ def start(model: nn.Module, folder: Path, description: Description) -> None:
 
     Raises InputError where it is a model of other classes, another network, or none.
     """
-    import mlflow.pytorch
     from mlflow.models import get_model_info
 
     where = "input start_from"
@@ -113,7 +113,7 @@ def start(model: nn.Module, folder: Path, description: Description) -> None:
         fix = "train a model of other classes from the beginning: leave start_from out"
         raise InputError(Problem(where, f"its classes are {classes}", f"those of the data, {description.classes}", fix))
     try:
-        model.load_state_dict(mlflow.pytorch.load_model(str(folder)).state_dict())
+        model.load_state_dict(mlflow_pytorch().load_model(str(folder)).state_dict())
     except RuntimeError as error:
         fix = "give the network and the images that it was trained with, or leave start_from out"
         raise InputError(
@@ -177,7 +177,6 @@ def correct_fraction(model: nn.Module, images: Images, batch_size: int, ranks: r
 
 def save(model: nn.Module, description: Description, folder: Path) -> None:
     """Write the model as an MLflow model: a graph with its weights, which loads anywhere without this code."""
-    import mlflow.pytorch
     from mlflow.models import infer_signature
 
     model = model.cpu().eval()
@@ -185,7 +184,7 @@ def save(model: nn.Module, description: Description, folder: Path) -> None:
     with torch.no_grad():
         signature = infer_signature(example, model(torch.from_numpy(example)).numpy())
     with tempfile.TemporaryDirectory() as temporary:
-        mlflow.pytorch.save_model(
+        mlflow_pytorch().save_model(
             model,
             temporary,
             signature=signature,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from component_processes import COMPONENTS, Ended
-from launches import by_platform, by_torchrun, environment
+from launches import by_platform, environment
 
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
@@ -76,17 +76,12 @@ def check(ended: Ended, ranks: int, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_trainer_under_both_launches(model: Path, data: Path, tmp_path: Path) -> None:
+def test_the_trainer(model: Path, data: Path, tmp_path: Path) -> None:
+    """By the platform; under each of its launches the Trainer is tried in tests/docs/test_stacks.py."""
     (data / "labelled.jsonl").unlink()
     variables = environment(tmp_path, ["finetune_transformers"])
-    text = data / "count.txt"
-    by_process, per_node = tmp_path / "by_process", tmp_path / "per_node"
-    given = variables | {report.VARIABLE: str(by_process / "report")}
-    started = [sys.executable, *command("finetune_transformers", model, text, by_process)]
-    check(by_platform(PyTorch(1), 2, started, by_process, given), 2, by_process)
-    given = variables | {report.VARIABLE: str(per_node / "report")}
-    check(by_torchrun(2, command("finetune_transformers", model, text, per_node), per_node, given), 2, per_node)
-    assert sorted(losses(by_process)) == pytest.approx(sorted(losses(per_node)), rel=1e-5)
+    started = [sys.executable, *command("finetune_transformers", model, data / "count.txt", tmp_path)]
+    check(by_platform(PyTorch(1), 2, started, tmp_path, variables), 2, tmp_path)
 
 
 @pytest.mark.slow

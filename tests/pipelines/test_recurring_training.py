@@ -1,10 +1,9 @@
-"""Recurring training as a user runs it: four recurrences on images that keep coming, one after the other."""
+"""Recurring training as a user runs it: three recurrences on images that keep coming, one after the other."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
@@ -74,20 +73,16 @@ class Recurrences:
         self.workspace = Workspace(folder / "workspace")
         self.workspace.make()
 
-    def deliver(self, batch: str, first: int, last: int, *, wrong_by: int = 0) -> None:
-        """Digits of scikit-learn's come, labelled right or each by another digit."""
+    def deliver(self, batch: str, first: int, last: int) -> None:
+        """Digits of scikit-learn's come."""
         from PIL import Image
         from sklearn.datasets import load_digits
 
         digits = load_digits()
         for number in range(first, last):
-            place = self.incoming / str((digits.target[number] + wrong_by) % 10) / batch
+            place = self.incoming / str(digits.target[number]) / batch
             place.mkdir(parents=True, exist_ok=True)
             Image.fromarray((digits.images[number] * 15).astype("uint8")).save(place / f"{number}.png")
-
-    def take_back(self, batch: str) -> None:
-        for place in self.incoming.glob(f"*/{batch}"):
-            shutil.rmtree(place)
 
     def recur(self, day: int) -> RunRecord:
         """One recurrence, fired at midnight of that day."""
@@ -141,26 +136,19 @@ def test_it_learns_from_what_is_new_and_registers_what_is_better(recurrences: Re
     loss = [record.step("train").metrics["train_loss"][0].value for record in (first_run, second_run)]
     assert loss[1] < loss[0] / 2  # it begins where the champion ended
 
-    recurrences.deliver("poisoned", 1400, 1797, wrong_by=1)
-    third = outcome(recurrences.recur(19))
-    assert (third["promoted"], third["version"]) == (False, None)
-    assert third["challenger"] < third["champion"]
-    assert third["new_images"] > 200
-
-    recurrences.take_back("poisoned")
-    fourth_run = recurrences.recur(26)
-    fourth = outcome(fourth_run)
-    assert (fourth["new_images"], fourth["version"]) == (0, None)
-    assert fourth["challenger"] == fourth["champion"] == second["challenger"]
-    assert trained_steps(fourth_run) == 0
-    assert "no new data" in fourth["reason"]
+    third_run = recurrences.recur(19)
+    third = outcome(third_run)
+    assert (third["new_images"], third["version"]) == (0, None)
+    assert third["challenger"] == third["champion"] == second["challenger"]
+    assert trained_steps(third_run) == 0
+    assert "no new data" in third["reason"]
 
     versions = recurrences.versions()
     assert sorted(versions) == ["1", "2"]
     lineage = versions["2"]
     assert lineage["code"]
     assert lineage["code"] == versions["1"]["code"]
-    assert lineage["data_version"] == second["data_version"] == fourth["data_version"] != first["data_version"]
+    assert lineage["data_version"] == second["data_version"] == third["data_version"] != first["data_version"]
     assert int(lineage["trained_on_images"]) == first["new_images"] + second["new_images"]
     assert lineage["parent_run"] == second_run.id
     assert lineage["run"] == second_run.step("promote").mlflow_run_id

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from allranks.contract import report
+from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 from allranks.runtime.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Metrics:
         if self._tracking:
             with self._tracking.active() as mlflow:
                 if mlflow:
-                    mlflow.pytorch.log_model(model, name=name, **options)
+                    mlflow_pytorch().log_model(model, name=name, **options)
 
     def close(self, status: str) -> None:
         """Send what is left, and end the run with an MLflow status where it is one of its own."""
