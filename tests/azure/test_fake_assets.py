@@ -61,6 +61,17 @@ def test_the_same_component_twice_is_one_version_and_one_upload(azure, client, f
     assert [found.name for found in client.components.list()] == ["say"]
 
 
+def test_a_torn_upload_is_tried_again_and_an_abandoned_one_is_taken_up(azure, client, folder) -> None:
+    client.environments.create_or_update(environment())
+    azure.fail("blob.core.windows.net/.*main.py", torn=True, method="PUT")
+    azure.fail("blob.core.windows.net/.*main.py", status=403, method="PUT")
+    with pytest.raises(HttpResponseError, match="AuthenticationFailed"):
+        client.components.create_or_update(component(folder))
+    assert not azure.components
+    client.components.create_or_update(component(folder))
+    assert list(azure.components) == [("say", "1")]
+
+
 def test_a_version_never_changes(azure, client, folder) -> None:
     client.environments.create_or_update(environment())
     client.components.create_or_update(component(folder))

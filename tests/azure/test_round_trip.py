@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from fake.fixtures import fresh
 from fake.library import Library
+from fake.server import Server
+from fake.service import FakeAzure
 
 from allranks.catalog import sdk
 from allranks.local import digest
 from allranks.local.plan import Input, Plan, Step
 from allranks.local.plan import Path as DataPath
-from allranks.local.reader import dsl_file, read_plan
+from allranks.local.reader import dsl_file, read_job
 from allranks.local.reader.rest import read_rest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+pytestmark = pytest.mark.xdist_group("round trip")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A service with a client of it."""
+
+    service: FakeAzure
+    client: Any
+
+
+@pytest.fixture(scope="module")
+def azure(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    """One service for all, which uploads code once; it has the environments cpu:1 and other:2, and runs nothing."""
+    from azure.ai.ml.entities import Environment
+
+    with fresh(azure_server, tmp_path_factory.mktemp("azure")) as service:
+        service.executes = False
+        client = service.client(show_progress=False)
+        for name, version in (("cpu", "1"), ("other", "2")):
+            client.environments.create_or_update(Environment(name=name, version=version, image="ubuntu:22.04"))
+        yield Shared(service, client)
+
+
 def comparable(plan: Plan) -> Plan:
     """A plan without what the wire does not carry.
 
-    - where it was read: the source, the place of each step, the folder of a snapshot (its digest counts);
+    - the folder of a snapshot, of which the digest counts;
     - names that the SDK makes up when it submits: the job's and the experiment's;
     - what is declared of the pipeline's own inputs beyond a value: ranges, choices, whether optional; and the order;
     - the folder into which data was uploaded, of which the content counts.
@@ -33,9 +60,7 @@ def comparable(plan: Plan) -> Plan:
     return replace(
         plan,
         name="",
-        source="",
         experiment="",
-        display_name="",
         steps=tuple(map(_step, plan.steps)),
         inputs=tuple(sorted((_bare(port) for port in plan.inputs), key=lambda port: port.name)),
         outputs=tuple(sorted(plan.outputs, key=lambda output: output.name)),
@@ -44,7 +69,7 @@ def comparable(plan: Plan) -> Plan:
 
 def _step(step: Step) -> Step:
     code = step.code and replace(step.code, folder="")
-    return replace(step, code=code, location=None, inputs=tuple(map(_port, step.inputs)))
+    return replace(step, code=code, inputs=tuple(map(_port, step.inputs)))
 
 
 def _bare(port: Input) -> Input:
@@ -57,23 +82,21 @@ def _port(port: Input) -> Input:
     return port
 
 
-def submitted(azure: Any, path: Path, values: Mapping[str, str]) -> dict[str, Any]:
-    """The body that the real client sends for the job in a file."""
+def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str, str]) -> tuple[Plan, Plan]:
+    """The plan of the job in a file, and that of the body that the real client sends for it."""
     from allranks.local import reader
 
-    azure.executes = False
-    client = azure.client(show_progress=False)
     with sdk.session(), dsl_file.importable(path):
         file = reader._open(path, None)
         job = file.build(reader._converted(file, values))
-        name = client.jobs.create_or_update(job).name
-    return {"name": name, "properties": azure.jobs[name].properties}
+        plan = read_job(job, folder / "dsl")
+        name = azure.client.jobs.create_or_update(job).name
+    body = {"name": name, "properties": azure.service.jobs[name].properties}
+    back = read_rest(body, Library(azure.service, folder / "files"), folder / "rest")
+    return comparable(plan), comparable(back)
 
 
-def returned(azure: Any, body: dict[str, Any], folder: Path) -> Plan:
-    return read_rest(body, Library(azure, folder / "files"), folder / "rest")
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "pipelines").glob("*.py")), ids=lambda path: path.stem)
 def test_the_plan_of_a_pipeline_is_that_of_its_rest_body(azure, path, tmp_path) -> None:
     check_round_trip(azure, path, tmp_path)
@@ -273,10 +296,8 @@ YAML = {
 
 
 @pytest.fixture
-def project(azure: Any, tmp_path: Path) -> Path:
-    """A folder with a component, its code and data; the workspace has the environments cpu:1 and other:2."""
-    from azure.ai.ml.entities import Environment
-
+def project(tmp_path: Path) -> Path:
+    """A folder with a component, its code and data."""
     folder = tmp_path / "project"
     write(folder, "train.yml", COMPONENT)
     write(folder, "src/main.py", "print('hello')\n")
@@ -285,9 +306,6 @@ def project(azure: Any, tmp_path: Path) -> Path:
     write(folder, "context/Dockerfile", "FROM ubuntu:22.04\n")
     write(folder, "context/environment.yaml", "name: built\nbuild: {path: .}\n")
     write(folder, "conda.yml", "name: conda\ndependencies: [python=3.12]\n")
-    client = azure.client()
-    for name, version in (("cpu", "1"), ("other", "2")):
-        client.environments.create_or_update(Environment(name=name, version=version, image="ubuntu:22.04"))
     return folder
 
 
@@ -324,8 +342,7 @@ def test_some_settings_never_reach_the_service(azure, project, monkeypatch) -> N
             one.environment_variables = {"B": "2"}
     """
     path = write(project, "pipeline.py", HEAD + textwrap.dedent(case))
-    (plan,) = comparable(read_plan(str(path), {}, project / "dsl")).steps
-    (back,) = comparable(returned(azure, submitted(azure, path, {}), project)).steps
+    (plan,), (back,) = (side.steps for side in there_and_back(azure, path, project, {}))
     assert plan.environment_variables == {"A": "1", "B": "2"}
     assert plan.environment == "azureml:other:2"
     lost = {"description": "Trains.", "environment": "azureml:cpu:1", "environment_variables": {"B": "2"}}
@@ -333,14 +350,17 @@ def test_some_settings_never_reach_the_service(azure, project, monkeypatch) -> N
 
 
 def check_round_trip(
-    azure: Any, path: Path, folder: Path, values: Mapping[str, str] = MappingProxyType({}), nameless: bool = False
+    azure: Shared, path: Path, folder: Path, values: Mapping[str, str] = MappingProxyType({}), nameless: bool = False
 ) -> None:
-    """nameless: whether components have lost their names, as those have that a pipeline in YAML names by their files"""
-    plan = comparable(read_plan(str(path), values, folder / "dsl"))
-    back = comparable(returned(azure, submitted(azure, path, values), folder))
+    """nameless: whether components have no names on the wire: a job has none, and a pipeline in YAML drops them"""
+    plan, back = there_and_back(azure, path, folder, values)
     if nameless:
-        plan = replace(plan, steps=tuple(replace(step, component="", version="") for step in plan.steps))
+        plan, back = _nameless(plan), _nameless(back)
     assert [step.name for step in back.steps] == [step.name for step in plan.steps]
     for there, here in zip(back.steps, plan.steps, strict=True):
         assert there == here
     assert back == plan
+
+
+def _nameless(plan: Plan) -> Plan:
+    return replace(plan, steps=tuple(replace(step, component="", version="") for step in plan.steps))

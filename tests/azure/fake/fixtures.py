@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,28 +19,46 @@ def azure_server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def azure(azure_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAzure]:
-    """A fresh service, which this process finds too. Nobody may want any other host, or a route that it lacks."""
-    service = FakeAzure(azure_server, tmp_path / "azure")
-    azure_server.azure = service
-    for name, value in service.environment.items():
-        monkeypatch.setenv(name, value)
-    for name in ("AZUREML_CURRENT_CLOUD", "ARM_CLOUD_METADATA_URL", "AZUREML_DEV_URL_MFE", "HTTP_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    _poll_often(monkeypatch)
-    try:
+def azure(azure_server: Server, tmp_path: Path) -> Iterator[FakeAzure]:
+    """A fresh service, which this process finds too."""
+    with fresh(azure_server, tmp_path / "azure") as service:
         yield service
-    finally:
-        azure_server.azure = None
-        service.close()
+
+
+@contextmanager
+def fresh(server: Server, folder: Path) -> Iterator[FakeAzure]:
+    """A service that answers from now on, and the one before it again afterwards.
+
+    Nobody may want any other host, or a route that it lacks.
+    """
+    service, before = FakeAzure(server, folder), server.azure
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in service.environment.items():
+            patch.setenv(name, value)
+        for name in _ASTRAY:
+            patch.delenv(name, raising=False)
+            patch.delenv(name.lower(), raising=False)
+        _hurry(patch)
+        server.azure = service
+        try:
+            yield service
+        finally:
+            server.azure = before
+            service.close()
     assert service.strangers == []
     assert service.unknown == []
 
 
-def _poll_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK reads at its import how often it looks at a job, and another test may have imported it before."""
+_ASTRAY = ("AZUREML_CURRENT_CLOUD", "ARM_CLOUD_METADATA_URL", "AZUREML_DEV_URL_MFE", "HTTP_PROXY", "ALL_PROXY")
+"""Variables that would lead a client somewhere else."""
+
+
+def _hurry(patch: pytest.MonkeyPatch) -> None:
+    """Shortens waits of this process: how often the SDK looks at a job, which it reads at its import, and the 15 s that
+    storage's client lets pass before it tries again."""
     from azure.ai.ml.operations._run_history_constants import RunHistoryConstants
+    from azure.storage.blob import ExponentialRetry
 
     for end in ("MIN", "MAX"):
-        monkeypatch.setattr(RunHistoryConstants, f"_WAIT_COMPLETION_POLLING_INTERVAL_{end}", 1)
+        patch.setattr(RunHistoryConstants, f"_WAIT_COMPLETION_POLLING_INTERVAL_{end}", 1)
+    patch.setattr(ExponentialRetry, "get_backoff_time", lambda *_: 0.01)

@@ -160,7 +160,7 @@ def cancel_job(azure: FakeAzure, request: Request, name: str) -> Answer:
         raise user_error(f"Run {name} is in a terminal state {job.status} and cannot be cancelled.")
     azure.execution.cancel(job)
     location = f"https://{request.host}{WORKSPACE_PATH}/jobs/{name}/operationResults/{uuid.uuid4()}?api-version=1"
-    return Answer(202, b"", {"Location": location, "Retry-After": "0"})
+    return Answer(202, b"", {"Location": location, "Retry-After": "1"})
 
 
 @route(MANAGEMENT, "GET", "{workspace}/jobs/{name}/operationResults/{operation}")
@@ -168,7 +168,7 @@ def cancel_result(azure: FakeAzure, request: Request, name: str, operation: str)
     return Answer(
         200 if named(azure, name).status in ENDED else 202,
         b"",
-        {"Location": f"https://{request.host}{request.path}?api-version=1", "Retry-After": "0"},
+        {"Location": f"https://{request.host}{request.path}?api-version=1", "Retry-After": "1"},
     )
 
 

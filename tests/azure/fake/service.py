@@ -47,6 +47,7 @@ class FakeAzure:
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
         self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.RLock()
         self.faults = Faults()
         self.requests: list[tuple[str, str, int]] = []

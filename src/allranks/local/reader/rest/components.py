@@ -51,7 +51,7 @@ def environment(identity: str, assets: Assets) -> Any:
     body = copy.deepcopy(dict(assets.environment(_bare(identity))))
     properties: Mapping[str, Any] = body.get("properties", {})
     if not properties.get("isAnonymous"):
-        return identity if identity.startswith("azureml://") else "azureml:" + ":".join(_name_and_version(identity))
+        return _short(identity)
     made = Environment._from_rest_object(EnvironmentVersion._deserialize(body, []))
     made._is_anonymous = True
     if made.build is not None:
@@ -59,9 +59,12 @@ def environment(identity: str, assets: Assets) -> Any:
     return made
 
 
-def _name_and_version(identity: str) -> tuple[str, str]:
+def _short(identity: str) -> str:
+    """The id of a registered environment as people write it: ``azureml:torch:3``; one of a registry stays as it is."""
     parts = identity.rstrip("/").split("/")
-    return parts[-3], parts[-1]
+    if identity.startswith("azureml://") or len(parts) < len(("", "environments", "torch", "versions", "3")):
+        return identity
+    return f"azureml:{parts[-3]}:{parts[-1]}"
 
 
 def _bare(identity: str) -> str:
