@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fake.messages import user_error
-from fake.references import Reference, check_reference, parse
+from fake.references import check_reference, parse
 
 if TYPE_CHECKING:
     from fake.assets import Assets
@@ -31,6 +31,3 @@ def _named(spec: dict[str, Any]) -> list[str]:
     for job in (spec.get("jobs") or {}).values():
         named.append(job.get("componentId"))
     return [name for name in named if isinstance(name, str)]
-
-
-__all__ = ["Reference", "check_component"]

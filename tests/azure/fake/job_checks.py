@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fake.computes import SIZES
@@ -132,10 +131,3 @@ def _check_data(azure: FakeAzure, port: Any) -> None:
         raise Refusal(404, "UserError", f"Could not find datastore with name {match['name']}.")
     if found := parse(uri):
         check_reference(azure, found)
-
-
-def references(properties: dict[str, Any]) -> Iterator[str]:
-    """The ids of components that a pipeline's nodes name."""
-    for node in (properties.get("jobs") or {}).values():
-        if isinstance(node.get("componentId"), str):
-            yield node["componentId"]

@@ -8,14 +8,15 @@ import ssl
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from fake import identity, routing
+from fake import identity
 from fake.messages import Answer, Refusal, Request
 from fake.names import HOSTS
 
@@ -159,16 +160,11 @@ class _Connection(BaseHTTPRequestHandler):
         """The fake remembers requests; it prints nothing."""
 
 
-def _answered(handle, host: str) -> Answer:  # type: ignore[no-untyped-def]
+def _answered(handle: Callable[[], Answer], host: str) -> Answer:
     try:
         return handle()
     except Refusal as refusal:
         return refusal.answer(host)
     except Exception as error:  # a fault of the fake itself: the test has to see it
-        import traceback
-
         traceback.print_exc()
         return Refusal(500, "FakeIsBroken", f"{type(error).__name__}: {error}").answer(host)
-
-
-__all__ = ["Server", "routing", "serving"]
