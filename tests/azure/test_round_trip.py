@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -86,6 +87,7 @@ def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str,
     """The plan of the job in a file, and that of the body that the real client sends for it."""
     from allranks.local import reader
 
+    _forget_components()
     with sdk.session(), dsl_file.importable(path):
         file = reader._open(path, None)
         job = file.build(reader._converted(file, values))
@@ -94,6 +96,13 @@ def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str,
     body = {"name": name, "properties": azure.service.jobs[name].properties}
     back = read_rest(body, Library(azure.service, folder / "files"), folder / "rest")
     return comparable(plan), comparable(back)
+
+
+def _forget_components() -> None:
+    """Submitting a component puts the ids of what was uploaded in place of its code and environment: one that Python
+    has imported before is no file of this machine any more."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "components"]:
+        del sys.modules[name]
 
 
 @pytest.mark.slow
