@@ -16,6 +16,8 @@ from allranks.local.supervisor import Supervisor, UnfitError
 # The SDK builds its schemas at its first import in a process, by this switch. `allranks` sets it before; a test that
 # imports the SDK itself must not change what the tests after it see.
 os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "true"
+# Read when tqdm is first imported, by whatever does that; `allranks` sets it before the SDK.
+os.environ["TQDM_DISABLE"] = "1"
 
 # How long an example takes says nothing about it.
 settings.register_profile("untimed", deadline=None, database=None)

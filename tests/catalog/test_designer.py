@@ -71,6 +71,9 @@ FAULTS = {
     "an optional mark on what must be connected": Fault(
         r"\$\[\[--style (.*)\]\]", r"--style \1", "outside of $[[ ]]", "$[[--style"
     ),
+    "a variable of the component's own": Fault(
+        "outputs:", 'environment_variables:\n  TONE: "1"\noutputs:', "variable TONE", "TONE=VALUE", after=1
+    ),
     "an input that nothing reads": Fault(r"  --tone \S+\n", "", "reads the input tone", "remove", after=None),
     "an output that nothing writes": Fault(
         r"\n  --greetings \$\{\{outputs.greetings\}\}", "", "writes the output greetings", "remove", None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.azure.errors import service_errors
+from allranks.azure.uploads import quiet_uploads
 from allranks.catalog.file_list import DIGEST, changes, files_of, properties
 from allranks.catalog.releases import ENVIRONMENT, Release, as_yaml
 from allranks.catalog.spec import quiet
@@ -64,7 +65,7 @@ def register(
     for position, one in enumerate(releases):
         rest = len(releases) - position - 1
         fix = f"correct it, then run the command again: it goes on with this one and {rest} more"
-        with service_errors(f"registering {one}", fix), quiet():
+        with service_errors(f"registering {one}", fix), quiet(), quiet_uploads():
             _create(client, one, staged)
         done(one)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.azure.errors import service_errors
+from allranks.azure.uploads import quiet_uploads
 from allranks.azure.workspace import WorkspaceName
 from allranks.catalog.schedules.finding import Declared, find_schedules
 from allranks.catalog.schedules.firings import firings
@@ -184,7 +185,7 @@ def _put(client: Any, declared: Declared, digest: str, other: Applied | None) ->
     entity.properties = {**(entity.properties or {}), DIGEST: digest, DECLARED_IN: _file(schedule.file)}
     # Whoever switched it off in the studio is not overruled.
     entity._is_enabled = other.enabled if other else True
-    with service_errors(f"applying schedule {schedule.name}"):
+    with service_errors(f"applying schedule {schedule.name}"), quiet_uploads():
         client.schedules.begin_create_or_update(entity).result()
 
 

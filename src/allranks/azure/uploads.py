@@ -10,5 +10,9 @@ from collections.abc import Iterator
 @contextlib.contextmanager
 def quiet_uploads() -> Iterator[None]:
     """Drops what is printed inside of the block: the SDK ends each upload with coloured empty lines."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
         yield

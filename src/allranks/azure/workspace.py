@@ -75,14 +75,18 @@ def connect(options: WorkspaceOptions) -> Any:
     """
     # Before the SDK is imported, which takes seconds.
     name = None if options.registry_name else resolve(options)
+    # Its bar would come between our lines, so it is hidden. Without one (show_progress=False) the SDK looks at no
+    # file's upload, and waits for ever where one fails (azure-ai-ml 1.35.2, _asset_utils.upload_directory).
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    # It remembers on the disk which components it has registered, also those that were deleted since.
+    os.environ.setdefault("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
     from azure.ai.ml import MLClient
     from azure.identity import DefaultAzureCredential
 
-    # The SDK's own bar would come between our lines.
-    more = {"show_progress": False, "enable_telemetry": False}
     if name is None:
-        return MLClient(DefaultAzureCredential(), registry_name=options.registry_name, **more)
-    return MLClient(DefaultAzureCredential(), name.subscription_id, name.resource_group, name.workspace_name, **more)
+        return MLClient(DefaultAzureCredential(), registry_name=options.registry_name, enable_telemetry=False)
+    where = (name.subscription_id, name.resource_group, name.workspace_name)
+    return MLClient(DefaultAzureCredential(), *where, enable_telemetry=False)
 
 
 def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = None) -> WorkspaceName:

@@ -37,6 +37,7 @@ RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     use.unread,
     use.unknown,
     use.optional_uses,
+    use.variables,
     environment.environment,
     determinism.determinism,
 )

@@ -51,6 +51,7 @@ class Subject:
     version:       as written: an unquoted 1.10 is a number
     deterministic: None where the spec does not say
     environment:   a reference, the mapping of an inline one, the path of an environment's file, or None
+    variables:     names of its environment variables
     uses:          where ports are used, by the command or by the function's body
     entries:       Python files with which the component's code starts
     folders:       where the code's own modules are: its folder, and those of its additional includes
@@ -69,6 +70,7 @@ class Subject:
     environment: Any
     place: Callable[..., str]
     command: str = ""
+    variables: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
     entries: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()

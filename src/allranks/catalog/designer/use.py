@@ -31,6 +31,14 @@ def unknown(subject: Subject) -> Iterator[Problem]:
             yield Problem(use.where, f"${{{{{use.kind}.{use.name}}}}} names no port", expected, fix)
 
 
+def variables(subject: Subject) -> Iterator[Problem]:
+    """Seen with azure-ai-ml 1.35.2: a component's own variables are not in what it sends."""
+    for name in subject.variables:
+        fix = f"set it in the command, {name}=VALUE python ..., or on the steps that use the component"
+        found = f"the variable {name}, which azure-ai-ml does not send to Azure ML with a component"
+        yield subject.wrong(("environment_variables", name), found, "no variables of the component's own", fix)
+
+
 def optional_uses(subject: Subject) -> Iterator[Problem]:
     optional = {port.name for port in subject.inputs if port.optional is True}
     for use in dict.fromkeys(subject.uses):

@@ -41,6 +41,7 @@ def read(path: Path) -> Subject:
         environment=_environment(said.get("environment"), path.parent),
         place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
         command=command,
+        variables=tuple(map(str, said.get("environment_variables") or ())),
         uses=tuple(_uses(document, path)),
         entries=tuple(_entries(command, folder, includes)),
         folders=(folder if folder.is_dir() else folder.parent, *includes),
