@@ -1,4 +1,5 @@
-"""Ranks that are forked from a process which has imported torch: starting is importing, mostly, and is done once here.
+"""Ranks that are forked from a process which has imported torch, and commands from one which has imported the SDK:
+starting is importing, mostly, and is done once here.
 
 A rank is a process of its own, with its own environment, folder and output, as one that Python starts; only what it
 imports first is there already.
@@ -17,14 +18,14 @@ from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 # What the scripts import, and what DistributedDataParallel imports when it is made. Not DeepSpeed, Horovod or MLflow:
-# what the runtime sets before they are imported has to come first here too.
+# what the runtime sets before they are imported has to come first here too. The last is for the command.
 _CONTEXT.set_forkserver_preload(
-    ["torch", "torch._dynamo", "torch._inductor", "torch.distributed.fsdp", "sklearn.datasets"]
+    ["torch", "torch._dynamo", "torch._inductor", "torch.distributed.fsdp", "sklearn.datasets", "azure.ai.ml.dsl"]
 )
 
 
 class Forked:
-    """A rank that runs a script. It has what the tests use of Popen."""
+    """A process that runs a script. It has what the tests use of Popen."""
 
     stdin = None
 

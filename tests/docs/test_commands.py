@@ -18,7 +18,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
 from allranks.local.plan import Plan, Step
 from allranks.local.workspace import Workspace
-from allranks_command import PATIENCE, allranks, started
+from allranks_command import PATIENCE, forked, started
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = pytest.mark.slow
@@ -106,8 +106,8 @@ def test_a_command_of_the_documents_works(
         run_schedules(arguments, project)
         return
     if arguments[:1] == ("schedules",) and arguments[1] in ("enable", "disable", "delete"):
-        assert allranks("schedules", "apply", folder=project, **variables).code == 0
-    done = allranks(*arguments, folder=project, **variables)
+        assert forked("schedules", "apply", folder=project, **variables).code == 0
+    done = forked(*arguments, folder=project, **variables)
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     assert done.out
 
@@ -123,10 +123,10 @@ def run_schedules(arguments: tuple[str, ...], project: Path) -> None:
 
 @pytest.mark.parametrize("command", HELP_OF)
 def test_an_example_in_the_help_works(command: str, project: Path, in_azure: Callable[[str], dict[str, str]]) -> None:
-    text = allranks(command, "--help", folder=project, COLUMNS="200").out
+    text = forked(command, "--help", folder=project, COLUMNS="200").out
     for line in text.splitlines():
         if line.strip().startswith("allranks "):
-            done = allranks(*without_training(line.strip()), folder=project, **in_azure(command))
+            done = forked(*without_training(line.strip()), folder=project, **in_azure(command))
             assert done.code == 0, done.err
 
 
