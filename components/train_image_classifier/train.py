@@ -103,6 +103,7 @@ def start(model: nn.Module, folder: Path, description: Description) -> None:
 
     Raises InputError where it is a model of other classes, another network, or none.
     """
+    flavour = mlflow_pytorch()
     from mlflow.models import get_model_info
 
     where = "input start_from"
@@ -113,7 +114,7 @@ def start(model: nn.Module, folder: Path, description: Description) -> None:
         fix = "train a model of other classes from the beginning: leave start_from out"
         raise InputError(Problem(where, f"its classes are {classes}", f"those of the data, {description.classes}", fix))
     try:
-        model.load_state_dict(mlflow_pytorch().load_model(str(folder)).state_dict())
+        model.load_state_dict(flavour.load_model(str(folder)).state_dict())
     except RuntimeError as error:
         fix = "give the network and the images that it was trained with, or leave start_from out"
         raise InputError(
@@ -177,6 +178,7 @@ def correct_fraction(model: nn.Module, images: Images, batch_size: int, ranks: r
 
 def save(model: nn.Module, description: Description, folder: Path) -> None:
     """Write the model as an MLflow model: a graph with its weights, which loads anywhere without this code."""
+    flavour = mlflow_pytorch()
     from mlflow.models import infer_signature
 
     model = model.cpu().eval()
@@ -184,7 +186,7 @@ def save(model: nn.Module, description: Description, folder: Path) -> None:
     with torch.no_grad():
         signature = infer_signature(example, model(torch.from_numpy(example)).numpy())
     with tempfile.TemporaryDirectory() as temporary:
-        mlflow_pytorch().save_model(
+        flavour.save_model(
             model,
             temporary,
             signature=signature,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
+from allranks.runtime import mlflow_pytorch
 from allranks.runtime.notes import note
 
 BATCH = 500
@@ -16,9 +17,6 @@ BATCH = 500
 
 INTERVAL_SECONDS = 1.0
 """How long metrics gather before they are sent."""
-
-IMPORT_SECONDS = 60.0
-"""How long a fork waits for the import of MLflow."""
 
 CLOSE_SECONDS = 60.0
 """How long the end of a training waits for metrics that are still on their way."""
@@ -35,13 +33,14 @@ class Tracking:
 
     def __init__(self) -> None:
         self._metrics: queue.Queue[Figure | None] = queue.Queue()  # None wakes the thread up
-        self._imported, self._opened, self._closing = threading.Event(), threading.Event(), threading.Event()
+        self._imported, self._opened, self._closing = threading.Event(), mlflow_pytorch.opened, threading.Event()
+        self._opened.clear()
         self._run_id: str | None = None
         self._status = "FINISHED"
         self._told: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="allranks-tracking", daemon=True)
         # A process forked in the middle of an import (a DataLoader's worker) would inherit its locks, held for ever.
-        os.register_at_fork(before=lambda: self._imported.wait(IMPORT_SECONDS))
+        os.register_at_fork(before=lambda: self._imported.wait(mlflow_pytorch.IMPORT_SECONDS))
         self._thread.start()
 
     @classmethod
