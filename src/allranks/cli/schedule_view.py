@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -20,12 +20,26 @@ from allranks.local.schedules.ledger import ENDED, Firing, Missed
 from allranks.local.schedules.scheduler import Line, Watcher
 
 
+class _Nexts:
+    """What was said of each schedule's next firing."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, datetime | None] = {}
+
+    def new(self, lines: list[Line]) -> Iterator[Line]:
+        """Those whose next firing was not said yet. One that waits for a run has none to tell of."""
+        for line in lines:
+            if not line.waiting and self._said.get(line.entry.name, ...) != line.next:
+                self._said[line.entry.name] = line.next
+                yield line
+
+
 class EventLines(Watcher):
     """Writes what happens: ``12:03:04  nightly  fires: run nightly-20260105T013000Z``."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._next: dict[str, datetime | None] = {}
+        self._nexts = _Nexts()
 
     def __enter__(self) -> EventLines:
         return self
@@ -34,10 +48,7 @@ class EventLines(Watcher):
         return None
 
     def state(self, lines: list[Line]) -> None:
-        for line in lines:
-            if line.waiting or self._next.get(line.entry.name, ...) == line.next:
-                continue
-            self._next[line.entry.name] = line.next
+        for line in self._nexts.new(lines):
             self._line(line.entry.name, f"next: {moment(line.next, line.entry.trigger.time_zone)}")
 
     def fired(self, firing: Firing) -> None:
@@ -67,7 +78,7 @@ class JsonLines(Watcher):
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self._next: dict[str, datetime | None] = {}
+        self._nexts = _Nexts()
 
     def __enter__(self) -> JsonLines:
         return self
@@ -76,10 +87,7 @@ class JsonLines(Watcher):
         return None
 
     def state(self, lines: list[Line]) -> None:
-        for line in lines:
-            if line.waiting or self._next.get(line.entry.name, ...) == line.next:
-                continue
-            self._next[line.entry.name] = line.next
+        for line in self._nexts.new(lines):
             self._say("next", schedule=line.entry.name, at=line.next)
 
     def fired(self, firing: Firing) -> None:
