@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,18 +108,25 @@ def command(
     def call(*arguments: str) -> Ended:
         monkeypatch.chdir(project)
         monkeypatch.setenv("COLUMNS", "200")
-        monkeypatch.setattr(sys, "argv", ["allranks", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        done = Ended(code, *capfd.readouterr())
-        assert not [secret for secret in azure.secrets if secret in done.out + done.err]
-        assert "Traceback" not in done.err
-        return done
+        return call_command(arguments, azure, monkeypatch, capfd)
 
     return call
+
+
+def call_command(
+    arguments: Sequence[str], azure: FakeAzure, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Ended:
+    """Runs the command in this process; whatever it prints has no secret in it and no traceback."""
+    monkeypatch.setattr(sys, "argv", ["allranks", *arguments])
+    code = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    done = Ended(code, *capfd.readouterr())
+    assert not [secret for secret in azure.secrets if secret in done.out + done.err]
+    assert "Traceback" not in done.err, done.err
+    return done
 
 
 def put_bodies(azure: FakeAzure) -> dict[str, Any]:

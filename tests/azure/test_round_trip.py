@@ -22,6 +22,7 @@ from allranks.local.plan import Input, Plan, Step
 from allranks.local.plan import Path as DataPath
 from allranks.local.reader import dsl_file, read_job
 from allranks.local.reader.rest import read_rest
+from allranks_command import write
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -316,13 +317,6 @@ def project(tmp_path: Path) -> Path:
     write(folder, "context/environment.yaml", "name: built\nbuild: {path: .}\n")
     write(folder, "conda.yml", "name: conda\ndependencies: [python=3.12]\n")
     return folder
-
-
-def write(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(textwrap.dedent(text), encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("case", CASES)

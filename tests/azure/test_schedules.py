@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import call_command
 from fake.service import FakeAzure
 
-from allranks.cli.main import main
 from allranks_command import Ended, write
 
 DECLARED = """\
@@ -74,16 +73,7 @@ def schedules(
 
     def call(*arguments: str) -> Ended:
         azure.clear()
-        monkeypatch.setattr(sys, "argv", ["allranks", "schedules", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        done = Ended(code, *capfd.readouterr())
-        assert not [secret for secret in azure.secrets if secret in done.out + done.err]
-        assert "Traceback" not in done.err
-        return done
+        return call_command(["schedules", *arguments], azure, monkeypatch, capfd)
 
     return call
 

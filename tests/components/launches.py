@@ -40,12 +40,6 @@ def by_platform(
     return run([list(command)] * len(places), [{**variables, **place} for place in places], folder)
 
 
-def by_torchrun(count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Ended:
-    """The command, without its `python`, in so many processes of torchrun's."""
-    options = ["--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(count)]
-    return run([[sys.executable, "-m", "torch.distributed.run", *options, *command]], [dict(variables)], folder)
-
-
 def by_mpirun(count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Ended:
     """The command in so many processes of the real mpirun's, as Azure ML does it on a single instance."""
     given = {"OPAL_PREFIX": sys.prefix, "MASTER_PORT": str(free_port()), "AZ_BATCHAI_MPI_MASTER_NODE": "127.0.0.1"}

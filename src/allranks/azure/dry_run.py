@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import threading
 import time
 import uuid
@@ -20,12 +19,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import WorkspaceName
+from allranks.catalog.sdk import variable
 
 NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
 """Stands in ids where no workspace is named."""
 
 _AUDIENCE = "https://ml.azure.com"
 _NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
+"""The SDK remembers on the disk which components it has registered: none were."""
 _JOBS = "/jobs/"
 
 
@@ -49,7 +50,7 @@ def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
         show_progress=False,
         enable_telemetry=False,
     )
-    with service_errors("compiling the job"), _nothing_kept(), _nothing_uploaded():
+    with service_errors("compiling the job"), variable(_NO_CACHE, "true"), _nothing_uploaded():
         client.jobs.create_or_update(job)
     return service.job
 
@@ -144,20 +145,6 @@ class _Credential:
         parts = ({"alg": "none", "typ": "JWT"}, {"aud": _AUDIENCE})
         text = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
         return AccessToken(f"{text}.", int(time.time()) + 3600)
-
-
-@contextlib.contextmanager
-def _nothing_kept() -> Iterator[None]:
-    """The SDK remembers on the disk which components it has registered: none were."""
-    before = os.environ.get(_NO_CACHE)
-    os.environ[_NO_CACHE] = "true"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_NO_CACHE]
-        else:
-            os.environ[_NO_CACHE] = before
 
 
 @contextlib.contextmanager

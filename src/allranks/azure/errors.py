@@ -170,9 +170,7 @@ def _complaint(error: Exception) -> str:
 def _innermost(error: BaseException) -> str:
     """The reason at the bottom of a chain of wrapped errors, in its own words."""
     text = _short(str(error))
-    if found := re.search(
-        r"\[Errno -?\d+\] [^'\")>\]]+|CERTIFICATE_VERIFY_FAILED[^'\")]*|IncompleteRead\([^)]*\)", text
-    ):
+    if found := _REASON.search(text):
         return found[0].strip()
     return text
 

@@ -32,7 +32,7 @@ def session() -> Iterator[None]:
         warnings.simplefilter("ignore")
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         # Schema classes are built at import, so this must be set by then.
-        stack.enter_context(_variable(_PRIVATE_FEATURES, "true"))
+        stack.enter_context(variable(_PRIVATE_FEATURES, "true"))
         stack.enter_context(_muted())
         stack.enter_context(_temporary_folders())
         stack.enter_context(_hurried())
@@ -40,7 +40,8 @@ def session() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
+def variable(name: str, value: str) -> Iterator[None]:
+    """Sets an environment variable inside of the block."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

@@ -24,7 +24,7 @@ from allranks.cli import (
 app = typer.Typer(
     name="allranks",
     help="Run Azure ML pipelines for distributed training on this machine: real processes on emulated instances, "
-    "each with what Azure ML would give it.",
+    "each with what Azure ML would give it; then take them to Azure ML as they are.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
