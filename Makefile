@@ -55,7 +55,7 @@ horovod: $(VENV)/.horovod
 
 # For scripts that call DeepSpeed by themselves: it builds this at its start otherwise, on every rank. Ours need none.
 deepspeed-ops: $(VENV)/.dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -c "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder as B; B().load()"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python environments/deepspeed/build_ops.py
 
 clean:
 	rm -rf $(VENV) .venvs .allranks

@@ -74,6 +74,20 @@ def test_a_lock_that_a_killed_build_left(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(build_locks, "BUILD_SECONDS", 0.05)
     with pytest.raises(InputError, match=f"fix: rm {lock}"):
         build_locks.await_builds()
+    assert build_locks.remove_left() == [lock]
+    assert build_locks.remove_left() == []
+    build_locks.await_builds()
+
+
+def test_the_lock_of_a_build_that_goes_on_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / "py311_cpu" / "deepspeed_shm_comm" / "lock"
+    monkeypatch.delenv("TORCH_EXTENSIONS_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent))
+    (tmp_path.parent / "torch_extensions").symlink_to(tmp_path)
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    assert build_locks.remove_left() == []
+    assert lock.exists()
 
 
 SCRIPT = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
@@ -17,28 +18,41 @@ def await_builds() -> None:
 
     A rank that imports DeepSpeed may then load them: `make deepspeed-ops` builds what its scripts need on the CPU.
     """
+    for lock in _locks():
+        while (age := _age(lock)) is not None:
+            if age > BUILD_SECONDS:
+                raise InputError(
+                    Problem(
+                        where=f"lock {lock}",
+                        found=f"left {age:.0f} s ago, by a build that has ended without removing it",
+                        expected="no lock, or that of a build that goes on",
+                        fix=f"rm {lock}",
+                    )
+                )
+            time.sleep(0.1)
+
+
+def remove_left() -> list[Path]:
+    """Remove the locks that are older than a build takes, and return them: for whoever builds, not for a rank.
+
+    A rank may be one of many, on many instances that share a home folder: there it is a person who decides.
+    """
+    left = [lock for lock in _locks() if (_age(lock) or 0.0) > BUILD_SECONDS]
+    for lock in left:
+        lock.unlink(missing_ok=True)
+    return left
+
+
+def _locks() -> Iterable[Path]:
     given = os.environ.get("TORCH_EXTENSIONS_DIR")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "torch_extensions")
     # torch.utils.cpp_extension: below its own folder there is one more, of Python's and CUDA's version.
-    locks = Path(given).glob("deepspeed_*/lock") if given else cache.glob("*/deepspeed_*/lock")
-    for lock in locks:
-        await_build(lock)
+    return Path(given).glob("deepspeed_*/lock") if given else cache.glob("*/deepspeed_*/lock")
 
 
-def await_build(lock: Path) -> None:
-    """Return when this lock is gone. Raises what `await_builds` raises."""
-    while True:
-        try:
-            age = time.time() - lock.stat().st_mtime
-        except FileNotFoundError:
-            return
-        if age > BUILD_SECONDS:
-            raise InputError(
-                Problem(
-                    where=f"lock {lock}",
-                    found=f"left {age:.0f} s ago, by a build that has ended without removing it",
-                    expected="no lock, or that of a build that goes on",
-                    fix=f"rm {lock}",
-                )
-            )
-        time.sleep(0.1)
+def _age(lock: Path) -> float | None:
+    """How many seconds old a lock is; None where there is none any more."""
+    try:
+        return time.time() - lock.stat().st_mtime
+    except FileNotFoundError:
+        return None
