@@ -50,7 +50,7 @@ benchmarks: $(VENV)/.dev
 # TensorFlow does not share its packages with torch: steps with that environment run in an interpreter of their own.
 tensorflow: $(TENSORFLOW)/.installed
 
-# Built once from Horovod's unmodified source package (4 minutes), and kept for the next environment at this place.
+# Built once from Horovod's unmodified source package (3 minutes), and kept for the next environment at this place.
 horovod: $(VENV)/.horovod
 
 # For scripts that call DeepSpeed by themselves: it builds this at its start otherwise, on every rank. Ours need none.
