@@ -6,8 +6,11 @@ BIN := $(VENV)/bin
 TENSORFLOW := .venvs/allranks-tensorflow
 # A version, so that pip does not take the newest build with gigabytes of CUDA. On a machine with GPUs: make TORCH=torch demo
 TORCH ?= torch==2.13.0
-# Python compiles a file when it is first imported; pip would compile all of torch, Ray and the others: half its time.
+# Python compiles a file when it is first imported; pip would compile all of torch, Ray and the others: half its time. But
+# where Python is told not to keep what it compiled, it would do so at each start.
+ifndef PYTHONDONTWRITEBYTECODE
 export PIP_NO_COMPILE := 1
+endif
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
