@@ -24,9 +24,9 @@ demo-lm: $(VENV)/.demo-lm
 	$(BIN)/allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed $(ARGS)
 	$(BIN)/allranks logs latest sample
 
-# TensorFlow is installed beside the rest; what is to be compiled is compiled while the code is checked.
+# What is to be compiled is compiled while the rest is installed and checked.
 test:
-	$(MAKE) --jobs=2 horovod deepspeed-ops lint tensorflow
+	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-quick: lint
@@ -63,24 +63,34 @@ deepspeed-ops: $(VENV)/.dev
 clean:
 	rm -rf $(VENV) .venvs .allranks
 
-$(VENV)/.demo: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install --quiet "$(TORCH)"
+$(VENV)/.demo: pyproject.toml | $(VENV)/.torch
 	$(BIN)/pip install --quiet --editable ".[images]"
 	touch $@
 
-$(VENV)/.demo-lm: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install --quiet "$(TORCH)"
+$(VENV)/.demo-lm: pyproject.toml | $(VENV)/.torch
 	$(BIN)/pip install --quiet --editable ".[text,mpi,deepspeed]"
 	touch $@
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/.demo
+# Two pips at once in one environment are one too many: what Horovod's build needs is there before the rest is installed.
+$(VENV)/.dev: pyproject.toml | $(VENV)/.build
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $@
 
-$(VENV)/.horovod: environments/horovod/build.sh | $(VENV)/.dev
+$(VENV)/.torch: | $(BIN)/pip
+	$(BIN)/pip install --quiet "$(TORCH)"
+	touch $@
+
+$(VENV)/.build: environments/horovod/build-requirements.txt | $(VENV)/.torch
+	$(BIN)/pip install --quiet --requirement $<
+	touch $@
+
+$(VENV)/.horovod-wheel: environments/horovod/build.sh | $(VENV)/.build
 	wheels=$$(environments/horovod/wheels.sh $(VENV)) && \
-	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || environments/horovod/build.sh $(VENV) "$$wheels"; } && \
-	$(BIN)/pip install --quiet "$$wheels"/*.whl
+	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || environments/horovod/build.sh $(VENV) "$$wheels"; }
+	touch $@
+
+$(VENV)/.horovod: $(VENV)/.horovod-wheel | $(VENV)/.dev
+	$(BIN)/pip install --quiet "$$(environments/horovod/wheels.sh $(VENV))"/*.whl
 	touch $@
 
 $(TENSORFLOW)/.installed:

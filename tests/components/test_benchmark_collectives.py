@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from component_processes import COMPONENTS, Ended
-from launches import by_platform, environment
+from component_processes import COMPONENTS, Ended, run_script
 
-from allranks.contract.pytorch import PyTorch
 from allranks.hardware.sizes import find
 
 Importer = Callable[[str, str], Any]
@@ -139,9 +136,12 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[E
         folder = tmp_path_factory.mktemp("benchmark")
         given = ["--min_bytes", "64", "--max_bytes", "8192", "--factor", "8", "--iterations", "2", "--warm_up", "1"]
         given += [*arguments, "--bandwidth", str(folder / "bandwidth")]
-        command = [sys.executable, str(COMPONENTS / "benchmark_collectives" / "benchmark.py"), *given]
-        variables = environment(folder, ["compare_trainings"])  # whose frame of a page the component includes
-        return by_platform(PyTorch(ranks), 1, command, folder, variables), folder
+        script = COMPONENTS / "benchmark_collectives" / "benchmark.py"
+        included = ["compare_trainings"]  # whose frame of a page the component includes
+        ended = run_script(
+            "benchmark_collectives", *given, script=script, folder=folder, ranks=ranks, included=included
+        )
+        return ended, folder
 
     return run
 

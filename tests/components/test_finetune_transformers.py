@@ -94,10 +94,9 @@ def test_accelerate(model: Path, data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("component", ["finetune_transformers", "finetune_accelerate"])
-def test_ranks_that_would_train_alone_are_stopped(component: str, model: Path, data: Path, tmp_path: Path) -> None:
-    variables = environment(tmp_path, [component, "finetune_transformers"]) | {"ACCELERATE_USE_CPU": "false"}
-    started = [sys.executable, *command(component, model, data / "count.txt", tmp_path)]
+def test_ranks_that_would_train_alone_are_stopped(model: Path, data: Path, tmp_path: Path) -> None:
+    variables = environment(tmp_path, ["finetune_transformers"]) | {"ACCELERATE_USE_CPU": "false"}
+    started = [sys.executable, *command("finetune_transformers", model, data / "count.txt", tmp_path)]
     ended = by_platform(PyTorch(2), 1, started, tmp_path, variables)
     assert ended.codes == [2, 2], ended
     for rank, error in enumerate(ended.errors):

@@ -53,16 +53,6 @@ def test_mpirun_starts_the_ranks(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_older_launcher_of_torch_still_works(tmp_path: Path) -> None:
-    """`python -m torch.distributed.launch --use_env`, as older documents have it."""
-    variables = environment(tmp_path, []) | {"AZURE_ML_OUTPUT_results": str(tmp_path / "results")}
-    launcher = [sys.executable, "-m", "torch.distributed.launch", "--use_env", "--nproc_per_node", "2"]
-    rendezvous = ["--master_addr", "127.0.0.1", "--master_port", str(free_port())]
-    script = [*launcher, *rendezvous, "-m", "allranks.runtime", str(SCRIPTS / "sum_ranks.py")]
-    check(run([script], [variables], tmp_path), tmp_path, [0, 1])
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not RAY.exists(), reason="no Ray here: pip install 'allranks[ray]'")
 def test_the_script_runs_when_the_ray_cluster_is_whole(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from component_processes import COMPONENTS, Ended, clean, run
-
-from allranks.contract import launch
-from allranks.contract.pytorch import PyTorch
+from component_processes import COMPONENTS, Ended, clean, run_script
 
 # Each starts trainings in processes of its own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("language models")]
@@ -67,15 +62,7 @@ TINY = ["--block_size", "16", "--layers", "1", "--heads", "2", "--width", "16", 
 
 def run_ranks(component: str, *arguments: object, script: Path, folder: Path, ranks: int = 1) -> Ended:
     """Run a script with a component's code, in a folder of its own, on so many ranks."""
-    code = [str(COMPONENTS / name) for name in dict.fromkeys((component, *CODE))]
-    environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(script), *map(str, arguments)]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    job = launch.Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
-    environments = [environment | launch.environment(job, process) for process in launch.processes(job)]
-    return run([command] * ranks, environments, folder)
+    return run_script(component, *map(str, arguments), script=script, folder=folder, ranks=ranks, included=CODE)
 
 
 def train(data: Path, folder: Path, *arguments: object, ranks: int = 1) -> Ended:

@@ -39,6 +39,7 @@ def test_it_trains_by_horovod(tmp_path: Path, digits: Path) -> None:
                 "type": "command",
                 "component": str(COMPONENTS / "train_image_classifier_horovod" / "component.yaml"),
                 "inputs": {"data": {"type": "uri_folder", "path": str(digits)}, "network": "mlp", "epochs": 2},
+                "resources": {"instance_count": 1},  # on several, Horovod is tried in tests/docs/test_stacks.py
             }
         },
     }
@@ -48,7 +49,7 @@ def test_it_trains_by_horovod(tmp_path: Path, digits: Path) -> None:
     record = run(plan, Workspace(tmp_path / "workspace"), Options(track=False))
     (step,) = record.steps
     assert record.status is Status.COMPLETED, step.verdict
-    assert [rank.status for rank in step.ranks] == [Status.COMPLETED] * 4
+    assert [rank.status for rank in step.ranks] == [Status.COMPLETED] * 2
     losses = [point.value for point in step.metrics["train_loss"]]
     assert losses[-1] < 0.7 * losses[0]
     (model,) = (output for output in step.outputs if output.name == "model")

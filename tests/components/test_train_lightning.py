@@ -1,4 +1,4 @@
-"""train_lightning as real processes, as it is bound and as mpirun starts it. Lightning under each of its launches is
+"""train_lightning as real processes, as it is bound. Lightning under each of its launches, and on several instances, is
 tried in tests/docs/test_stacks.py."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from component_processes import COMPONENTS, Ended
-from launches import MPIRUN, by_mpirun, by_platform, environment
+from launches import by_platform, environment
 
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
@@ -50,14 +50,7 @@ def check(ended: Ended, ranks: int, instances: int, folder: Path) -> None:
 @pytest.mark.slow
 def test_one_process_an_instance_starts_the_others(digits: Path, tmp_path: Path) -> None:
     started = [sys.executable, *command(digits, tmp_path, "--devices", "2")]
-    check(by_platform(PyTorch(1), 2, started, tmp_path, environment(tmp_path, CODE)), 4, 2, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun here: pip install 'allranks[mpi]'")
-def test_mpirun_starts_all(digits: Path, tmp_path: Path) -> None:
-    started = [sys.executable, *command(digits, tmp_path, "--devices", "2")]
-    check(by_mpirun(2, started, tmp_path, environment(tmp_path, CODE)), 2, 1, tmp_path)
+    check(by_platform(PyTorch(1), 1, started, tmp_path, environment(tmp_path, CODE)), 2, 1, tmp_path)
 
 
 @pytest.mark.parametrize(

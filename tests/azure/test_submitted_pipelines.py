@@ -1,0 +1,60 @@
+"""Every pipeline of ours in Azure ML: submitted as a user does it, run from its REST body, its results brought back."""
+
+from __future__ import annotations
+
+import shutil
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Command, command, forget_components, only_run, project, quick
+from fake.service import FakeAzure
+
+from allranks.cli import submitted
+
+__all__ = ["command", "project", "quick"]
+
+PIPELINES = sorted((Path(__file__).resolve().parents[2] / "pipelines").glob("*.py"))
+ALONE = {"instance_count": 1, "process_count_per_instance": 1}
+IMAGES = {"network": "mlp", "epochs": 1, **ALONE}
+TEXTS = {"pattern": "**/*.py", "vocabulary_size": 300, "block_size": 16, "layers": 1, "heads": 1, "width": 16}
+TEXTS |= {"steps": 2, "batch_size": 4, **ALONE}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "image_classification": IMAGES,
+    "recurring_training": IMAGES,
+    "scaling_study": {"instance_counts": "1", "inputs": "{network: mlp, epochs: 1}"},
+    "language_model": {"validation_fraction": 0.2, **TEXTS},
+    "compare_strategies": TEXTS,
+}
+"""The least that each can be given: what they come to is what the tests of tests/pipelines are about."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
+def test_a_pipeline_completes_and_its_results_come_back(
+    path: Path, azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(submitted, "POLL", 1.0)  # seconds; the machine has other things to do
+    azure.tracks = True
+    forget_components()
+    given = dict(SETTINGS[path.stem])
+    if "pattern" in given:
+        given["folder"] = tmp_path / "texts"
+        shutil.copytree(Path(sysconfig.get_path("stdlib"), "json"), given["folder"])
+    done = command("submit", str(path), *(f"--set={name}={value}" for name, value in given.items()))
+    assert done.code == 0, done.out + done.err
+    run = only_run(azure)
+    assert {azure.jobs[step].status for step in run.children} == {"Completed"}
+    assert f"studio  {run.url()}" in done.out
+
+    logged = command("logs", run.name)
+    assert logged.code == 0
+    steps = {azure.jobs[step].display_name for step in run.children}
+    assert {line.partition(":")[0] for line in logged.out.split("\n") if line} <= steps
+    client = azure.client()
+    for name, (kind, _, _) in run.outputs.items():
+        if not kind.endswith("_model"):  # azure-ai-ml takes the address of a model's files for that of a model
+            client.jobs.download(run.name, output_name=name, download_path=tmp_path / "results")
+            assert [file for file in (tmp_path / "results").rglob(f"*{name}/**/*") if file.is_file()], name
