@@ -86,7 +86,7 @@ $(VENV)/.build: environments/horovod/build-requirements.txt | $(VENV)/.torch
 
 $(VENV)/.horovod-wheel: environments/horovod/build.sh | $(VENV)/.build
 	wheels=$$(environments/horovod/wheels.sh $(VENV)) && \
-	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || environments/horovod/build.sh $(VENV) "$$wheels"; }
+	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || nice environments/horovod/build.sh $(VENV) "$$wheels"; }
 	touch $@
 
 $(VENV)/.horovod: $(VENV)/.horovod-wheel | $(VENV)/.dev

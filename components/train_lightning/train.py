@@ -66,7 +66,8 @@ def train(args: argparse.Namespace, place: Place) -> None:
     figures.close("FINISHED")
     if trainer.is_global_zero:
         accuracy = float(trainer.callback_metrics["validation_accuracy"])
-        print(f"{world_size} ranks on {place.instance_count} instances: validation accuracy {accuracy:.4f}", flush=True)
+        instances = f"{place.instance_count} instance{'s' * (place.instance_count != 1)}"
+        print(f"{world_size} ranks on {instances}: validation accuracy {accuracy:.4f}", flush=True)
         args.model.mkdir(parents=True, exist_ok=True)
         torch.save(module.classifier.state_dict(), args.model / "classifier.pt")
         about = {"network": args.network, "classes": list(description.classes), "validation_accuracy": accuracy}

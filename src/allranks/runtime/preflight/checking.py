@@ -104,7 +104,8 @@ class Preflight:
 
     def _tell(self, findings: Sequence[Finding]) -> None:
         env = self._env
-        title = f"preflight: {env.world_size} ranks on {env.instance_count} instances, {self._seconds:.2f} s"
+        instances = f"{env.instance_count} instance{'s' * (env.instance_count != 1)}"
+        title = f"preflight: {env.world_size} ranks on {instances}, {self._seconds:.2f} s"
         report = os.environ.get(REPORT)
         if report:
             record = {
