@@ -154,7 +154,7 @@ def test_settings_that_cannot_be(study: ModuleType, changes: dict[str, str], sai
 @pytest.mark.timeout(900)
 def test_it_writes_its_page(tmp_path: Path) -> None:
     settings = ("--slots", "1", "--set", "inputs={network: mlp, epochs: 2}", "--set", "price_per_hour=2.5")
-    settings += ("--set", "instance_counts=1,2")
+    settings += ("--set", "instance_counts=1,2", "--no-track")
     ended = allranks("run", FILE, *settings, "--json", folder=tmp_path, patience=PATIENCE)
     assert ended.code == 0, ended.err
     steps = {step["name"]: step for step in ended.json["steps"]}
