@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -18,6 +17,9 @@ from allranks.local.supervisor import Supervisor, UnfitError
 os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "true"
 # Read when tqdm is first imported, by whatever does that; `allranks` sets it before the SDK.
 os.environ["TQDM_DISABLE"] = "1"
+
+FOLDERS_OF_PROCESSES = {"azure", "cli"}
+"""In which nearly every test starts the command, or submits something: `make test-quick` leaves them out."""
 
 # How long an example takes says nothing about it.
 settings.register_profile("untimed", deadline=None, database=None)
@@ -48,19 +50,25 @@ def kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _temporary_folder() -> Iterator[None]:
-    """What the tests' processes put into the temporary folder is gone with the tests. Its path is short: sockets lie
-    in it."""
-    before = os.environ.get("TMPDIR")
-    with tempfile.TemporaryDirectory(prefix="allranks-tests-", ignore_cleanup_errors=True) as folder:
-        os.environ["TMPDIR"] = folder
-        set_hypothesis_home_dir(folder)
-        yield
-    if before is None:
-        del os.environ["TMPDIR"]
-    else:
-        os.environ["TMPDIR"] = before
+def pytest_configure(config: pytest.Config) -> None:
+    """What the tests and their processes put into the temporary folder is gone with the tests: also what a library puts
+    there when it is imported. The folder's path is short, since sockets lie in it. Pytest's own folders stay outside.
+
+    The processes of pytest-xdist have the folder of the one that started them.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    folder = tempfile.TemporaryDirectory(prefix="allranks-tests-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ["TMPDIR"] = folder.name
+    tempfile.tempdir = None  # looked up again
+    set_hypothesis_home_dir(folder.name)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if FOLDERS_OF_PROCESSES & set(item.path.relative_to(item.config.rootpath).parts):
+        item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(trylast=True)

@@ -41,8 +41,8 @@ def check(ended: Ended, folder: Path, local_ranks: list[int], arguments: str = "
 @pytest.mark.slow
 def test_torchrun_starts_the_ranks_of_two_instances(tmp_path: Path) -> None:
     variables = environment(tmp_path, ["run_torchrun", "run_mpi"])
-    started = command("run_torchrun", tmp_path, "sum_ranks.py", "--processes", "2", "--arguments", "--name 'two words'")
-    check(by_platform(PyTorch(1), 2, started, tmp_path, variables), tmp_path, [0, 1, 0, 1], " --name two words")
+    started = command("run_torchrun", tmp_path, "sum_ranks.py", "--processes", "1", "--arguments", "--name 'two words'")
+    check(by_platform(PyTorch(1), 2, started, tmp_path, variables), tmp_path, [0, 0], " --name two words")
 
 
 @pytest.mark.slow

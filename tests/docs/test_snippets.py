@@ -25,7 +25,7 @@ def test_it_runs_on_one_process_without_a_launcher(snippet: str, tmp_path: Path)
     done = subprocess.run(
         [sys.executable, script],
         cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "ALLRANKS_REPORT": str(report)},
+        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1", "ALLRANKS_REPORT": str(report)},
         capture_output=True,
         text=True,
         timeout=120,

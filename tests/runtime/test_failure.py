@@ -8,6 +8,9 @@ import pytest
 
 from allranks.contract import report
 
+# Each starts ranks, which import torch.
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("way", "code", "failure", "told"),
