@@ -56,7 +56,7 @@ tensorflow: $(TENSORFLOW)/.installed
 # Built once from Horovod's unmodified source package (3 minutes), and kept for the next environment at this place.
 horovod: $(VENV)/.horovod
 
-# For scripts that call DeepSpeed by themselves: it builds this at its start otherwise, on every rank. Ours need none.
+# For scripts that call DeepSpeed by themselves: it builds this at its start otherwise, on every rank.
 deepspeed-ops: $(VENV)/.dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python environments/deepspeed/build_ops.py
 
@@ -84,7 +84,7 @@ $(VENV)/.build: environments/horovod/build-requirements.txt | $(VENV)/.torch
 	$(BIN)/pip install --quiet --requirement $<
 	touch $@
 
-$(VENV)/.horovod-wheel: environments/horovod/build.sh | $(VENV)/.build
+$(VENV)/.horovod-wheel: environments/horovod/build.sh environments/horovod/build-requirements.txt | $(VENV)/.build
 	wheels=$$(environments/horovod/wheels.sh $(VENV)) && \
 	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || nice environments/horovod/build.sh $(VENV) "$$wheels"; }
 	touch $@
