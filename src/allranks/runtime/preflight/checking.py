@@ -7,12 +7,14 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from torch import distributed
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
 from allranks.contract import size, variables
@@ -35,8 +37,9 @@ REPORT = "ALLRANKS_PREFLIGHT_REPORT"
 _TIMEOUT = timedelta(seconds=60)
 """How long a rank may take over its part: it is milliseconds where nothing is wrong."""
 
-_LAST_SECONDS = 10.0
-"""How long the ranks that are well wait for the end that the failed one brings to all."""
+_LAST = timedelta(seconds=10)
+"""How long the ranks that are well wait for the end that the failed one brings to all, and that one for their having
+heard why."""
 
 
 class Preflight:
@@ -96,10 +99,17 @@ class Preflight:
         failed = [finding for finding in self.findings if finding.state == FAILED]
         if not failed:
             return
-        if self._env.rank != next((finding.rank for finding in failed if finding.rank is not None), 0):
+        heard = f"{part}/heard"
+        self._store.set(f"{heard}/{self._env.rank}", "")
+        if self._env.rank == next((finding.rank for finding in failed if finding.rank is not None), 0):
+            # Its end ends all, and where it is rank 0 the store too: what still reads there would fail without a word
+            # of why.
+            with suppress(distributed.DistStoreError):
+                self._store.wait([f"{heard}/{rank}" for rank in range(self._env.world_size)], _LAST)
+        else:
             # The platform ends them for it. What fails by itself would be taken for a cause, by its time: and clocks
             # are among what may be wrong.
-            time.sleep(_LAST_SECONDS)
+            time.sleep(_LAST.total_seconds())
         raise InputError.of(_problem(finding) for finding in failed)
 
     def _tell(self, findings: Sequence[Finding]) -> None:

@@ -1,0 +1,33 @@
+"""How the ranks hear what was found."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from torch.distributed import HashStore, PrefixStore  # type: ignore[attr-defined]
+
+from allranks.contract.rank_env import RankEnv
+from allranks.errors import InputError
+from allranks.runtime.preflight import clocks
+from allranks.runtime.preflight.checking import Preflight
+from allranks.runtime.preflight.facts import gather
+
+
+def test_rank_0_ends_when_all_have_heard_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is its own, and ends with it: who reads there later would see a lost connection in place of a cause."""
+    monkeypatch.setattr(clocks, "offsets", lambda *_: [0.0, 90.0, 90.1])
+    ranks = [RankEnv(rank=rank, world_size=3, instance_rank=rank, instance_count=3) for rank in range(3)]
+    store = HashStore()
+    seen = PrefixStore("preflight", store)
+    for rank in (1, 2):
+        seen.set(f"facts/{rank}", gather(ranks[rank], {}).as_text())
+    with ThreadPoolExecutor() as threads:
+        rank_0 = threads.submit(Preflight(ranks[0], store).before_the_group)
+        seen.wait(["before", "before/heard/0"], timedelta(seconds=60))
+        for rank in (1, 2):
+            assert not rank_0.done()
+            seen.set(f"before/heard/{rank}", "")
+        with pytest.raises(InputError, match="the clock of"):
+            rank_0.result(60)
