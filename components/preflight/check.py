@@ -12,7 +12,7 @@ from allranks.contract import size
 from allranks.errors import InputError
 from allranks.hardware.sizes import find
 from allranks.runtime import failure
-from allranks.runtime.preflight import checking
+from allranks.runtime.preflight import report
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--size")
     parser.add_argument("--report", type=Path, required=True)
     args = parser.parse_args()
-    os.environ[checking.REPORT] = str(args.report / "preflight.json")
+    os.environ[report.VARIABLE] = str(args.report / "preflight.json")
     if args.size:
         try:
             os.environ[size.VARIABLE] = find(args.size, "preflight, input size").name
@@ -31,7 +31,7 @@ def main() -> None:
 
 def keep(ranks: runtime.Ranks) -> None:
     """All went well, or this would not be called."""
-    ranks.metrics.log_artifact(os.environ[checking.REPORT])
+    ranks.metrics.log_artifact(os.environ[report.VARIABLE])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,39 @@
+"""What was found, told once for all ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from allranks.contract.rank_env import RankEnv
+from allranks.runtime.preflight.finding import OK, Finding
+from allranks.runtime.preflight.table import table
+
+VARIABLE = "ALLRANKS_PREFLIGHT_REPORT"
+"""A file into which rank 0 writes what was found, as JSON, also where a check failed."""
+
+
+def tell(env: RankEnv, seconds: float, findings: Sequence[Finding]) -> None:
+    """A line to standard error where all is well, a table where it is not; and the report, where one is asked for.
+
+    seconds: that the checks took
+    """
+    report = os.environ.get(VARIABLE)
+    if report:
+        record = {
+            "world_size": env.world_size,
+            "instance_count": env.instance_count,
+            "seconds": round(seconds, 3),
+            "findings": [asdict(finding) for finding in findings],
+        }
+        Path(report).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    instances = f"{env.instance_count} instance{'s' * (env.instance_count != 1)}"
+    title = f"preflight: {env.world_size} ranks on {instances}, {seconds:.2f} s"
+    if all(finding.state == OK for finding in findings):
+        print(f"allranks: {title}: {len(findings)} checks, all well", file=sys.stderr, flush=True)
+    else:
+        print(table(title, findings), file=sys.stderr, flush=True)
