@@ -17,6 +17,7 @@ from allranks.local.supervisor import Supervisor, UnfitError
 os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "true"
 # Read when tqdm is first imported, by whatever does that; `allranks` sets it before the SDK.
 os.environ["TQDM_DISABLE"] = "1"
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 
 FOLDERS_OF_PROCESSES = {"azure", "cli"}
 """In which nearly every test starts the command, or submits something: `make test-quick` leaves them out."""
@@ -52,7 +53,8 @@ def kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     """What the tests and their processes put into the temporary folder is gone with the tests: also what a library puts
-    there when it is imported. The folder's path is short, since sockets lie in it. Pytest's own folders stay outside.
+    there, or into the user's home, when it is imported. The folder's path is short, since sockets lie in it. Pytest's
+    own folders stay outside.
 
     The processes of pytest-xdist have the folder of the one that started them.
     """
@@ -61,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     folder = tempfile.TemporaryDirectory(prefix="allranks-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
-    os.environ["TMPDIR"] = folder.name
+    os.environ.update(TMPDIR=folder.name, MPLCONFIGDIR=f"{folder.name}/matplotlib", KERAS_HOME=f"{folder.name}/keras")
     tempfile.tempdir = None  # looked up again
     set_hypothesis_home_dir(folder.name)
 
