@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -52,20 +53,34 @@ def kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What the tests and their processes put into the temporary folder is gone with the tests: also what a library puts
-    there, or into the user's home, when it is imported. The folder's path is short, since sockets lie in it. Pytest's
-    own folders stay outside.
+    """What the tests and their processes put into the temporary folder, or a library into the user's home when it is
+    imported, is gone with the tests. Pytest's own folders stay outside.
 
-    The processes of pytest-xdist have the folder of the one that started them.
+    The processes of pytest-xdist have the folders of the one that started them.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
-    folder = tempfile.TemporaryDirectory(prefix="allranks-tests-", ignore_cleanup_errors=True)
-    config.add_cleanup(folder.cleanup)
-    os.environ.update(TMPDIR=folder.name, MPLCONFIGDIR=f"{folder.name}/matplotlib", KERAS_HOME=f"{folder.name}/keras")
+    # Short, since sockets lie in it.
+    temporary = _folder(config, tempfile.gettempdir())
+    os.environ["TMPDIR"] = str(temporary)
     tempfile.tempdir = None  # looked up again
-    set_hypothesis_home_dir(folder.name)
+    set_hypothesis_home_dir(temporary)
+    # An instance of the rack has a temporary folder of its own, and the machine's home.
+    caches = Path.home() / ".cache"
+    caches.mkdir(parents=True, exist_ok=True)
+    home = _folder(config, str(caches))
+    built = caches / "torch_extensions"  # once, before the tests
+    if built.exists():
+        (home / ".cache").mkdir()
+        (home / ".cache/torch_extensions").symlink_to(built)
+    os.environ["HOME"] = str(home)
+
+
+def _folder(config: pytest.Config, parent: str) -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="allranks-tests-", dir=parent, ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    return Path(folder.name)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

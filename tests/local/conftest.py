@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pipeline_files import project
 
 from allranks.local.engine import Options, run
 from allranks.local.observer import Observer
@@ -21,6 +22,13 @@ def _without_mlflow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """MLflow takes seconds to start: it is as if it were not installed, but for the tests of what it keeps."""
     if "mlflow" not in request.keywords:
         monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: None)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: a small project, with a component, its code, and data."""
+    monkeypatch.chdir(project(tmp_path))
+    return tmp_path
 
 
 @pytest.fixture

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
+
+from allranks.local.plan import Plan
+from allranks.local.reader import read_plan
 
 TRAIN = """\
 $schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json
@@ -60,3 +64,8 @@ def write(folder: Path, name: str, text: str) -> Path:
 def write_dsl(folder: Path, body: str, name: str = "pipeline.py") -> Path:
     """Writes a Python file that loads the component as `train` and then has this body."""
     return write(folder, name, HEAD + textwrap.dedent(body).lstrip("\n"))
+
+
+def read(target: str | Path, values: Mapping[str, str] | None = None) -> Plan:
+    """The plan, with its code kept in the current folder."""
+    return read_plan(str(target), values or {}, Path("snapshots").absolute())

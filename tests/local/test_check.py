@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline_files import project, write, write_dsl
 
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
@@ -29,9 +28,10 @@ from allranks.local.plan import (
     Text,
 )
 from allranks.local.plan import Path as DataPath
-from allranks.local.reader import read_plan
 
 DATA = Input("data", "uri_folder", PipelineInput("data"), "ro_mount")
+
+
 TRAIN = Step(
     "train",
     "x ${{inputs.data}} ${{inputs.lr}} $[[${{inputs.epochs}}]] ${{outputs.model}} ${{outputs.score}}",
@@ -45,6 +45,8 @@ TRAIN = Step(
     instance_count=2,
     location=Location("p.py", 7),
 )
+
+
 TEST = Step(
     "test",
     "x ${{inputs.model}} ${{inputs.least}}",
@@ -416,50 +418,6 @@ def test_data_that_may_not_be_read(plan: Plan, tmp_path: Path) -> None:
     (problem,) = check(plan)
     (tmp_path / "data").chmod(0o755)
     assert problem.found == "data cannot be read: permission denied"
-
-
-PASSES_THE_SDK = {
-    "text for a number": ("lr='much'", "", "inputs.lr"),
-    "out of range": ("lr=2", "", "inputs.lr"),
-    "no such choice": ("kind='huge'", "", "inputs.kind"),
-    "a fraction for an integer": ("epochs=1.5", "", "inputs.epochs"),
-    "maybe": ("fast='maybe'", "", "inputs.fast"),
-    "instances": ("", "step.resources = {'instance_count': -5}", "resources.instance_count"),
-    "processes": (
-        "",
-        "step.distribution = MpiDistribution(process_count_per_instance=0)",
-        "distribution.process_count_per_instance",
-    ),
-    "time": ("", "step.set_limits(timeout=0)", "limits.timeout"),
-    "command": ("", "step.component.command = 'x ${{inputs.nope}}'", "command"),
-    "another's folder": ("lr=train(data=data).outputs.model", "", "inputs.lr"),
-}
-
-
-@pytest.mark.parametrize(("argument", "line", "key"), PASSES_THE_SDK.values(), ids=PASSES_THE_SDK)
-def test_what_passes_the_sdk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, line: str, key: str
-) -> None:
-    monkeypatch.chdir(project(tmp_path))
-    write_dsl(
-        tmp_path,
-        f"""
-        @dsl.pipeline()
-        def digits(data: Input(type="uri_folder")):
-            step = train(data=data, {argument})
-            {line or "pass"}
-        """,
-    )
-    plan = read_plan("pipeline.py", {"data": "data"}, tmp_path / "snapshots")
-    assert f"step step, key {key} (pipeline.py:7)" in [problem.where for problem in check(plan)]
-
-
-def test_a_cycle_in_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project(tmp_path))
-    job = "{type: command, component: ./train.yml, inputs: {data: '${{parent.jobs.%s.outputs.model}}'}}"
-    write(tmp_path, "x.yml", f"type: pipeline\njobs:\n  a: {job % 'b'}\n  b: {job % 'a'}\n")
-    (problem,) = check(read_plan("x.yml", {}, tmp_path / "snapshots"))
-    assert (problem.where, problem.found) == ("step a (x.yml:3)", "steps wait for each other: a -> b -> a")
 
 
 def test_a_problem_reads_well(plan: Plan) -> None:

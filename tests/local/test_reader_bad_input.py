@@ -7,16 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pipeline_files import project, write, write_dsl
+from pipeline_files import write, write_dsl
 
 from allranks.errors import InputError
 from allranks.local.reader import read_plan
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(project(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def problems(target: str | Path, values: Mapping[str, str] | None = None) -> list[tuple[str, str]]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
-from allranks import __version__
+from allranks.catalog import html_page
 from allranks.catalog.components import ComponentInfo, Port
 from allranks.catalog.designer.identity import GROUPS, group_of
 from allranks.catalog.designer.subject import DATA
@@ -42,31 +39,20 @@ def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
 
 def palette(components: Sequence[ComponentInfo], title: str = "Components") -> str:
     """The page as text. The same components give the same page."""
-    environment = _environment()
-    loader = environment.loader
-    assert loader is not None
-    style, _, _ = loader.get_source(environment, "palette.css")
-    script, _, _ = loader.get_source(environment, "palette.js")
-    return environment.get_template("palette.html").render(
+    return html_page.render(
+        _environment(),
+        "palette.html",
+        "palette.css",
+        "palette.js",
         title=title,
         groups=groups(components),
         count=len(components),
-        version=__version__,
-        # Both are the package's own; all else on the page is escaped.
-        style=Markup(style),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
 def write_palette(components: Sequence[ComponentInfo], path: Path) -> None:
     """Writes the page. Raises OSError where the file cannot be written."""
-    half = path.with_name(f".{path.name}.half")
-    try:
-        half.write_text(palette(components), encoding="utf-8")
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
+    html_page.write(palette(components), path)
 
 
 def layout(component: ComponentInfo) -> str:
@@ -94,12 +80,6 @@ def _plain(value: float | None) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("allranks.catalog.page", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = html_page.templates("allranks.catalog.page")
     environment.globals.update(layout=layout, bounds=bounds, plain=_plain, DATA=DATA, GROUPS=GROUPS)
     return environment

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from allranks import __version__
+from allranks.catalog import html_page
 from allranks.local import curves, readable
 from allranks.local.page import chart, timeline
 from allranks.local.page.confusion import confusions
@@ -31,34 +28,18 @@ def write_page(run: RunRecord, path: str | os.PathLike[str], now: float | None =
 
     Raises OSError where the file cannot be written; then nothing is left of the attempt.
     """
-    target = Path(path)
-    content = page(run, time.time() if now is None else now).encode("utf-8")
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    html_page.write(page(run, time.time() if now is None else now), path)
 
 
 def page(run: RunRecord, now: float) -> str:
     """The page as text."""
-    environment = _environment()
-    loader = environment.loader
-    assert loader is not None
-    style, _, _ = loader.get_source(environment, "style.css")
-    script, _, _ = loader.get_source(environment, "tooltip.js")
-    return environment.get_template("page.html").render(
+    return html_page.render(
+        _environment(),
+        "page.html",
+        "style.css",
+        "tooltip.js",
         run=run,
         now=now,
-        version=__version__,
-        # Both are the package's own; all else on the page is escaped.
-        style=Markup(style),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         headlines=curves.headline(run, _HEADLINES),
         layouts=list(dict.fromkeys(map(readable.step_layout, run.steps)))[:_LAYOUTS],
         graph=graph(run.steps),
@@ -69,14 +50,7 @@ def page(run: RunRecord, now: float) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("allranks.local.page", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
+    environment = html_page.templates("allranks.local.page", _finalize)
     environment.globals.update(
         NOTHING=readable.NOTHING,
         SYMBOLS=readable.SYMBOLS,

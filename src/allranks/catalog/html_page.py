@@ -1,0 +1,66 @@
+"""Pages that are one HTML file each and need nothing else, from a disk or by mail."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from allranks import __version__
+
+
+def templates(package: str, finalize: Callable[[Any], Any] | None = None) -> Environment:
+    """The templates of a package's folder `templates`, in which a name that is not given is an error.
+
+    finalize: what is done to each value before it is shown
+    """
+    return Environment(
+        loader=PackageLoader(package, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=finalize,
+    )
+
+
+def render(environment: Environment, page: str, style: str, script: str, **values: object) -> str:
+    """The page as text.
+
+    page, style, script: names of templates. The last two are the package's own and go into the page as they are; the
+    hash of the script is for the page's content security policy. All else on the page is escaped.
+    """
+    loader = environment.loader
+    assert loader is not None
+    css, js = (loader.get_source(environment, name)[0] for name in (style, script))
+    return environment.get_template(page).render(
+        style=Markup(css),
+        script=Markup(js),
+        script_hash=base64.b64encode(hashlib.sha256(js.encode()).digest()).decode(),
+        version=__version__,
+        **values,
+    )
+
+
+def write(text: str, path: str | os.PathLike[str]) -> None:
+    """Writes a page; a reader finds the one of before or the new one, never a part.
+
+    Raises OSError where the file cannot be written; then nothing is left of the attempt.
+    """
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), 0o644)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
