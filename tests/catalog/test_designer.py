@@ -119,6 +119,7 @@ def test_nothing_is_wrong_with_what_is_right(folder: Path) -> None:
     assert check(find_specs(folder.parent)) == []
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong_with_ours() -> None:
     assert check(find_specs(PROJECT)) == []
 

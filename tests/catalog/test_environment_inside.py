@@ -75,6 +75,7 @@ def test_what_is_true_and_what_is_not(tmp_path: Path) -> None:
     assert (tag["expected"], tag["found"]) == ("4.1.8", "4.1.0")
 
 
+@pytest.mark.slow
 def test_two_ranks_add_up(tmp_path: Path) -> None:
     code, found = inside(tmp_path, {"every": {"ranks": {"count": 2, "over": ["mpi4py", "torch"]}}})
     assert (code, [finding["found"] for finding in found]) == (0, ["right", "right"])

@@ -55,6 +55,7 @@ def test_scores_of_a_confusion_matrix(scores: Any) -> None:
     assert found["macro_f1"] == pytest.approx((2 / 3 + 4 / 7) / 3)
 
 
+@pytest.mark.slow
 def test_every_image_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:
     script = tmp_path / "count.py"
     script.write_text(COUNT)
@@ -80,6 +81,7 @@ def test_one_process_evaluates_what_two_ranks_trained(digits: Path, trained: Pat
     assert np.trace(drawn["data"]["matrix"]) == round(metrics["accuracy"] * metrics["count"])
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_model_ends_with_a_message(digits: Path, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     ended = evaluate(digits, tmp_path / "model", tmp_path)

@@ -129,6 +129,7 @@ def test_bad_texts_are_refused(code: Importer, tmp_path: Path, name: str, conten
         code("finetune_transformers", "texts").read(tmp_path)
 
 
+@pytest.mark.slow
 def test_examples_of_both_tasks(code: Importer, model: Path, data: Path) -> None:
     texts = code("finetune_transformers", "texts")
     pretrained = code("finetune_transformers", "pretrained")
@@ -147,6 +148,7 @@ def test_examples_of_both_tasks(code: Importer, model: Path, data: Path) -> None
     assert torch.isfinite(classifier(**{name: value[None] for name, value in second.items()}).loss)
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_model_and_labels_that_lack_are_refused(code: Importer, model: Path, data: Path) -> None:
     texts = code("finetune_transformers", "texts").read(data / "count.txt")
     load = code("finetune_transformers", "pretrained").load

@@ -70,6 +70,7 @@ def test_a_run_of_its_own_is_ended(start: Callable, store: Any, how: str, code: 
     assert run.data.metrics == {"loss": pytest.approx(1 / STEPS)}
 
 
+@pytest.mark.slow
 def test_no_store(start: Callable) -> None:
     (ended,) = start("log_metrics.py", "model").wait()
     assert ended.code == 0, ended
