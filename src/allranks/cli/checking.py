@@ -30,10 +30,11 @@ def check(
     settings: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say everything that is wrong with a pipeline, a job, a component, or a folder of components.
+    """Say everything that is wrong, before it runs.
 
-    Exits with 2 if anything is. A component is held to what Azure ML's designer shows of it; of the components of a
-    pipeline the same is said as warnings, and so is what a size that a step names would make of it.
+    It reads a pipeline, a job, a component, or a folder of components, and exits with 2 if anything is. A component is
+    held to what Azure ML's designer shows of it; of the components of a pipeline the same is said as warnings, and so
+    is what a size that a step names would make of it.
     """
     import tempfile
     from datetime import date
@@ -116,7 +117,10 @@ def components(
     open_: Annotated[bool, typer.Option("--open", help="Show that page in a browser.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """List the components of a project with their ports, or show them as Azure ML's designer does."""
+    """List the components of a project with their ports.
+
+    --page and --open show them as Azure ML's designer does.
+    """
     from allranks.catalog.components import find_components
     from allranks.cli.as_json import to_json
     from allranks.cli.console import console

@@ -21,7 +21,7 @@ FolderOption: TypeAlias = Annotated[
     ),
 ]
 NamesArgument: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Environments; all by default.", show_default=False)
+    list[str] | None, typer.Argument(metavar="NAME", help="Environments; all by default.", show_default=False)
 ]
 EngineOption: TypeAlias = Annotated[
     str | None,
@@ -68,7 +68,10 @@ def check(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Say everything that is wrong with environments, with file and line. Exits with 2 if anything is."""
+    """Say everything that is wrong, with file and line.
+
+    Exits with 2 if anything is.
+    """
     from allranks.catalog.environments.checks import check as check_one
     from allranks.catalog.environments.folders import environments_folder, find_environments
     from allranks.cli.as_json import to_json

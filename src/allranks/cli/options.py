@@ -103,3 +103,13 @@ def settings_of(pairs: list[str] | None) -> dict[str, str]:
             raise InputError(Problem(f"--set {pair}", f"{name} is set twice", "", "keep one of them"))
         settings[name] = value
     return settings
+
+
+SchedulesArgument: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE|FOLDER",
+        help="What declares the schedules; by default the folder pipelines here or in a folder above.",
+        show_default=False,
+    ),
+]

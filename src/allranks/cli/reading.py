@@ -48,7 +48,7 @@ def show(identity: RunArgument = "latest", workspace: FolderOption = None, json:
 def logs(
     identity: RunArgument = "latest",
     step: Annotated[
-        str | None, typer.Argument(metavar="[STEP]", help="A step; without it, every step.", show_default=False)
+        str | None, typer.Argument(metavar="STEP", help="A step; without it, every step.", show_default=False)
     ] = None,
     rank: Annotated[
         int | None, typer.Option("--rank", min=0, help="One rank; without it, all.", show_default=False)

@@ -34,7 +34,7 @@ ComponentsOption: TypeAlias = Annotated[
 def register(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Components or environments; all by default.", show_default=False),
+        typer.Argument(metavar="NAME", help="Components or environments; all by default.", show_default=False),
     ] = None,
     components: ComponentsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
@@ -45,9 +45,10 @@ def register(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Register components and their environments, so that they can be dragged in Azure ML's designer.
+    """Register components for Azure ML's designer.
 
-    Versions follow from content: what has not changed is left alone, and a registering that was cut off goes on.
+    Their environments are registered first. Versions follow from content: what has not changed is left alone, and a
+    registering that was cut off goes on.
 
     For example: allranks register train_lightning --dry-run
     """
@@ -77,7 +78,7 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or one of an export.")],
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Components or environments; all by default.", show_default=False),
+        typer.Argument(metavar="NAME", help="Components or environments; all by default.", show_default=False),
     ] = None,
     components: ComponentsOption = None,
     registry: Annotated[
@@ -88,9 +89,10 @@ def export(
     ] = "",
     json: JsonOption = False,
 ) -> None:
-    """Write components and environments as YAML and code for `az ml component create`.
+    """Write components as YAML and code for the Azure CLI.
 
-    Each folder is complete by itself. The same content gives the same files; what an export did not write stays.
+    Their environments too: `az ml component create` and `az ml environment create` take them. Each folder is complete
+    by itself. The same content gives the same files; what an export did not write stays.
     """
     import tempfile
 

@@ -24,7 +24,7 @@ def sizes(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help="One size, with or without Standard_: what follows from it.", show_default=False
+            metavar="NAME", help="One size, with or without Standard_: what follows from it.", show_default=False
         ),
     ] = None,
     gpu: Annotated[
