@@ -118,6 +118,7 @@ class Step:
     shm_size:              bytes of /dev/shm an instance
     deterministic:         whether an earlier result of the same inputs may stand in for a run
     after:                 names of steps that must end first although no data passes between them
+    unsent_environment:    what the step itself names in place of its component's, which azure-ai-ml never sends
     spec:                  the file on this machine that describes the component, for messages; "" where there is none
     """
 
@@ -140,6 +141,7 @@ class Step:
     deterministic: bool = True
     after: tuple[str, ...] = ()
     location: Location | None = None
+    unsent_environment: str = field(default="", compare=False)
     spec: str = field(default="", compare=False)
 
     def needs(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from allranks.errors import Problem
-from allranks.local.check import bindings, commands, graph, hardware, layouts, names, paths, values
+from allranks.local.check import bindings, commands, graph, hardware, layouts, names, paths, unsent, values
 from allranks.local.plan import Plan, Step
 
 __all__ = ["check", "warnings"]
@@ -23,8 +23,8 @@ def check(plan: Plan, *, here: bool = True) -> list[Problem]:
 
 
 def warnings(plan: Plan, today: date) -> list[Problem]:
-    """What would run here, and on the sizes that steps name is probably not what is meant."""
-    return [warning for step in plan.steps for warning in hardware.of_step(step, today)]
+    """What would run, and is probably not what is meant: here or on the sizes that steps name."""
+    return [warning for step in plan.steps for warning in (*unsent.of_step(step), *hardware.of_step(step, today))]
 
 
 def _problems(plan: Plan, here: bool) -> Iterator[Problem]:

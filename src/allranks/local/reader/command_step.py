@@ -33,6 +33,8 @@ def read(name: str, node: Any, location: Location | None, context: Context) -> S
     step_ports.refuse_unknown(node, place, context)
     component_name, version = _identity(component)
     resources = node.resources or component.resources
+    environment = environments.described(component.environment, place, context)
+    own_environment = environments.described(node.environment, place, context)
     return Step(
         name=name,
         command=str(component.command or ""),
@@ -41,7 +43,8 @@ def read(name: str, node: Any, location: Location | None, context: Context) -> S
         display_name=str(node.display_name or component.display_name or ""),
         description=str(node.description or component.description or ""),
         code=codes.taken(component, place, context),
-        environment=environments.described(node.environment or component.environment, place, context),
+        environment=environment,
+        unsent_environment="" if own_environment == environment else own_environment,
         environment_variables=_variables(component.environment_variables) | _variables(node.environment_variables),
         inputs=step_ports.inputs(node, context),
         outputs=step_ports.outputs(node, context),

@@ -137,6 +137,9 @@ def _command_job(job: Any, snapshots: Path | None, source: str, locate: Locate) 
         inputs=tuple(replace(port, value=PipelineInput(port.name)) for port in inputs),
         # A job by itself always runs on Azure ML; only steps of pipelines are reused.
         deterministic=False,
+        # And its own environment is sent; only a step's is not.
+        environment=step.unsent_environment or step.environment,
+        unsent_environment="",
     )
     return Plan(
         name=name,
