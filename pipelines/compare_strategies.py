@@ -2,6 +2,7 @@
 
     allranks run pipelines/compare_strategies.py
     allranks run pipelines/compare_strategies.py --set steps=200 --set width=256
+    allranks run pipelines/compare_strategies.py --set strategies=ddp,zero_0,horovod
 
 Nothing here knows where it runs: `MLClient.jobs.create_or_update(compare_strategies())` submits the same pipeline.
 """
@@ -9,7 +10,7 @@ Nothing here knows where it runs: `MLClient.jobs.create_or_update(compare_strate
 import sys
 from pathlib import Path
 
-from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml import Input, MpiDistribution, PyTorchDistribution, load_component, load_environment
 from azure.ai.ml.dsl import pipeline
 from azure.ai.ml.entities import JobResourceConfiguration
 
@@ -21,22 +22,28 @@ from components.compare_trainings.component import compare_trainings  # noqa: E4
 from components.prepare_text.component import prepare_text  # noqa: E402
 
 train_language_model = load_component(COMPONENTS / "train_language_model/component.yaml")
+train_by_horovod = load_component(COMPONENTS / "train_language_model_mpi/component.yaml")
+train_by_horovod.environment = load_environment(ROOT / "environments/horovod/environment.yaml")
 
 # The step's name, and what it is trained by.
 STRATEGIES = {
     "ddp": {"strategy": "ddp"},
     "fsdp": {"strategy": "fsdp"},
+    "zero_0": {"strategy": "deepspeed", "zero_stage": 0},
     "zero_1": {"strategy": "deepspeed", "zero_stage": 1},
     "zero_2": {"strategy": "deepspeed", "zero_stage": 2},
     "zero_3": {"strategy": "deepspeed", "zero_stage": 3},
+    "horovod": {"strategy": "horovod"},
 }
 
 
+# Which steps there are is known when the pipeline is made: that is no input, whose values are known when it runs.
 @pipeline(
     name="compare_strategies",
     display_name="Strategies compared",
-    description="Trains the same model on the same data by DDP, FSDP and DeepSpeed ZeRO 1 to 3, and compares them.",
+    description="Trains the same model on the same data by DDP, FSDP, DeepSpeed ZeRO or Horovod, and compares them.",
     default_compute="cpu-cluster",
+    non_pipeline_inputs=["strategies"],
 )
 def compare_strategies(
     folder: Input(type="uri_folder", optional=True) = None,
@@ -52,11 +59,20 @@ def compare_strategies(
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,
     process_count_per_instance: Input(type="integer", min=1) = 2,
+    strategies: str = "ddp,fsdp,zero_1,zero_2,zero_3",
 ):
+    """
+    strategies: names with commas between; horovod is started by MPI, and needs Horovod: make horovod
+    """
+    names = list(dict.fromkeys(strategies.split(",")))
+    unknown = ", ".join(repr(name) for name in names if name not in STRATEGIES)
+    if unknown:
+        raise ValueError(f"strategies has {unknown}; give some of {','.join(STRATEGIES)}")
     prepare = prepare_text(folder=folder, pattern=pattern, vocabulary_size=vocabulary_size, seed=seed)
     histories = {}
-    for number, (name, chosen) in enumerate(STRATEGIES.items(), start=1):
-        train = train_language_model(
+    for number, name in enumerate(names, start=1):
+        under_mpi = name == "horovod"
+        train = (train_by_horovod if under_mpi else train_language_model)(
             data=prepare.outputs.text,
             block_size=block_size,
             layers=layers,
@@ -66,12 +82,13 @@ def compare_strategies(
             batch_size=batch_size,
             learning_rate=learning_rate,
             seed=seed,
-            **chosen,
+            **STRATEGIES[name],
         )
         train.name = name
         # New objects, because a step begins with its component's own, which every other step of it shares.
         train.resources = JobResourceConfiguration(instance_count=instance_count)
-        train.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)
+        distribution = MpiDistribution if under_mpi else PyTorchDistribution
+        train.distribution = distribution(process_count_per_instance=process_count_per_instance)
         histories[f"history_{number}"] = train.outputs.history
     compare = compare_trainings(**histories, title="Strategies compared")
     return {"comparison": compare.outputs.comparison}

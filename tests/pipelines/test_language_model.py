@@ -84,6 +84,18 @@ def test_every_strategy_trains_the_same_and_is_compared(pipelines: dict[str, Mod
     assert sorted(compared) == sorted(f"${{{{parent.jobs.{name}.outputs.history}}}}" for name in trainings)
 
 
+def test_strategies_are_chosen(pipelines: dict[str, ModuleType]) -> None:
+    compare_strategies = pipelines["compare_strategies"].compare_strategies
+    job = compare_strategies(strategies="zero_0,horovod")
+    assert job._validate().passed, job._validate().error_messages
+    jobs = job._to_rest_object().properties.jobs
+    assert list(jobs) == ["prepare", "zero_0", "horovod", "compare"]
+    assert jobs["horovod"]["distribution"]["distribution_type"].lower() == "mpi"
+    assert job.jobs["horovod"].component.environment.name == "allranks-horovod"
+    with pytest.raises(ValueError, match="strategies has 'zero_4'; give some of ddp,fsdp,zero_0"):
+        compare_strategies(strategies="ddp,zero_4")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_from_texts_to_a_registered_model_by_deepspeed_under_mpi(tmp_path: Path) -> None:
