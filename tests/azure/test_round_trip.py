@@ -326,7 +326,8 @@ def test_the_plan_of_a_yaml_job_is_that_of_its_rest_body(azure, project, name, m
 
 
 def test_some_settings_never_reach_the_service(azure, project, monkeypatch) -> None:
-    """The SDK sends no environment variables of a component, and of a step no description and no environment."""
+    """The SDK sends no environment variables of a component, and of a step no description and no environment; the last
+    is not used here either."""
     monkeypatch.chdir(project)
     write(project, "train.yml", COMPONENT + 'environment_variables: {A: "1"}\n')
     case = """
@@ -340,8 +341,8 @@ def test_some_settings_never_reach_the_service(azure, project, monkeypatch) -> N
     path = write(project, "pipeline.py", HEAD + textwrap.dedent(case))
     (plan,), (back,) = (side.steps for side in there_and_back(azure, path, project, {}))
     assert plan.environment_variables == {"A": "1", "B": "2"}
-    assert plan.environment == "azureml:other:2"
-    lost = {"description": "Trains.", "environment": "azureml:cpu:1", "environment_variables": {"B": "2"}}
+    assert plan.environment == "azureml:cpu:1"
+    lost = {"description": "Trains.", "environment_variables": {"B": "2"}}
     assert back == replace(plan, **lost)
 
 
