@@ -62,6 +62,7 @@ def start(
         "PYTHONPATH": os.pathsep.join(map(str, (*path, ROOT / "src"))),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TF_CPP_MIN_LOG_LEVEL": "1",
+        "TF_ENABLE_ONEDNN_OPTS": "1",  # the default of newer processors alone: this is found on every machine
         report.VARIABLE: str(folder / f"{task}.report"),
     }
     if tasks:

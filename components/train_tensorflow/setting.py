@@ -45,8 +45,8 @@ def parts(args: argparse.Namespace, description: Description) -> tuple[Any, Any]
     return model, optimizer
 
 
-def apply_gradients(model: Any, optimizer: Any, pixels: Any, labels: Any, count: Any) -> Any:
-    """One replica's part of a step: pixels (part, ...), labels (part,), and `count` images in the whole batch.
+def apply_gradients(model: Any, optimizer: Any, pixels: Any, labels: Any, weights: Any, count: Any) -> Any:
+    """One replica's part of a step: pixels (part, ...), labels and weights (part,); `count` images in the whole batch.
 
     Keras' optimizer sums the gradients over the replicas. Divided by the count of the whole batch, and not averaged
     over the replicas, they are those of one process, whoever has how many images. Returns this part's share of the
@@ -55,7 +55,7 @@ def apply_gradients(model: Any, optimizer: Any, pixels: Any, labels: Any, count:
     with tf.GradientTape() as tape:
         scores = model(pixels, training=True)
         losses = keras.losses.sparse_categorical_crossentropy(labels, scores, from_logits=True)
-        loss = tf.reduce_sum(losses) / tf.cast(count, losses.dtype)
+        loss = tf.reduce_sum(weights * losses) / tf.cast(count, losses.dtype)
     optimizer.apply_gradients(
         zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables, strict=True)
     )

@@ -23,13 +23,13 @@ def train(training: tensorflow.Training) -> None:
     replicas = strategy.num_replicas_in_sync
     local_replicas = replicas // training.world_size
 
-    def part(indices: np.ndarray, context: tf.distribute.experimental.ValueContext) -> tuple[tf.Tensor, tf.Tensor]:
-        own = share(indices, context.replica_id_in_sync_group, replicas)
-        return tf.constant(images.pixels[own]), tf.constant(images.labels[own])
+    def part(indices: np.ndarray, context: tf.distribute.experimental.ValueContext) -> tuple[tf.Tensor, ...]:
+        own, weights = share(indices, context.replica_id_in_sync_group, replicas)
+        return tf.constant(images.pixels[own]), tf.constant(images.labels[own]), tf.constant(weights)
 
     @tf.function(reduce_retracing=True)
-    def step_on_all(inputs: tuple[tf.Tensor, tf.Tensor], count: tf.Tensor) -> tf.Tensor:
-        losses = strategy.run(lambda pair, n: apply_gradients(model, optimizer, *pair, n), args=(inputs, count))
+    def step_on_all(inputs: tuple[tf.Tensor, ...], count: tf.Tensor) -> tf.Tensor:
+        losses = strategy.run(lambda own, n: apply_gradients(model, optimizer, *own, n), args=(inputs, count))
         return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
     for number, (epoch, indices) in enumerate(plan, start=1):

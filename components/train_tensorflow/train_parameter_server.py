@@ -36,9 +36,9 @@ def train(training: tensorflow.Training) -> None:
 
     @tf.function(reduce_retracing=True)
     def step(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        count = tf.shape(labels)[0]
+        weights, count = tf.ones(tf.shape(labels)), tf.shape(labels)[0]
         return training.strategy.run(
-            lambda *inputs: apply_gradients(model, optimizer, *inputs), args=(pixels, labels, count)
+            lambda *inputs: apply_gradients(model, optimizer, *inputs), args=(pixels, labels, weights, count)
         )
 
     plan = steps(len(images), batch_size=args.batch_size, epochs=args.epochs, seed=args.seed)

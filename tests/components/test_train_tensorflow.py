@@ -34,9 +34,11 @@ def test_every_image_is_in_one_part_of_one_step_of_an_epoch(
     batches = code("train_tensorflow", "batches")
     plan = batches.steps(length, batch_size=batch_size, epochs=2, seed=5)
     for epoch in range(2):
-        seen = [
+        shares = [
             batches.share(indices, part, parts) for number, indices in plan if number == epoch for part in range(parts)
         ]
+        assert all(len(indices) == len(weights) > 0 for indices, weights in shares)
+        seen = [indices[weights == 1] for indices, weights in shares]
         assert sorted(np.concatenate(seen).tolist()) == list(range(length))
     assert plan[0][1].tolist() != plan[len(plan) // 2][1].tolist()
 
@@ -44,7 +46,7 @@ def test_every_image_is_in_one_part_of_one_step_of_an_epoch(
 @needs_tensorflow
 @pytest.mark.slow
 def test_two_workers_have_the_losses_of_one_process(digits: Path, tmp_path: Path) -> None:
-    settings = ("--epochs", 1, "--batch_size", 37)  # an odd batch: one worker has an image more
+    settings = ("--epochs", 1, "--batch_size", 37)  # one worker has an image more, and in the last step none
     alone = begin("train.py", digits, tmp_path / "one", {}, *settings)
     workers = begin("train.py", digits, tmp_path / "two", cluster(worker=2), *settings)
     one, two = finish(tmp_path / "one", alone)["worker-0"], finish(tmp_path / "two", workers)
