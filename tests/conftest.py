@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -58,6 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The processes of pytest-xdist have the folders of the one that started them.
     """
+    # DeepSpeed offers to be seeded before each test: for that it would be imported in each of pytest's processes, and
+    # torch and MLflow with it. Tests draw from generators of their own.
+    if randomly := sys.modules.get("pytest_randomly"):
+        randomly.entrypoint_reseeds = []
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
@@ -78,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _folder(config: pytest.Config, parent: str) -> Path:
-    folder = tempfile.TemporaryDirectory(prefix="allranks-tests-", dir=parent, ignore_cleanup_errors=True)
+    folder = tempfile.TemporaryDirectory(prefix="allranks-", dir=parent, ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
     return Path(folder.name)
 

@@ -51,6 +51,8 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
     unreachable = ("Network is unreachable", "Temporary failure in name resolution", "No route to host")
     if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
         return "an instance of the rack reaches the other instances alone: to download, use --instances loopback"
+    if not isolated and any("AF_UNIX path" in line for line in verdict.tail):
+        return "the temporary folder's path is too long for a socket in it: set TMPDIR to a shorter one, as /tmp is"
     return ""
 
 

@@ -100,6 +100,7 @@ def _start(assignment: Assignment, number: int) -> Sequence[str]:
         *common,
         *("--head", "--port", port, "--include-dashboard", str(bool(settings.include_dashboard)).lower()),
         *dashboard,
-        *(("--temp-dir", f"{given['TMPDIR']}/ray") if "TMPDIR" in given else ()),
+        # Nothing below it: the paths of the sockets there are long enough.
+        *(("--temp-dir", given["TMPDIR"]) if "TMPDIR" in given else ()),
         *shlex.split(settings.head_node_additional_args),
     ]
