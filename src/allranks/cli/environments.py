@@ -75,12 +75,15 @@ def check(
     from allranks.catalog.environments.checks import check as check_one
     from allranks.catalog.environments.folders import environments_folder, find_environments
     from allranks.cli.as_json import to_json
-    from allranks.cli.console import console
+    from allranks.cli.console import console, errors
     from allranks.errors import InputError
 
     root = folder or environments_folder(Path.cwd())
     found = find_environments(root, tuple(names or ()))
-    problems = [problem for each in found for problem in check_one(each, root, resolve)]
+    problems = []
+    for each in found:
+        with errors().status(f"checking {each.name}"):  # pip takes minutes
+            problems += check_one(each, root, resolve)
     if json:
         print(to_json({"environments": [each.name for each in found], "problems": problems}))
         sys.exit(2 if problems else 0)
