@@ -34,9 +34,10 @@ pytestmark = pytest.mark.xdist_group("strategies")  # they look at the same jobs
 
 BY_TORCH = ["ddp", "fsdp"]
 BY_DEEPSPEED = ["zero0", "zero1", "zero2", "zero3"]
+DEEPSPEED_STAGES = [pytest.param(name, marks=needs_deepspeed) for name in BY_DEEPSPEED]
 STRATEGIES = [
     *BY_TORCH,
-    *(pytest.param(name, marks=needs_deepspeed) for name in BY_DEEPSPEED),
+    *DEEPSPEED_STAGES,
     pytest.param("horovod", marks=[needs_horovod, pytest.mark.xdist_group("horovod")]),
 ]
 
@@ -153,6 +154,21 @@ def test_four_ranks_go_on_from_what_two_kept(found: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_recomputed_blocks_give_the_same_losses(found: dict[str, Any]) -> None:
     assert difference(found["whole"][: len(found["recomputed"])], found["recomputed"]) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fsdp", *DEEPSPEED_STAGES], indirect=True)
+def test_offloading_gives_the_same_losses(found: dict[str, Any]) -> None:
+    assert difference(found["whole"][: len(found["offloaded"])], found["offloaded"]) < 1e-5
+
+
+@pytest.mark.slow
+@needs_horovod
+@pytest.mark.xdist_group("horovod")
+def test_gradients_in_half_the_bits_give_nearly_the_same_losses(by_horovod: dict[str, Any]) -> None:
+    exact, compressed = by_horovod["horovod"]["whole"], by_horovod["horovod"]["compressed"]
+    assert compressed != exact[: len(compressed)], "nothing was compressed"
+    assert difference(exact[: len(compressed)], compressed) < 1e-2
 
 
 @pytest.mark.slow

@@ -115,6 +115,10 @@ def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
     result["recomputed"] = losses(recomputed, ranks, 0, 3)
     lower = prepare(name, ranks, replace(plain, precision="bfloat16"))
     result["bfloat16"] = losses(lower, ranks, 0, 10)
+    if name == "fsdp" or name.startswith("zero"):
+        result["offloaded"] = losses(prepare(name, ranks, replace(plain, offload=True)), ranks, 0, 3)
+    if name == "horovod":
+        result["compressed"] = losses(prepare(name, ranks, replace(plain, compression="fp16")), ranks, 0, 10)
     gathered = whole.weights()
     result["whole_on_main_alone"] = bool(gathered) == ranks.is_main
     return result
