@@ -29,7 +29,7 @@ def test_the_table_is_of_these_launches_and_all_of_them_work() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "launch"), enumerate(LAUNCHES), ids=[launch.name for launch in LAUNCHES])
+@pytest.mark.parametrize(("number", "launch"), list(enumerate(LAUNCHES)), ids=[launch.name for launch in LAUNCHES])
 def test_a_launch(number: int, launch: Launch, tmp_path: Path, rack_works: bool) -> None:
     if stack := launch.missing(PROJECT):
         pytest.skip(f"no {stack.name}: {stack.install}")
