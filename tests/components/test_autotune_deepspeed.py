@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -71,7 +70,6 @@ def test_several_instances_are_refused(start: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("ALLRANKS_LONG_TESTS" not in os.environ, reason="more than a minute: set ALLRANKS_LONG_TESTS")
 def test_the_smallest_tuning(config: Path, tmp_path: Path) -> None:
     places = ["--code", str(SCRIPTS), "--config", str(config), "--results", str(tmp_path / "results")]
     command = [sys.executable, str(COMPONENTS / "autotune_deepspeed/start.py"), *places, "--script", "tunable.py"]
