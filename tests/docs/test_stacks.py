@@ -16,7 +16,7 @@ TABLE = PROJECT / "docs" / "stacks.md"
 
 CELLS = ((Layout(2, 1), "rack"), (Layout(1, 2), "loopback"), (Layout(1, 2), "rack"), (Layout(2, 1), "loopback"))
 """Of those that a launch can be in, one launch after the other is tried in the next: four ranks would take twice as
-long, and are in the pipelines' tests."""
+long."""
 
 
 def test_the_table_is_of_these_launches_and_all_of_them_work() -> None:
