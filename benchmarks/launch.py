@@ -32,9 +32,9 @@ from bench.timing import environment, medians, run
 from allranks.contract.layout import Layout
 from allranks.contract.pytorch import PyTorch
 from allranks.local import engine
-from allranks.local.plan import Plan, Step
-from allranks.local.record import Status
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
 
 BIN = Path(sys.executable).parent
 LAYOUTS = {Layout(1, 2): 5, Layout(2, 2): 3, Layout(2, 8): 3}

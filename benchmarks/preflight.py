@@ -19,9 +19,9 @@ from bench.timing import medians
 from allranks.contract.layout import Layout
 from allranks.contract.pytorch import PyTorch
 from allranks.local import engine
-from allranks.local.plan import Plan, Step
-from allranks.local.record import Status
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
 
 SMALL = Layout(2, 2)
 TIMES = 5

@@ -34,7 +34,7 @@ GOAL_MS = 15.0
 READ = """
 import sys, time
 from pathlib import Path
-from allranks.local.reader import read_plan
+from allranks.plan.reader import read_plan
 started = time.perf_counter()
 plan = read_plan(sys.argv[1], {}, Path(sys.argv[2]))
 print((time.perf_counter() - started) / len(plan.steps))

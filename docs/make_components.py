@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.catalog.components import ComponentInfo, Port, find_components
-from allranks.catalog.designer.subject import DATA
-from allranks.catalog.page.palette import groups, layout
+from allranks.components.check.subject import DATA
+from allranks.components.find import ComponentInfo, Port, find_components
+from allranks.components.page.palette import groups, layout
 
 PAGE = Path(__file__).resolve().parent / "components.md"
 PROJECT = PAGE.parent.parent

@@ -17,9 +17,9 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from allranks.cli.as_json import from_json
-from allranks.cli.summary import summary
-from allranks.cli.tree import tree
-from allranks.local.record import Progress, RunRecord, Status
+from allranks.cli.views.summary import summary
+from allranks.cli.views.tree import tree
+from allranks.runs.records import Progress, RunRecord, Status
 
 WIDTH = 96
 SHARE = 0.62

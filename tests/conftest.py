@@ -1,4 +1,4 @@
-"""What all tests share: both kinds of instances."""
+"""What tests share: both kinds of instances, a small project, a workspace."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from allranks.local.supervisor import Supervisor, UnfitError
+from allranks.local.engine import Options, run
+from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.plan.graph import Plan, Step
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
+from pipeline_files import project
+
+Runner = Callable[..., RunRecord]
 
 # The SDK builds its schemas at its first import in a process, by this switch. `allranks` sets it before; a test that
 # imports the SDK itself must not change what the tests after it see.
@@ -97,3 +106,29 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long ones first, in whatever order they are: at the end no worker then waits for another's last."""
     items.sort(key=lambda item: "slow" not in item.keywords)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: a small project, with a component, its code, and data."""
+    monkeypatch.chdir(project(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path / "workspace")
+
+
+@pytest.fixture
+def run_steps(workspace: Workspace) -> Runner:
+    """Runs steps as a plan, by default on loopback."""
+
+    def run_them(
+        *steps: Step, observer: Observer | None = None, plan: Plan | None = None, **options: object
+    ) -> RunRecord:
+        options.setdefault("instances", "loopback")
+        options.setdefault("slots", 8)
+        return run(plan or Plan("plan", steps), workspace, Options(**options), observer)  # type: ignore[arg-type]
+
+    return run_them

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from allranks.local.engine import Options, run
-from allranks.local.plan import Plan, Step
-from allranks.local.record import Status
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
 
 
 def main(shape: str, count: int, folder: Path, kind: str) -> None:

@@ -16,12 +16,12 @@ from fake.library import Library
 from fake.server import Server
 from fake.service import FakeAzure
 
-from allranks.catalog import sdk
-from allranks.local import digest
-from allranks.local.plan import Input, Plan, Step
-from allranks.local.plan import Path as DataPath
-from allranks.local.reader import dsl_file, read_job
-from allranks.local.reader.rest import read_rest
+from allranks.plan import digest
+from allranks.plan.graph import Input, Plan, Step
+from allranks.plan.graph import Path as DataPath
+from allranks.plan.reader import dsl_file, read_job
+from allranks.plan.reader.rest import read_rest
+from allranks.sdk import session
 from allranks_command import write
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,10 +86,10 @@ def _port(port: Input) -> Input:
 
 def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str, str]) -> tuple[Plan, Plan]:
     """The plan of the job in a file, and that of the body that the real client sends for it."""
-    from allranks.local import reader
+    from allranks.plan import reader
 
     forget_components()
-    with sdk.session(), dsl_file.importable(path):
+    with session.session(), dsl_file.importable(path):
         file = reader._open(path, None)
         job = file.build(reader._converted(file, values))
         plan = read_job(job, folder / "dsl")

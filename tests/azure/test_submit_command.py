@@ -15,9 +15,9 @@ from fake.jobs import Job
 from fake.service import FakeAzure
 
 from allranks.cli import submitted
-from allranks.local import history
-from allranks.local.record import Status
-from allranks.local.workspace import Workspace
+from allranks.runs import history
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
 from allranks_command import allranks, content, write
 
 __all__ = ["command", "project", "quick"]

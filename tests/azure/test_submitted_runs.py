@@ -10,10 +10,10 @@ import pytest
 from commands import Command, add_step, command, only_run, project, quick, write_log
 from fake.service import FakeAzure
 
-from allranks.cli import log_reader
 from allranks.local.engine import Options, run
-from allranks.local.plan import Plan, Step
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Plan, Step
+from allranks.runs import log_reader
+from allranks.runs.workspace import Workspace
 
 __all__ = ["command", "project", "quick"]
 

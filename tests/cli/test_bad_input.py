@@ -11,8 +11,8 @@ import pytest
 
 from allranks.cli.main import main
 from allranks.local.engine import Options, run
-from allranks.local.plan import Output, Plan, Step
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Output, Plan, Step
+from allranks.runs.workspace import Workspace
 from allranks_command import Ended, allranks, content, write, write_job
 
 JOB = "environment: azureml:cpu:1\n"
@@ -196,7 +196,7 @@ def test_a_workspace_that_is_no_folder(place: str, command: Callable[..., Ended]
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another engine at work in the workspace of tmp_path."""
     hold = (
-        "import sys; from pathlib import Path; from allranks.local.workspace import Workspace\n"
+        "import sys; from pathlib import Path; from allranks.runs.workspace import Workspace\n"
         "with Workspace(Path('.allranks').absolute()).hold(): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

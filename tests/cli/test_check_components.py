@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allranks.catalog.spec import is_component
 from allranks.cli.main import app
 from allranks.errors import InputError
+from allranks.sdk.specs import is_component
 from component_projects import PYTHON, YAML, make
 
 PIPELINE = """\

@@ -1,4 +1,4 @@
-"""`allranks environments`: what it prints and how it ends. What it looks at is tested in tests/catalog."""
+"""`allranks environments`: what it prints and how it ends. What it looks at is tested in tests/environments."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local import history
-from allranks.local.record import Status
-from allranks.local.workspace import Workspace
+from allranks.runs import history
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, Fifo, allranks, started, write, write_job
 
 TWO_BY_TWO = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from allranks.local.engine import Options, run
-from allranks.local.plan import Output, Plan, Step
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Output, Plan, Step
+from allranks.runs.workspace import Workspace
 from allranks_command import allranks, content, write, write_job
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from allranks.cli.main import main
-from allranks.local import history
-from allranks.local.workspace import Workspace
+from allranks.runs import history
+from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, Ended, Fifo, allranks, started, write
 
 pytestmark = pytest.mark.slow

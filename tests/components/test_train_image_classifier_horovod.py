@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from allranks.local.engine import Options, run
-from allranks.local.reader import read_plan
-from allranks.local.record import Status
-from allranks.local.workspace import Workspace
+from allranks.plan.reader import read_plan
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
 
 PROJECT = Path(__file__).resolve().parents[2]
 COMPONENTS = PROJECT / "components"

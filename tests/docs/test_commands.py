@@ -16,8 +16,8 @@ from allranks.azure.workspace import WorkspaceName
 from allranks.cli.submitted import remembered
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
-from allranks.local.plan import Plan, Step
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Plan, Step
+from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, forked, started
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.

@@ -9,9 +9,9 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local.executor import Executor
-from allranks.local.plan import Plan, Step
-from allranks.local.record import RunRecord, Status, StepRecord
 from allranks.local.slots import Machines, Slots
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import RunRecord, Status, StepRecord
 
 
 class Trial:

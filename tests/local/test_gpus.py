@@ -9,8 +9,8 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.local import gpus
-from allranks.local.plan import Plan, Step
-from allranks.local.record import Status
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import Status
 
 FOUR = ("0", "1", "2", "3")
 

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from allranks.local.step.interpreters import environment_name
 
 from allranks.local import interpreters
-from allranks.local.interpreters import environment_name
-from allranks.local.plan import Plan, Step
-from allranks.local.record import Status
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import Status
 
 
 @pytest.mark.parametrize(

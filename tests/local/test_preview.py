@@ -7,10 +7,10 @@ from pathlib import Path
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local import preview
-from allranks.local.instances import INSTANCE_KINDS
-from allranks.local.plan import Input, Literal, Output, PipelineInput, Plan, Step, StepOutput
-from allranks.local.record import Status
-from allranks.local.workspace import Workspace
+from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.plan.graph import Input, Literal, Output, PipelineInput, Plan, Step, StepOutput
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
 
 
 def _plan() -> Plan:

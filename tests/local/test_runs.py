@@ -15,25 +15,13 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.local import history
 from allranks.local.engine import Options, resume, run
-from allranks.local.observer import Observer
-from allranks.local.plan import (
-    Code,
-    Input,
-    Literal,
-    Output,
-    PipelineInput,
-    PipelineOutput,
-    Plan,
-    Step,
-    StepOutput,
-)
-from allranks.local.plan import (
-    Path as DataPath,
-)
-from allranks.local.record import RunRecord, Status, StepRecord
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Code, Input, Literal, Output, PipelineInput, PipelineOutput, Plan, Step, StepOutput
+from allranks.plan.graph import Path as DataPath
+from allranks.runs import history
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.runs.workspace import Workspace
 
 
 def test_ranks_have_azure_mls_log_names(kind: str, run_steps) -> None:
@@ -247,15 +235,15 @@ class TestResume:
     ENGINE = """
 import sys
 from pathlib import Path
-from allranks.local.codec import converter
+from allranks.plan.codec import converter
 from allranks.local.engine import Options, run
-from allranks.local.plan import Plan
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Plan
+from allranks.runs.workspace import Workspace
 run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(instances=sys.argv[3]))
 """
 
     def test_after_sigkill_finished_steps_are_not_done_again(self, workspace: Workspace, kind: str) -> None:
-        from allranks.local.codec import converter
+        from allranks.plan.codec import converter
 
         # In the rack a rank sees the workspace, but not the rest of /tmp.
         scratch = workspace.root / "scratch"

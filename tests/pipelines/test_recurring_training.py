@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from allranks.local.engine import Options, run
-from allranks.local.reader import read_plan
-from allranks.local.record import RunRecord, Status
-from allranks.local.workspace import Workspace
+from allranks.plan.reader import read_plan
+from allranks.runs.records import RunRecord, Status
+from allranks.runs.workspace import Workspace
 
 FILE = Path(__file__).resolve().parents[2] / "pipelines" / "recurring_training.py"
 MODEL = "recurring-image-classifier"

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import WorkspaceName
-from allranks.catalog.sdk import variable
+from allranks.sdk.session import variable
 
 NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
 """Stands in ids where no workspace is named."""

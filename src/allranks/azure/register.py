@@ -12,10 +12,10 @@ from typing import Any
 
 from allranks.azure.errors import service_errors
 from allranks.azure.uploads import quiet_uploads
-from allranks.catalog.file_list import DIGEST, changes, files_of, properties
-from allranks.catalog.releases import ENVIRONMENT, Release, as_yaml
-from allranks.catalog.spec import quiet
+from allranks.components.file_list import DIGEST, changes, files_of, properties
+from allranks.components.releases import ENVIRONMENT, Release, as_yaml
 from allranks.errors import InputError, Problem
+from allranks.sdk.specs import quiet
 
 _AT_ONCE = 4
 """Questions to the service at a time: it answers each in some 0.2 s, and limits how many come in a minute."""

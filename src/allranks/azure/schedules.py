@@ -18,12 +18,12 @@ from typing import Any
 from allranks.azure.errors import service_errors
 from allranks.azure.uploads import quiet_uploads
 from allranks.azure.workspace import WorkspaceName
-from allranks.catalog.schedules.finding import Declared, find_schedules
-from allranks.catalog.schedules.firings import firings
-from allranks.catalog.schedules.reading import read_trigger
-from allranks.catalog.schedules.triggers import Trigger, in_words
-from allranks.catalog.sdk import session
 from allranks.errors import InputError, Problem
+from allranks.schedules.finding import Declared, find_schedules
+from allranks.schedules.firings import firings
+from allranks.schedules.reading import read_trigger
+from allranks.schedules.triggers import Trigger, in_words
+from allranks.sdk.session import session
 
 DIGEST, DECLARED_IN = "allranks.digest", "allranks.declared_in"
 """The properties of a schedule in which we remember what was applied, and from which file."""

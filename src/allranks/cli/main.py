@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli import (
+from allranks.cli.commands import (
     checking,
     doctor,
     environments,

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from allranks.cli.console import errors
 from allranks.errors import InputError, Problem
-from allranks.local.readable import count, plain
+from allranks.runs.formatting import count, plain
 
 
 def print_problems(error: InputError, console: Console | None = None) -> None:

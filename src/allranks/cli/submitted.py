@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from allranks.azure.errors import AzureError
-from allranks.local import history
 from allranks.local.executor import processes_per_instance
-from allranks.local.record import RankRecord, RunRecord, Status, StepRecord, Submission, Verdict
-from allranks.local.store import Store
-from allranks.local.workspace import Workspace
+from allranks.plan import codec
+from allranks.runs import history
+from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord, Submission, Verdict
+from allranks.runs.store import Store
+from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.azure.runs import JobState
     from allranks.azure.workspace import WorkspaceName
-    from allranks.local.observer import Observer
-    from allranks.local.plan import Plan
+    from allranks.plan.graph import Plan
+    from allranks.runs.observer import Observer
 
 POLL = 2.0
 """Seconds between two questions how a run is."""
@@ -75,7 +76,7 @@ def remembered(
     )
     workspace.make()
     with Store(workspace.database) as store:
-        store.add_run(record, plan)
+        store.add_run(record, codec.dumps(plan))
     return record
 
 
@@ -101,11 +102,11 @@ def connected(record: RunRecord) -> Iterator[Any]:
     """A client for the workspace that a submitted run is in."""
     from allranks.azure.errors import service_errors
     from allranks.azure.workspace import WorkspaceOptions, connect
-    from allranks.catalog import sdk
+    from allranks.sdk import session
 
     where = record.submitted
     assert where is not None
-    with sdk.session():
+    with session.session():
         with service_errors("signing in"):
             client = connect(WorkspaceOptions(where.subscription_id, where.resource_group, where.workspace_name))
         yield client
@@ -250,7 +251,7 @@ def _ranks(step: StepRecord) -> list[RankRecord]:
 
 def _with_log(step: StepRecord, verdict: Verdict) -> Verdict:
     """The verdict with the end of the log that tells most: the first with a traceback, else the first."""
-    from allranks.local.verdict import tail
+    from allranks.local.step.verdict import tail
 
     tails = [(rank, tail(rank.log)) for rank in step.ranks]
     if not tails:

@@ -17,20 +17,21 @@ from datetime import datetime
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.local import gpus, history, macros, values
-from allranks.local.attempt import Attempts, GpuShare
-from allranks.local.check import check
+from allranks.local import gpus, requirements
 from allranks.local.executor import Executor, processes_per_instance
-from allranks.local.instances import INSTANCE_KINDS
-from allranks.local.notebook import Notebook
-from allranks.local.observer import Observer
-from allranks.local.plan import Plan, StepOutput
-from allranks.local.record import RunRecord, Status, StepRecord
+from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.slots import Slots
-from allranks.local.store import Store
-from allranks.local.supervisor import Supervisor, UnfitError
+from allranks.local.step.runner import Attempts, GpuShare
 from allranks.local.tracking.client import Tracking
-from allranks.local.workspace import Workspace
+from allranks.plan import codec, macros, values
+from allranks.plan.graph import Plan, StepOutput
+from allranks.runs import history
+from allranks.runs.observer import Observer
+from allranks.runs.recorder import Notebook
+from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.runs.store import Store
+from allranks.runs.workspace import Workspace
 
 AUTO = "auto"
 """The kind of instances that is the best that this machine can offer."""
@@ -73,7 +74,7 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
     Raises InputError for a plan that cannot run, before anything is started or written, or where another engine holds
     the workspace; DiskFullError.
     """
-    if problems := check(plan):
+    if problems := requirements.problems(plan):
         raise InputError(*problems)
     identity = secrets.token_hex(4)
     record = RunRecord(
@@ -92,7 +93,9 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
     given = {port.name: values.resolve(filled, port.value, str) for port in filled.inputs}
     record.inputs = {name: text for name, text in given.items() if text is not None}
     with _held(workspace) as store:
-        return _execute(filled, record, workspace, store, options, observer, lambda: store.add_run(record, plan))
+        return _execute(
+            filled, record, workspace, store, options, observer, lambda: store.add_run(record, codec.dumps(plan))
+        )
 
 
 def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
@@ -103,7 +106,7 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
     """
     history.run(workspace, run_id)  # says what is wrong where there is none, and makes no workspace
     with _held(workspace) as store:
-        record, plan = store.run(run_id), store.plan(run_id)
+        record, plan = store.run(run_id), codec.loads(store.plan(run_id))
         if record.submitted is not None:
             found = f"runs in Azure ML, in the workspace {record.submitted.workspace_name}"
             raise InputError(Problem(f"run {record.id}", found, "a run on this machine", "submit it again"))
@@ -154,7 +157,7 @@ def _execute(
     keep: Callable[[], None],
 ) -> RunRecord:
     """Runs the steps that are not finished. keep: adds the run to the store, once it is clear that it can run here."""
-    from allranks.local.page.page import write_page
+    from allranks.runs.page.page import write_page
 
     available = gpus.found(os.environ)
     if problems := gpus.problems(plan, options.gpus, available):

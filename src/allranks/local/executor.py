@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from allranks.contract.distributions import Distribution
-from allranks.local.plan import Plan, Step
-from allranks.local.record import RunRecord, Status, StepRecord
 from allranks.local.slots import Slots
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import RunRecord, Status, StepRecord
 
 Try = Callable[[Step, StepRecord], Awaitable[None]]
 """Tries a step once. Its record tells how it went: Completed, Failed or Canceled."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from allranks.contract import devices
 from allranks.errors import Problem
 from allranks.local.executor import processes_per_instance
-from allranks.local.plan import Plan, Step
+from allranks.plan.graph import Plan, Step
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 AUTO = "auto"

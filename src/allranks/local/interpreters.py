@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from allranks.local.plan import Plan, Step
+from allranks.plan.graph import Plan, Step
 
 FOLDER = ".venvs"
 

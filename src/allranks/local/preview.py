@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
-from allranks.catalog.templating import render
 from allranks.contract.job import Job
 from allranks.contract.launch import Process, processes
-from allranks.local import launches, rank_environment, values
+from allranks.contract.templating import render
 from allranks.local.engine import AUTO
-from allranks.local.instances import INSTANCE_KINDS, InstanceKind
-from allranks.local.plan import Plan, Step, StepOutput
-from allranks.local.ports import PRIMITIVES, seen_at
-from allranks.local.supervisor import Supervisor, UnfitError
+from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
+from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.local.step import rank_environment
+from allranks.local.step.launch import launch_of
+from allranks.local.step.staging import seen_at
 from allranks.local.tracking.needed import may_track
-from allranks.local.workspace import Workspace
+from allranks.plan import values
+from allranks.plan.graph import PRIMITIVES, Plan, Step, StepOutput
+from allranks.runs.workspace import Workspace
 
 RUN = "RUN"
 """Stands for the id that the run would get."""
@@ -38,7 +40,7 @@ def commands(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, 
 
 def _ranks(plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind) -> list[tuple[Process, dict[str, str]]]:
     instances = kind.instances(range(step.instance_count))
-    launch = launches.of_step(step, instances, kind)
+    launch = launch_of(step, instances, kind)
     inputs, outputs = _ports(plan, step, workspace, kind)
     tracked = may_track(step)
     job = Job(

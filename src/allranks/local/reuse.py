@@ -10,9 +10,9 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from allranks.local import digest
-from allranks.local.plan import Step
-from allranks.local.record import StepRecord
+from allranks.plan import digest
+from allranks.plan.graph import Step
+from allranks.runs.records import StepRecord
 
 
 def key(step: Step, inputs: Mapping[str, str | None]) -> str:

@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 from allranks.errors import InputError
-from allranks.local.codec import converter
 from allranks.local.engine import Options, run
-from allranks.local.observer import Observer
-from allranks.local.plan import Plan
-from allranks.local.record import RunRecord, StepRecord
-from allranks.local.workspace import Workspace
+from allranks.plan.codec import converter
+from allranks.plan.graph import Plan
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord, StepRecord
+from allranks.runs.workspace import Workspace
 
 
 class Teller(Observer):

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError
-from allranks.local.codec import converter
-from allranks.local.plan import Plan
-from allranks.local.record import OutputRecord, RunRecord, StepRecord
+from allranks.plan.codec import converter
+from allranks.plan.graph import Plan
+from allranks.runs.records import OutputRecord, RunRecord, StepRecord
 from fake import blobs
 from fake.jobs import ENDED, Job
 from fake.library import Library
@@ -91,7 +91,7 @@ class Execution:
 
     def _read(self, job: Job) -> Plan | str:
         """The plan of a job's body, or what is wrong with it."""
-        from allranks.local.reader.rest import read_rest
+        from allranks.plan.reader.rest import read_rest
 
         folder = self._azure.folder
         body = {"name": job.name, "properties": job.properties}

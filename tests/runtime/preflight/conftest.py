@@ -10,9 +10,9 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
-from allranks.local.plan import Plan, Step
-from allranks.local.record import RunRecord
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
 
 SCRIPT = """
 from allranks import runtime

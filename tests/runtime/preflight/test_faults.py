@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.record import RunRecord, Status
+from allranks.runs.records import RunRecord, Status
 
 # Each starts a job of several ranks, which import torch.
 pytestmark = pytest.mark.slow

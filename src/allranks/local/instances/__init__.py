@@ -1,11 +1,5 @@
-"""Where an emulated machine lives: one module for each kind, and the table of kinds."""
+"""Where an emulated instance lives.
 
-from __future__ import annotations
-
-from allranks.local.instances import loopback, rack
-from allranks.local.instances.instance import Instance, InstanceKind
-
-INSTANCE_KINDS: dict[str, InstanceKind] = {"rack": rack.Rack(), "loopback": loopback.Loopback()}
-"""In the order in which they are preferred."""
-
-__all__ = ["INSTANCE_KINDS", "Instance", "InstanceKind"]
+A kind of instances is a package with two halves: `kind`, which the engine imports, and `machines`, which the supervisor
+imports in a process that has the standard library alone.
+"""

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from allranks.contract.launch import Launch, processes
 from allranks.errors import Problem
-from allranks.local.instances import InstanceKind
-from allranks.local.supervisor import Program
+from allranks.local.instances.kinds import InstanceKind
+from allranks.local.instances.supervisor import Program
 
 
 @dataclass(frozen=True)

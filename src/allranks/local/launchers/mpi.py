@@ -16,10 +16,10 @@ from pathlib import Path
 
 from allranks.contract.mpi import Mpi
 from allranks.errors import Problem
+from allranks.local import boot
+from allranks.local.instances.supervisor import Program
 from allranks.local.launchers.launching import Assignment, Launching
-from allranks.local.remote import boot
-from allranks.local.remote.knock import socket_name
-from allranks.local.supervisor import Program
+from allranks.local.launchers.rsh.client import socket_name
 
 MPIRUN = "mpirun"
 AGENT = "allranks-knock"
@@ -57,18 +57,21 @@ def launch(assignment: Assignment) -> Launching:
         json.dump([vars(rank) for rank in assignment.ranks], file)
     agent = folder / AGENT
     agent.write_text(
-        f'#!/bin/sh\nexec {shlex.join(boot.command("remote.knock", str(folder)))} "$@"\n', encoding="utf-8"
+        f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh.client", str(folder)))} "$@"\n', encoding="utf-8"
     )
     agent.chmod(0o700)
 
     environment = [_environment(given, folder) for given in assignment.environment]
-    command = (*_mpirun(assignment, environment[0]["PATH"]), *boot.command("remote.rank", str(ranks), str(notices)))
+    command = (
+        *_mpirun(assignment, environment[0]["PATH"]),
+        *boot.command("launchers.rsh.rank", str(ranks), str(notices)),
+    )
     script = START.format(hostname=shlex.quote(hosts[0]), command=shlex.join(command))
     first = Program(MPIRUN, ("/bin/sh", "-c", script), environment[0], str(folder), str(assignment.log))
     doors = [
         Program(
             f"door {host}",
-            boot.command("remote.door", str(folder / socket_name(host))),
+            boot.command("launchers.rsh.server", str(folder / socket_name(host))),
             environment[number],
             str(folder),
             str(assignment.log),

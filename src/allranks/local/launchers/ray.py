@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from allranks.contract.ray import Ray, head
 from allranks.errors import Problem
+from allranks.local.instances.supervisor import Program
 from allranks.local.launchers.launching import Assignment, Launching
-from allranks.local.supervisor import Program
 
 RAY = "ray"
 PATIENCE = 120

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from allranks.local.plan import Step
-from allranks.local.record import Point
 from allranks.local.tracking.needed import may_track
-from allranks.local.workspace import Workspace
+from allranks.plan.graph import Step
+from allranks.runs.records import Point
+from allranks.runs.workspace import Workspace
 
 BIG_LINE = 1 << 28
 """Bytes that one answer may have: a long run's curves come in one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from allranks.local.plan import Step
+from allranks.plan.graph import Step
 
 
 def may_track(step: Step) -> bool:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from allranks.local.supervision.kernel import die_with_parent
+from allranks.local.instances.kernel import die_with_parent
 
 
 def main(tracking_uri: str, artifacts: str) -> None:

@@ -1,0 +1,154 @@
+"""`allranks check` and `allranks components`: what can be said without running anything."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allranks.cli.options import JsonOption, SetOption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from allranks.components.find import ComponentInfo
+    from allranks.errors import Problem
+    from allranks.plan.graph import Plan
+
+
+def check(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE[:FUNCTION]|FOLDER",
+            help="A pipeline, a job, a component, or a folder of components.",
+            show_default=False,
+        ),
+    ],
+    settings: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say everything that is wrong, before it runs.
+
+    It reads a pipeline, a job, a component, or a folder of components, and exits with 2 if anything is. A component is
+    held to what Azure ML's designer shows of it; of the components of a pipeline the same is said as warnings, and so
+    is what a size that a step names would make of it.
+    """
+    import tempfile
+    from datetime import date
+
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.cli.options import settings_of
+    from allranks.cli.problems import print_warnings
+    from allranks.errors import InputError
+    from allranks.local import requirements
+    from allranks.plan.check import warnings as warnings_of
+    from allranks.plan.reader import read_plan
+    from allranks.runs.formatting import count
+
+    if _are_components(Path(file)):
+        _check_components(Path(file), json)
+        return
+    warnings: list[Problem] = []
+    with tempfile.TemporaryDirectory() as snapshots:
+        try:
+            plan = read_plan(file, settings_of(settings), Path(snapshots))
+            problems = tuple(requirements.problems(plan))
+            warnings = [*warnings_of(plan, date.today()), *_of_their_components(plan)]
+        except InputError as error:
+            problems = error.problems
+    if json:
+        print(to_json({"file": file, "problems": list(problems), "warnings": warnings}))
+        sys.exit(2 if problems else 0)
+    print_warnings(warnings)
+    if problems:
+        raise InputError(*problems)
+    steps = count(len(plan.steps), "step")
+    found = "nothing wrong" + (f", {count(len(warnings), 'warning')}" if warnings else "")
+    console().print(f"{file}: {plan.name}, {steps}, {found}")
+
+
+def _are_components(path: Path) -> bool:
+    from allranks.components.find import has_specs
+    from allranks.sdk.specs import is_component
+
+    return has_specs(path) if path.is_dir() else path.is_file() and is_component(path)
+
+
+def _check_components(path: Path, json: bool) -> None:
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.components.check.rules import check as check_specs
+    from allranks.components.find import find_specs
+    from allranks.errors import InputError
+    from allranks.runs.formatting import count
+
+    specs = find_specs(path)
+    problems = check_specs(specs)
+    if json:
+        print(to_json({"file": str(path), "problems": problems, "warnings": []}))
+        sys.exit(2 if problems else 0)
+    if problems:
+        raise InputError(*problems)
+    console().print(f"{path}: {count(len(specs), 'component')}, nothing wrong", soft_wrap=True)
+
+
+def _of_their_components(plan: Plan) -> list[Problem]:
+    """What the designer would make of the components that a plan uses from files of this machine."""
+    from allranks.components.check.rules import check as check_specs
+    from allranks.sdk.specs import is_component
+
+    specs = dict.fromkeys(Path(step.spec) for step in plan.steps if step.spec)
+    return check_specs([spec for spec in specs if is_component(spec)])
+
+
+def components(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Where to look; by default components/ here or in a folder above.", show_default=False),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", metavar="FILE", help="Write the palette with its forms as a page.", show_default=False),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Show that page in a browser.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """List the components of a project with their ports.
+
+    --page and --open show them as Azure ML's designer does.
+    """
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.cli.views.tables import print_components
+    from allranks.components.find import find_components
+
+    found = find_components(folder)
+    if page or open_:
+        _show_page(found, page, open_)
+    elif json:
+        print(to_json(list(found)))
+    else:
+        print_components(console(), found)
+
+
+def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
+    import tempfile
+    import webbrowser
+
+    from allranks.cli.console import console
+    from allranks.components.page.palette import write_palette
+    from allranks.errors import InputError, Problem
+
+    # A browser reads the file after this command has ended.
+    page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"
+    try:
+        write_palette(found, page)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(Problem(str(page), reason, "a file that can be written", "name another")) from None
+    shown = open_ and webbrowser.open(page.absolute().as_uri())
+    console().print(f"{'opened' if shown else 'written'}  {page}", soft_wrap=True)

@@ -1,0 +1,184 @@
+"""`allranks register` and `allranks export`: a project's components and environments on their way to the designer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from allranks.cli.options import JsonOption
+from allranks.cli.workspace_options import (
+    AzureWorkspaceOption,
+    ConfigOption,
+    RegistryOption,
+    ResourceGroupOption,
+    SubscriptionOption,
+    workspace_options,
+)
+
+if TYPE_CHECKING:
+    from allranks.azure.register import Difference
+    from allranks.azure.workspace import WorkspaceOptions
+    from allranks.components.releases import Release
+
+ComponentsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--components", metavar="DIR", help="By default components/ here or in a folder above.", show_default=False
+    ),
+]
+
+
+def register(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Components or environments; all by default.", show_default=False),
+    ] = None,
+    components: ComponentsOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    subscription: SubscriptionOption = "",
+    resource_group: ResourceGroupOption = "",
+    workspace: AzureWorkspaceOption = "",
+    registry: RegistryOption = "",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Register components for Azure ML's designer.
+
+    Their environments are registered first. Versions follow from content: what has not changed is left alone, and a
+    registering that was cut off goes on.
+
+    For example: allranks register train_lightning --dry-run
+    """
+    import tempfile
+
+    from allranks.azure.workspace import resolve
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console, errors
+    from allranks.components.releases import release
+
+    options = workspace_options(subscription, resource_group, workspace, registry, config)
+    # Before the seconds that the SDK takes.
+    where = f"registry {registry}" if registry else f"workspace {resolve(options)}"
+    out = errors() if json else console()
+    with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
+        releases = release(Path(folder), components, names or (), registry)
+        done, found = _registered(options, releases, Path(folder), dry_run, out)
+    if json:
+        print(to_json(_rows(releases, done, found, dry_run, where)))
+        return
+    same = len(releases) - len(found if dry_run else done)
+    said = f"{len(found)} would be registered" if dry_run else f"{len(done)} registered"
+    out.print(f"{where}: {said}, {same} there already", soft_wrap=True)
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or one of an export.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Components or environments; all by default.", show_default=False),
+    ] = None,
+    components: ComponentsOption = None,
+    registry: Annotated[
+        str,
+        typer.Option(
+            "--registry", metavar="NAME", help="Components name their environments in it.", show_default=False
+        ),
+    ] = "",
+    json: JsonOption = False,
+) -> None:
+    """Write components as YAML and code for the Azure CLI.
+
+    Their environments too: `az ml component create` and `az ml environment create` take them. Each folder is complete
+    by itself. The same content gives the same files; what an export did not write stays.
+    """
+    import tempfile
+
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console
+    from allranks.components.export import SCRIPT
+    from allranks.components.export import export as write
+    from allranks.components.releases import release
+
+    with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
+        releases = release(Path(staged), components, names or (), registry)
+        exported = write(releases, Path(staged), folder, registry)
+    if json:
+        print(to_json({"folder": str(folder), "releases": [_row(one) for one in releases], **vars(exported)}))
+        return
+    counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} as they were"
+    console().print(f"{folder}: {len(releases)} assets; files: {counts}", soft_wrap=True)
+    console().print(f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME", soft_wrap=True)
+
+
+def _registered(
+    options: WorkspaceOptions, releases: Sequence[Release], staged: Path, dry_run: bool, out: Any
+) -> tuple[list[Release], Sequence[Difference]]:
+    """What was registered, or, on a dry run, what would change."""
+    from allranks.azure import register as registering
+    from allranks.azure.errors import service_errors
+    from allranks.azure.workspace import connect
+    from allranks.sdk.session import session
+
+    done: list[Release] = []
+    with session():
+        with service_errors("signing in"):
+            client = connect(options)
+        missing = registering.missing(client, releases)
+        if dry_run:
+            found = registering.differences(client, missing)
+            for each in found:
+                _print_difference(out, each)
+            return done, found
+
+        def tell(one: Release) -> None:
+            done.append(one)
+            out.print(f"registered  {one}  ({len(done)} of {len(missing)})", soft_wrap=True)
+
+        registering.register(client, missing, staged, tell)
+    return done, ()
+
+
+def _print_difference(out: Any, found: Difference) -> None:
+    from rich.text import Text
+
+    from allranks.runs.formatting import count, plain
+
+    one = found.release
+    if not found.latest:
+        out.print(Text.assemble(("+ ", "green"), (str(one), "bold"), f"  new, {count(len(one.files), 'file')}"))
+        return
+    out.print(Text.assemble(("~ ", "yellow"), (str(one), "bold"), f"  instead of {found.latest}"), soft_wrap=True)
+    styles = {"+": "green", "-": "red", "@": "bright_black"}
+    for line in found.spec[2:]:
+        out.print(Text(f"    {plain(line)}", style=styles.get(line[:1], "")), soft_wrap=True)
+    if found.files is None:
+        out.print("    its files are not known: it was not registered by allranks")
+    for name, what in found.files or ():
+        out.print(f"    {what:<8} {plain(name)}", soft_wrap=True)
+
+
+def _row(one: Release) -> dict[str, Any]:
+    return {"kind": one.kind, "name": one.name, "version": one.version, "digest": one.digest}
+
+
+def _rows(
+    releases: Sequence[Release], done: Sequence[Release], found: Sequence[Difference], dry_run: bool, where: str
+) -> dict[str, Any]:
+    changed = {(each.release.kind, each.release.name): each for each in found}
+    rows = []
+    for one in releases:
+        row = _row(one)
+        if dry_run:
+            each = changed.get((one.kind, one.name))
+            row["state"] = "there" if each is None else "changed" if each.latest else "new"
+            row["latest"] = each.latest if each else one.version
+            row["diff"] = list(each.spec) if each else []
+            files = each.files if each else ()
+            row["files"] = None if files is None else [{"name": name, "change": what} for name, what in files]
+        else:
+            row["state"] = "registered" if one in done else "there"
+        rows.append(row)
+    return {"where": where, "dry_run": dry_run, "assets": rows}

@@ -1,0 +1,269 @@
+"""`allranks submit` and `allranks cancel`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from allranks.cli.options import FileArgument, FolderOption, JsonOption, RunArgument, SetOption, settings_of
+from allranks.cli.workspace_options import (
+    AzureWorkspaceOption,
+    ConfigOption,
+    ResourceGroupOption,
+    SubscriptionOption,
+    workspace_options,
+)
+
+if TYPE_CHECKING:
+    from allranks.azure.changes import Changes
+    from allranks.azure.wanted import Wanted
+    from allranks.azure.workspace import WorkspaceOptions
+    from allranks.plan.graph import Plan
+    from allranks.plan.reader import OpenJob
+    from allranks.runs.records import RunRecord
+    from allranks.runs.workspace import Workspace
+
+
+def submit(
+    file: FileArgument,
+    settings: SetOption = None,
+    compute: Annotated[
+        str,
+        typer.Option("--compute", metavar="NAME", help="Cluster for the steps that name none.", show_default=False),
+    ] = "",
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size",
+            metavar="[STEP=]SIZE",
+            help="Serverless: an Azure size for every step, or for one. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    experiment: Annotated[
+        str, typer.Option("--experiment", metavar="NAME", help="Experiment of the run.", show_default=False)
+    ] = "",
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="KEY=VALUE", help="Tag of the run. May be repeated.", show_default=False),
+    ] = None,
+    display_name: Annotated[
+        str, typer.Option("--display-name", metavar="TEXT", help="What the studio calls the run.", show_default=False)
+    ] = "",
+    stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it is over.")] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the body of the request that would be sent; ask Azure nothing.")
+    ] = False,
+    subscription: SubscriptionOption = "",
+    resource_group: ResourceGroupOption = "",
+    workspace: AzureWorkspaceOption = "",
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Submit a pipeline to Azure ML, as it runs on this machine.
+
+    What can be checked is checked first. Ctrl-C stops watching; the run goes on. Exits with 1 where it does not
+    complete.
+
+    For example: allranks submit pipelines/image_classification.py --compute gpu-cluster
+    """
+    given = settings_of(settings)
+    changes = _changes(compute, size or [], experiment, display_name, tag or [])
+    options = workspace_options(subscription, resource_group, workspace, config=config)
+    if dry_run:
+        _print_body(file, given, changes, options)
+        return
+    _submit(file, given, changes, options, folder, stream, json)
+
+
+def cancel(identity: RunArgument, workspace: FolderOption = None) -> None:
+    """Ask Azure ML to end a run that was submitted.
+
+    A run on this machine is ended by Ctrl-C where it was started.
+    """
+    from allranks.azure import runs
+    from allranks.cli.console import console
+    from allranks.cli.submitted import connected, update
+    from allranks.errors import InputError, Problem
+    from allranks.runs import history
+    from allranks.runs.workspace import Workspace
+
+    record = history.run(Workspace.at(workspace), identity)
+    where = f"run {record.id}"
+    if record.submitted is None:
+        raise InputError(Problem(where, "it is on this machine", "a submitted run", "Ctrl-C where it was started"))
+    out = console()
+    with connected(record) as client:
+        if not record.status.ended:
+            update(record, runs.state(client, record.id, steps=record.submitted.pipeline))
+        if record.status.ended:
+            raise InputError(Problem(where, f"it is {record.status}", "a run that is not over"))
+        runs.cancel(client, record.id)
+    out.print(f"Azure ML ends {record.id}; see: allranks show {record.id}", soft_wrap=True)
+
+
+def _changes(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
+    from allranks.azure.changes import Changes, parse_sizes
+    from allranks.errors import InputError, Problem
+
+    if compute and size:
+        found = f"--compute {compute} is given too"
+        fix = "leave one out: --size is serverless, and a cluster has its own size"
+        raise InputError(Problem(f"--size {size[0]}", found, "one of them", fix))
+    parsed: dict[str, str] = {}
+    for text in tags:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise InputError(Problem(f"--tag {text}", "has no key and value", "KEY=VALUE", "for example: --tag team=a"))
+        if key in parsed:
+            raise InputError(Problem(f"--tag {text}", f"{key} is given twice", "", "keep one of them"))
+        parsed[key] = value
+    every, of_steps = parse_sizes(size)
+    return Changes(compute, every, of_steps, experiment, display_name, parsed)
+
+
+def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
+    from json import dumps
+
+    from allranks.azure.changes import apply
+    from allranks.azure.dry_run import NO_WORKSPACE, body_of
+    from allranks.azure.workspace import WorkspaceName, named
+    from allranks.cli.console import errors
+    from allranks.plan.reader import opened
+
+    found = named(options)
+    where = WorkspaceName(
+        found.subscription_id or NO_WORKSPACE.subscription_id,
+        found.resource_group or NO_WORKSPACE.resource_group,
+        found.workspace_name or NO_WORKSPACE.workspace_name,
+    )
+    with opened(file, settings) as job:
+        apply(job.job, changes)
+        _checked(job)
+        body = body_of(job.job, where)
+    if not (found.subscription_id and found.resource_group and found.workspace_name):
+        errors().print("note: no workspace is named, so ids have placeholders", soft_wrap=True)
+    print(dumps(_without_secrets(body), indent=2))
+
+
+def _without_secrets(body: Any, name: str = "") -> Any:
+    """The body as it may be shown: secrets are ``***``, as in the plan that `allranks run --dry-run` prints."""
+    from allranks.azure.redaction import redact
+    from allranks.plan.secrets import MASK, is_secret
+
+    if isinstance(body, dict):
+        hidden = name in ("environment_variables", "environmentVariables")
+        return {key: MASK if hidden and is_secret(key) else _without_secrets(value, key) for key, value in body.items()}
+    if isinstance(body, list):
+        return [_without_secrets(value) for value in body]
+    return redact(body) if isinstance(body, str) else body
+
+
+def _submit(
+    file: str,
+    settings: dict[str, str],
+    changes: Changes,
+    options: WorkspaceOptions,
+    folder: Path | None,
+    stream: bool,
+    json: bool,
+) -> None:
+    from allranks.azure import runs
+    from allranks.azure.changes import apply
+    from allranks.azure.checks import of_workspace
+    from allranks.azure.errors import service_errors
+    from allranks.azure.workspace import connect, resolve
+    from allranks.cli.as_json import to_json
+    from allranks.cli.console import console, errors
+    from allranks.cli.submitted import remembered
+    from allranks.errors import InputError
+    from allranks.plan.reader import opened
+    from allranks.runs.workspace import Workspace
+
+    # Before the seconds that the SDK takes, and outside of its block, where what is printed goes elsewhere.
+    where = resolve(options)
+    out = errors() if json else console()
+    place = Workspace.at(folder)
+    with opened(file, settings) as job:
+        apply(job.job, changes)
+        plan, wanted = _checked(job)
+        with service_errors("signing in"):
+            client = connect(where.options())
+        if problems := of_workspace(client, wanted):
+            raise InputError(*problems)
+        name, studio = runs.submit(client, job.job)
+        record = remembered(
+            place, plan, name, where, studio or where.studio(name), pipeline=hasattr(type(job.job), "jobs")
+        )
+        out.print(f"submitted {name} to {where}\n  studio  {record.submitted.studio}", soft_wrap=True)  # type: ignore[union-attr]
+        if stream:
+            _watch(client, place, record, out)
+    if json:
+        print(to_json(record))
+    if stream and record.status.value != "Completed":
+        sys.exit(1)
+
+
+def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
+    """The plan and what its steps want of a workspace. Raises InputError with everything that is wrong."""
+    from datetime import date
+
+    from allranks.azure.checks import of_sizes
+    from allranks.azure.wanted import wanted
+    from allranks.cli.console import errors
+    from allranks.cli.problems import print_warnings
+    from allranks.contract.layout import Layout
+    from allranks.errors import InputError
+    from allranks.local.executor import processes_per_instance
+    from allranks.plan.check import check, warnings
+    from allranks.plan.graph import Plan
+
+    if unread := job.unread():
+        plan = Plan(str(job.job.display_name or Path(job.source).stem), (), source=job.source)
+        said = (
+            f"note: only Azure ML can check {', '.join(unread)}: registered, or not run here; the plan is not checked"
+        )
+        errors().print(said, soft_wrap=True)
+        problems = []
+    else:
+        plan = job.plan()
+        problems = check(plan, here=False)
+    layouts = {
+        step.name: Layout(max(step.instance_count, 1), max(processes_per_instance(step.distribution), 1))
+        for step in plan.steps
+    }
+    per_process = frozenset(
+        step.name for step in plan.steps if hasattr(step.distribution, "process_count_per_instance")
+    )
+    wants = wanted(job.job, layouts, per_process)
+    if problems := [*problems, *of_sizes(wants)]:
+        raise InputError(*problems)
+    print_warnings(warnings(plan, date.today()))
+    return plan, wants
+
+
+def _watch(client: Any, workspace: Workspace, record: RunRecord, out: Any) -> None:
+    from allranks.azure.errors import AzureError
+    from allranks.cli.console import errors
+    from allranks.cli.submitted import watch
+    from allranks.cli.views.lines import PlainLines
+    from allranks.cli.views.live import LiveTree
+
+    watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
+    goes_on = (
+        f"{record.id} goes on in Azure ML\n  watch it   allranks logs {record.id} --follow\n"
+        f"  cancel it  allranks cancel {record.id}"
+    )
+    try:
+        with watcher:
+            watch(client, workspace, record, watcher)
+    except KeyboardInterrupt:
+        errors().print(f"stopped watching; {goes_on}", soft_wrap=True)
+        sys.exit(130)
+    except AzureError:
+        errors().print(f"nobody watches any more; {goes_on}", soft_wrap=True)
+        raise

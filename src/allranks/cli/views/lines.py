@@ -1,0 +1,101 @@
+"""What is written while a run goes on where there is no terminal: a line a change, at the end what came of the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from rich.console import Console
+from rich.text import Text
+
+from allranks.cli.views.summary import summary
+from allranks.runs.formatting import cause, clock, count, duration, elapsed, number, plain, reason, step_layout
+from allranks.runs.observer import Observer
+from allranks.runs.records import Point, RunRecord, Status, StepRecord
+
+_CURVES = 4
+
+
+class PlainLines(Observer):
+    """Writes a run as lines: ``12:03:04  train     Running      pytorch 2 x 2``.
+
+    clock: seconds since the epoch
+    every: seconds that pass at least between two lines on the progress of a step
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.time, every: float = 5.0) -> None:
+        self._console = console
+        self._clock = clock
+        self._every = every
+        self._width = 0
+        self._said: dict[str, tuple[Status, int]] = {}
+        self._told: dict[str, float] = {}
+
+    def __enter__(self) -> PlainLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def started(self, run: RunRecord) -> None:
+        self._width = max((len(plain(step.name)) for step in run.steps), default=0)
+        where = run.instances if run.submitted else f"instances {run.instances}"
+        self._line("", f"run {run.id} of {run.name}: {count(len(run.steps), 'step')}, {where}")
+
+    def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
+        state = (step.status, step.attempt)
+        before = self._said.get(step.name, (Status.NOT_STARTED, 0))
+        # A rank's change brings no line: a step of 64 ranks would bring 128.
+        if state == before:
+            return
+        self._said[step.name] = state
+        self._told.pop(step.name, None)
+        self._line(step.name, f"{step.status!s:<11}  {_what(step, self._clock())}")
+
+    def progressed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
+        now = self._clock()
+        if now - self._told.get(step.name, -self._every) < self._every:
+            return
+        self._told[step.name] = now
+        self._line(step.name, f"{'progress':<11}  {_progress(step)}")
+
+    def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:  # noqa: ARG002
+        self._line(step.name if step else "", f"{'note':<11}  {text}")
+
+    def ended(self, run: RunRecord) -> None:
+        self._console.print()
+        self._console.print(summary(run), soft_wrap=True)
+
+    def _line(self, step: str, text: str) -> None:
+        name = f"{plain(step):<{self._width}}  " if step else ""
+        line = Text(f"{clock(self._clock())}  {name}{' '.join(plain(text).splitlines())}".rstrip())
+        self._console.print(line, soft_wrap=True)
+
+
+def _what(step: StepRecord, now: float) -> str:
+    parts = [step_layout(step)]
+    if step.attempt:
+        parts.append(f"attempt {step.attempt + 1}")
+    if step.reused_from:
+        parts.append(f"reused from {step.reused_from}")
+    elif step.status.ended:
+        parts.append(duration(elapsed(step, now)))
+    if step.verdict:
+        parts.append(": ".join(part for part in (cause(step.verdict), reason(step.verdict)) if part))
+    return "  ".join(parts)
+
+
+def _progress(step: StepRecord) -> str:
+    parts = []
+    # A step that only reports metrics is at no step of none.
+    if step.progress is not None and (step.progress.done or step.progress.total):
+        total = f"/{step.progress.total:,}" if step.progress.total else ""
+        parts.append(f"{step.progress.done:,}{total}")
+        if step.progress.epoch is not None:
+            parts.append(f"epoch {step.progress.epoch}")
+    return "  ".join(parts + _values(step.metrics))
+
+
+def _values(metrics: Mapping[str, list[Point]]) -> list[str]:
+    latest = [(name, points[-1].value) for name, points in metrics.items() if points]
+    return [f"{name} {number(value)}" for name, value in latest[:_CURVES]]

@@ -1,0 +1,74 @@
+"""What a terminal shows while a run goes on: a tree of its steps, redrawn in place, and at the end what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from allranks.cli.views.summary import summary
+from allranks.cli.views.tree import tree
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord
+
+
+class LiveTree(Observer):
+    """Shows a run on a terminal. Use it as a context: however the run ends, the terminal is given back as it was.
+
+    Nothing is drawn when the engine reports something: a thread draws what is known a few times a second,
+    so that clocks tick, and a thousand reports a second cost the engine nothing.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.time, frames_per_second: float = 5) -> None:
+        self._console = console
+        self._clock = clock
+        self._frames_per_second = frames_per_second
+        self._live: Live | None = None
+
+    def __enter__(self) -> LiveTree:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def started(self, run: RunRecord) -> None:
+        self._stop()
+        self._live = Live(
+            _Frame(run, self._clock),
+            console=self._console,
+            refresh_per_second=self._frames_per_second,
+            transient=True,
+        )
+        self._live.start(refresh=True)
+
+    def ended(self, run: RunRecord) -> None:
+        self._stop()
+        self._console.print(tree(run, self._clock(), self._console.width))
+        self._console.print()
+        self._console.print(summary(run), soft_wrap=True)
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+class _Frame:
+    """The run as it stands at the moment of drawing."""
+
+    def __init__(self, run: RunRecord, clock: Callable[[], float]) -> None:
+        self._run = run
+        self._clock = clock
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield tree(self._run, self._clock(), options.max_width, max(console.height - 2, 4))
+        if self._run.status.ended:
+            return
+        stops = "watching; the run goes on" if self._run.submitted else "the run; allranks resume goes on from there"
+        yield Text(f"  Ctrl-C stops {stops}", style="bright_black")

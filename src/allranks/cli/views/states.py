@@ -1,0 +1,32 @@
+"""The colour of a state on the terminal."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from rich.text import Text
+
+from allranks.runs.formatting import SYMBOLS
+from allranks.runs.records import Status
+
+STYLES = MappingProxyType(
+    {
+        Status.NOT_STARTED: "bright_black",
+        Status.PREPARING: "cyan",
+        Status.RUNNING: "bold blue",
+        Status.COMPLETED: "green",
+        Status.FAILED: "bold red",
+        Status.CANCELED: "yellow",
+        Status.INTERRUPTED: "yellow",
+    }
+)
+
+
+def symbol(status: Status) -> Text:
+    """The state's glyph in its colour."""
+    return Text(SYMBOLS[status], style=STYLES[status])
+
+
+def word(status: Status) -> Text:
+    """The state's name in its colour."""
+    return Text(str(status), style=STYLES[status])

@@ -1,0 +1,201 @@
+"""A run, the list of runs and the list of components, as tables for a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from allranks.cli.views.states import symbol, word
+from allranks.cli.views.summary import summary
+from allranks.runs.curves import headline
+from allranks.runs.formatting import NOTHING, count, duration, elapsed, layout, number, plain, step_layout, when
+from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
+
+if TYPE_CHECKING:
+    from allranks.components.find import ComponentInfo, Port
+
+_WIDE, _WIDEST = 100, 140
+_TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
+
+
+def print_run(console: Console, run: RunRecord, now: float | None = None) -> None:
+    """Prints what a person asks of one run: its steps, the ranks of steps that failed, notes, and what came of it."""
+    now = time.time() if now is None else now
+    _print_block(console, _header(run))
+    _print_block(console, _steps(run, now))
+    for step in run.steps:
+        if step.status in _TROUBLED and step.ranks:
+            _print_block(console, _ranks(step, now))
+    notes = [(step.name, note) for step in run.steps for note in step.notes] + [("", note) for note in run.notes]
+    if notes:
+        _print_block(console, _notes(notes))
+    console.print(summary(run), soft_wrap=True)
+
+
+def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = None) -> None:
+    """Prints the runs of a workspace in the order given; their results too where the terminal is wide enough."""
+    if not runs:
+        console.print("No runs yet. Start one with: allranks run FILE")
+        return
+    now = time.time() if now is None else now
+    with_results = console.width >= _WIDE
+    with_places = any(run.submitted for run in runs)
+    table = _table(
+        "Run",
+        "Pipeline",
+        "State",
+        "Created",
+        ">Time",
+        *(["Where"] if with_places else []),
+        *(["Results"] if with_results else []),
+    )
+    for run in runs:
+        results = "  ".join(
+            f"{name} {number(point.value)}"
+            for _, name, point in headline(run, limit=1 if console.width < _WIDEST else 2)
+        )
+        table.add_row(
+            plain(run.id),
+            plain(run.name),
+            _state(run.status),
+            when(run.created)[:16],
+            duration(elapsed(run, now), whole=not run.status.ended),
+            *([plain(run.instances) if run.submitted else "here"] if with_places else []),
+            *([plain(results)] if with_results else []),
+        )
+    for column in table.columns:
+        column.no_wrap = column.header not in ("Pipeline", "Results")
+    console.print(table)
+
+
+def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:
+    """Prints a card a component: what it does, how it is launched, what goes in and comes out."""
+    for component in components:
+        _print_block(console, _card(component))
+    console.print(Text(count(len(components), "component"), style="bright_black"))
+
+
+def _print_block(console: Console, block: RenderableType) -> None:
+    console.print(block)
+    console.print()
+
+
+def _header(run: RunRecord) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bright_black")
+    grid.add_column(overflow="fold")
+    title = Text.assemble((plain(run.display_name or run.name), "bold"), "  ", _state(run.status))
+    where = "in" if run.submitted else "instances"
+    facts = {"run": run.id, "source": run.source, "created": when(run.created), where: run.instances}
+    for name, value in facts.items():
+        if value:
+            grid.add_row(name, plain(value))
+    for name, value in run.inputs.items():
+        grid.add_row(f"input {plain(name)}", plain(value))
+    return Group(title, Padding(grid, (0, 0, 0, 2)))
+
+
+def _steps(run: RunRecord, now: float) -> RenderableType:
+    table = _table("Step", "State", "Layout", ">Time", "Component")
+    for step in run.steps:
+        state = _state(step.status)
+        if step.attempt:
+            state.append(f", attempt {step.attempt + 1}", style="yellow")
+        took = duration(elapsed(step, now), whole=not step.status.ended)
+        if step.reused_from:
+            state.append(f"\n  reused from {plain(step.reused_from)}", style="cyan")
+        table.add_row(plain(step.name), state, step_layout(step), took, plain(step.component) or NOTHING)
+    for column in table.columns:
+        column.no_wrap = column.header != "Component"
+    return table
+
+
+def _ranks(step: StepRecord, now: float) -> RenderableType:
+    table = _table(">Rank", ">Instance", "Host", "State", "End", ">Time")
+    table.title = Text(f"ranks of {plain(step.name)}", style="bright_black")
+    table.title_justify = "left"
+    for rank in step.ranks:
+        ended = rank.ended if rank.ended is not None else now
+        table.add_row(
+            str(rank.rank),
+            str(rank.instance_rank),
+            plain(rank.hostname),
+            _state(rank.status),
+            _end(rank),
+            duration(None if rank.started is None else ended - rank.started),
+        )
+    return table
+
+
+def _end(rank: RankRecord) -> str:
+    if rank.signal:
+        return plain(rank.signal)
+    return NOTHING if rank.exit_code is None else f"exit code {rank.exit_code}"
+
+
+def _notes(notes: Sequence[tuple[str, str]]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan")
+    grid.add_column(style="bright_black")
+    grid.add_column(overflow="fold")
+    for step, note in notes:
+        grid.add_row("note", plain(step), plain(note))
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _card(component: ComponentInfo) -> RenderableType:
+    launch = layout(component.distribution, component.instance_count, component.process_count_per_instance)
+    title = Text.assemble(
+        (plain(component.name), "bold"), (f" {plain(component.version)}", "bright_black"), "  ", (launch, "blue")
+    )
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bright_black", no_wrap=True)
+    grid.add_column(style="cyan", overflow="fold")
+    grid.add_column(overflow="fold")
+    for port in component.inputs:
+        grid.add_row("in", plain(port.name), _port(port))
+    for port in component.outputs:
+        grid.add_row("out", plain(port.name), _port(port))
+    return Group(title, Text(plain(component.description)), Padding(grid, (0, 0, 0, 2)))
+
+
+def _port(port: Port) -> Text:
+    text = Text.assemble(port.type, (_bounds(port), "bright_black"))
+    return text.append(f"\n{plain(port.description)}", style="bright_black") if port.description else text
+
+
+def _bounds(port: Port) -> str:
+    """What may be given for a port, and what it is when nothing is."""
+    parts = [
+        _range(port.minimum, port.maximum),
+        " | ".join(map(plain, port.enum)),
+        "optional" if port.optional else "",
+        f"default {plain(str(port.default))}" if port.default not in (None, "") else "",
+    ]
+    return "".join(f", {part}" for part in parts if part)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is None:
+        return "" if high is None else f"at most {number(high)}"
+    return f"at least {number(low)}" if high is None else f"{number(low)} to {number(high)}"
+
+
+def _state(status: Status) -> Text:
+    return Text(" ").join((symbol(status), word(status)))
+
+
+def _table(*columns: str) -> Table:
+    """A table of those columns; ``>`` before a name aligns the column to the right."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, show_edge=False)
+    for column in columns:
+        justify: JustifyMethod = "right" if column.startswith(">") else "left"
+        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
+    return table

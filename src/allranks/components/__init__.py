@@ -1,0 +1,1 @@
+"""The components of a project: find, check, stamp, export."""

@@ -1,0 +1,180 @@
+"""Whether an earlier result may stand in for a run, which is what `is_deterministic` says and Azure ML acts on.
+
+A component that changes something beside its outputs, or reads something beside its inputs, must say false: a reused
+step would not change it, and would give back what was there at another time. What the code does cannot be known from
+outside; what it calls can be read. So the rule reads every module of the component that its command leads to, and holds
+a call that is known to reach outside against `is_deterministic: true`. Where such a call does no harm, the line says
+why, in a comment that begins with `deterministic:`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from allranks.components.check.subject import Subject
+from allranks.errors import Problem
+
+REGISTERS = "registers a model"
+DOWNLOADS = "downloads from a URL"
+WRITES = "writes outside of its outputs"
+
+CALLS = {
+    "register_model": REGISTERS,
+    "create_model_version": REGISTERS,
+    "create_registered_model": REGISTERS,
+    "models.create_or_update": REGISTERS,
+    "urlopen": DOWNLOADS,
+    "urlretrieve": DOWNLOADS,
+    "requests.get": DOWNLOADS,
+    "requests.request": DOWNLOADS,
+    "httpx.get": DOWNLOADS,
+    "httpx.stream": DOWNLOADS,
+    "wget.download": DOWNLOADS,
+    "hf_hub_download": DOWNLOADS,
+    "snapshot_download": DOWNLOADS,
+    "hub.load": DOWNLOADS,
+    "load_state_dict_from_url": DOWNLOADS,
+    "requests.post": WRITES,
+    "requests.put": WRITES,
+    "httpx.post": WRITES,
+    "httpx.put": WRITES,
+    "jobs.create_or_update": WRITES,
+    "data.create_or_update": WRITES,
+    "upload_blob": WRITES,
+    "upload_file": WRITES,
+    "upload_fileobj": WRITES,
+    "put_object": WRITES,
+    "push_to_hub": WRITES,
+}
+"""Ends of the dotted names of calls that reach outside. A name without a dot counts as a method of anything."""
+
+KEYWORDS = {"registered_model_name": REGISTERS, "download": DOWNLOADS}
+"""Arguments by which a call does so."""
+
+PROGRAMS = {
+    r"\b(curl|wget)\s": DOWNLOADS,
+    r"\bgit\s+clone\b": DOWNLOADS,
+    r"\b(pip|conda|apt-get)\s+install\b": DOWNLOADS,
+    r"\bazcopy\s": WRITES,
+    r"\baz\s+\w": WRITES,
+}
+"""The same for what a command starts itself."""
+
+WAIVER = "deterministic:"
+
+
+def determinism(subject: Subject) -> Iterator[Problem]:
+    if subject.deterministic is None:
+        expected = "is_deterministic: true or false; Azure ML takes true where it is not said, and reuses results"
+        fix = "write true where the outputs follow from the inputs alone, else false"
+        yield subject.wrong(("is_deterministic",), "nothing says whether it is deterministic", expected, fix)
+    if subject.deterministic is not True:
+        return
+    effects = [(f"{subject.place('command')}", what, pattern) for what, pattern in _programs(subject.command)]
+    effects += _effects(subject)
+    for where, what, call in effects:
+        found = f"is_deterministic: true, and {where} {what} ({call})"
+        fix = f"write false; or, where an earlier result is as good, say why there: # {WAIVER} ..."
+        expected = "false: a result of before would stand in for the run, and this would not happen again"
+        yield subject.wrong(("is_deterministic",), found, expected, fix)
+
+
+def _programs(command: str) -> Iterator[tuple[str, str]]:
+    for pattern, what in PROGRAMS.items():
+        if match := re.search(pattern, command):
+            yield what, match[0].strip()
+
+
+def _effects(subject: Subject) -> list[tuple[str, str, str]]:
+    """file:line, what is done, and the call."""
+    found = []
+    for path, tree in _reachable(subject):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and (effect := _effect(node)) and not _waived(lines, node.lineno):
+                found.append((f"{path}:{node.lineno}", effect, ast.unparse(node.func)))
+    return found
+
+
+def _effect(call: ast.Call) -> str:
+    dotted = ast.unparse(call.func)
+    for name, what in CALLS.items():
+        # `register_model(...)` alone may be the component's own; as an attribute it is somebody's API.
+        if dotted.endswith(f".{name}") or dotted == name:
+            return what
+    for keyword in call.keywords:
+        constant = keyword.value.value if isinstance(keyword.value, ast.Constant) else True
+        if keyword.arg in KEYWORDS and constant not in (False, None):
+            return KEYWORDS[keyword.arg]
+    return WRITES if _opens_elsewhere(call, dotted) else ""
+
+
+def _opens_elsewhere(call: ast.Call, dotted: str) -> bool:
+    """open("/mnt/x", "w"), Path("/mnt/x").write_text(...): a place that no output can be."""
+    if dotted == "open" and len(call.args) > 1:
+        place, mode = call.args[0], call.args[1]
+        writes = isinstance(mode, ast.Constant) and bool(set(str(mode.value)) & set("wax+"))
+        return writes and _is_absolute(place)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("write_text", "write_bytes", "mkdir"):
+        made = call.func.value
+        return isinstance(made, ast.Call) and bool(made.args) and _is_absolute(made.args[0])
+    return False
+
+
+def _is_absolute(node: ast.expr) -> bool:
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    return text.startswith("/") and not text.startswith(("/dev/", "/tmp/"))
+
+
+def _waived(lines: list[str], number: int) -> bool:
+    """Whether a comment of the line, or of those right above it, gives the reason."""
+    if WAIVER in lines[number - 1].partition("#")[2]:
+        return True
+    above = number - 2
+    while above >= 0 and lines[above].lstrip().startswith("#"):
+        if WAIVER in lines[above]:
+            return True
+        above -= 1
+    return False
+
+
+def _reachable(subject: Subject) -> Iterator[tuple[Path, ast.Module]]:
+    """The modules of the component that its entries import, at any depth and anywhere in a module."""
+    waiting = list(subject.entries)
+    met: set[Path] = set()
+    while waiting:
+        path = waiting.pop(0)
+        if path.resolve() in met:
+            continue
+        met.add(path.resolve())
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+        except (SyntaxError, ValueError, OSError):
+            continue  # running it will say so
+        yield path, tree
+        for node in ast.walk(tree):
+            for name in _imported(node):
+                waiting += _modules(name, path, subject)
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [each.name for each in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        return [base, *(f"{base}.{each.name}".strip(".") for each in node.names)]
+    return []
+
+
+def _modules(name: str, importer: Path, subject: Subject) -> Iterator[Path]:
+    parts = Path(*name.split("."))
+    for folder in (importer.parent, *subject.folders):
+        for base in (folder, folder.parent) if folder.name == name.split(".")[0] else (folder,):
+            for path in (base / parts.with_suffix(".py"), base / parts / "__init__.py"):
+                if path.is_file():
+                    yield path
+        if folder.is_file() and folder.stem == name:
+            yield folder

@@ -1,0 +1,75 @@
+"""The environment that a component names exists, as far as can be said without asking Azure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from allranks.components.check.subject import Subject
+from allranks.environments.files import name_in
+from allranks.environments.find import REGISTERED, environments_folder
+from allranks.errors import InputError, Problem
+
+CURATED = "AzureML-"
+_NAMED = re.compile(r"(?:azureml:)?(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:[:@](?P<version>[A-Za-z0-9][A-Za-z0-9._-]*))")
+_REGISTRY = re.compile(r"azureml://registries/[^/\s]+/environments/[^/\s]+/(versions|labels)/[^/\s]+")
+_FORMS = "azureml:NAME:VERSION, azureml:NAME@latest, azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
+
+
+def environment(subject: Subject) -> Iterator[Problem]:
+    found = subject.environment
+    keys = ("environment",)
+    if found is None or found == "":
+        yield subject.wrong(keys, "no environment", "the image that the code runs in", f"name one: {_FORMS}")
+    elif isinstance(found, Path):
+        if not found.is_file():
+            fix = "correct the path, or write the environment's file"
+            yield subject.wrong(keys, f"{found} is not there", "an environment's file", fix)
+    elif isinstance(found, str):
+        yield from _reference(subject, found)
+    else:
+        yield from _inline(subject, found)
+
+
+def _reference(subject: Subject, found: str) -> Iterator[Problem]:
+    if _REGISTRY.fullmatch(found) or re.match(r"(azureml:)?/subscriptions/", found):
+        return
+    named = _NAMED.fullmatch(found)
+    if not named:
+        yield subject.wrong(("environment",), f"environment {found!r}", _FORMS, "correct the reference")
+        return
+    there = registered_names(subject.path)
+    if not there or named["name"] in there or named["name"].startswith(CURATED):
+        return
+    near = get_close_matches(named["name"], there, n=1)
+    fix = f"did you mean {near[0]}?" if near else "write its folder in environments/, or name one of a registry"
+    expected = f"one of environments/ ({', '.join(sorted(there))}), a curated one, or one of a registry"
+    yield subject.wrong(("environment",), f"no environment {named['name']!r}", expected, fix)
+
+
+def _inline(subject: Subject, found: Any) -> Iterator[Problem]:
+    """found: the mapping of a YAML, or the SDK's environment of a function."""
+    build = _get(found, "build")
+    if build is None and not _get(found, "image"):
+        yield subject.wrong(("environment",), "an environment without image and build", "one of them", "add it")
+    folder = _get(found, "path") or _get(build, "path")
+    file = str(_get(build, "dockerfile_path") or "Dockerfile")
+    if folder and "://" not in str(folder) and not (Path(folder) / file).is_file():
+        fix = "correct the path, or write the Dockerfile"
+        yield subject.wrong(("environment",), f"no {file} in {folder}", "a build context", fix)
+
+
+def _get(settings: Any, key: str) -> Any:
+    return settings.get(key) if isinstance(settings, dict) else getattr(settings, key, None)
+
+
+def registered_names(path: Path) -> set[str]:
+    """What the environments of the project around a file are registered as; empty where it has none."""
+    try:
+        root = environments_folder(path.parent)
+    except InputError:
+        return set()
+    return {name for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := name_in(file))}

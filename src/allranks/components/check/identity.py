@@ -1,0 +1,88 @@
+"""What a component is called and how the palette describes it: name, version, display name, description, tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allranks.components.check.subject import Subject
+from allranks.errors import Problem
+
+GROUPS = ("task", "category")
+"""Tags by which the palette groups components: the first of them that a component has."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SHORTEST = 20
+
+
+def group_of(tags: dict[str, str]) -> str:
+    """The group of the palette that a component with these tags is in; "" where they name none."""
+    return next((str(tags[key]) for key in GROUPS if tags.get(key)), "")
+
+
+def name(subject: Subject) -> Iterator[Problem]:
+    if not _NAME.fullmatch(subject.name):
+        expected = "lower-case letters, digits and underscores, a letter first"
+        yield subject.wrong(("name",), f"name {subject.name!r}", expected, "rename it: Azure ML refuses others")
+
+
+def version(subject: Subject) -> Iterator[Problem]:
+    found = subject.version
+    if found is None:
+        yield subject.wrong(("version",), "no version", "such as 1.0.0", 'add: version: "1.0.0"')
+    elif not isinstance(found, str):
+        said = f"version {found}, which YAML reads as a number: 1.10 becomes 1.1"
+        yield subject.wrong(("version",), said, "a text", f'put it in quotes: version: "{found}"')
+    elif not _VERSION.fullmatch(found):
+        expected = "letters, digits, dots, hyphens and underscores, at most 100"
+        yield subject.wrong(("version",), f"version {found!r}", expected, "such as 1.0.0")
+
+
+def display_name(subject: Subject) -> Iterator[Problem]:
+    found = subject.display_name
+    if not found:
+        fix = f"add: display_name: {subject.name.replace('_', ' ').capitalize()}"
+        yield subject.wrong(("display_name",), "no display name", "what the card in the palette says", fix)
+    elif found == subject.name and "_" in found:
+        fix = f"write it for people: {found.replace('_', ' ').capitalize()}"
+        yield subject.wrong(("display_name",), f"display name {found!r}, which is the name", "words", fix)
+    elif len(found) > 60 or "\n" in found:
+        fix = "shorten it, and move the rest to the description"
+        yield subject.wrong(("display_name",), f"a display name of {len(found)} characters", "at most 60", fix)
+
+
+def description(subject: Subject) -> Iterator[Problem]:
+    found = subject.description
+    fix = "say in a sentence what comes in, what is done and what comes out"
+    if not found:
+        yield subject.wrong(("description",), "no description", "what the component does", fix)
+    elif len(found) < _SHORTEST or found in (subject.name, subject.display_name):
+        yield subject.wrong(("description",), f"description {found!r}", "a sentence", fix)
+
+
+def tags(subject: Subject) -> Iterator[Problem]:
+    if not any(subject.tags.get(key) for key in GROUPS):
+        found = f"tags {', '.join(map(str, subject.tags))}" if subject.tags else "no tags"
+        expected = f"a tag {' or '.join(GROUPS)}, by which the palette groups components"
+        yield subject.wrong(("tags",), found, expected, "add: tags: {task: ...}, with a word that others have too")
+    for key, value in subject.tags.items():
+        if not isinstance(value, str):
+            fix = f'put it in quotes: {key}: "{value}"'
+            yield subject.wrong(("tags", str(key)), f"tag {key}: {value!r}", "a text", fix)
+
+
+def _same(subjects: list[Subject], key: str, what: str, of: str) -> Iterator[Problem]:
+    first: dict[str, Subject] = {}
+    for subject in subjects:
+        value = str(getattr(subject, key))
+        other = first.setdefault(value, subject)
+        if value and other is not subject:
+            found = f"{what} {value!r}, which {other.path} has too"
+            yield subject.wrong((key,), found, f"one {of}", "rename one of the two")
+
+
+def told_apart(subjects: list[Subject]) -> Iterator[Problem]:
+    """What can only be said of several: no two cards of a palette are the same."""
+    yield from _same(subjects, "name", "name", "component of each name")
+    yield from _same(subjects, "display_name", "display name", "card of each name")

@@ -1,0 +1,86 @@
+"""The table of rules that a component is held to, and how a spec is held to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from allranks.components.check import (
+    determinism,
+    environment,
+    identity,
+    order,
+    ports,
+    python_subject,
+    use,
+    values,
+    yaml_subject,
+)
+from allranks.components.check.subject import Subject
+from allranks.errors import InputError, Problem
+from allranks.sdk.specs import load, quiet
+
+RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
+    identity.name,
+    identity.version,
+    identity.display_name,
+    identity.description,
+    identity.tags,
+    ports.names,
+    ports.types,
+    ports.descriptions,
+    ports.optional_marks,
+    values.ranges,
+    values.enums,
+    values.defaults,
+    order.order,
+    use.unread,
+    use.unknown,
+    use.optional_uses,
+    use.variables,
+    environment.environment,
+    determinism.determinism,
+)
+
+
+def check(specs: Sequence[Path]) -> list[Problem]:
+    """Everything that is wrong with the components of these specs; each problem has file and line.
+
+    What azure-ai-ml itself does not take is among them. Nothing is asked of Azure.
+    """
+    subjects: list[Subject] = []
+    problems: list[Problem] = []
+    for spec in specs:
+        found, wrong = _of_spec(spec)
+        subjects += found
+        problems += wrong
+    return [*problems, *identity.told_apart(subjects)]
+
+
+def of_subject(subject: Subject) -> list[Problem]:
+    """What the rules say of one component."""
+    return [problem for rule in RULES for problem in rule(subject)]
+
+
+def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
+    subjects: list[Subject] = []
+    refused: tuple[Problem, ...] = ()
+    try:
+        if spec.suffix != ".py":
+            subjects = [yaml_subject.read(spec)]
+        with quiet():
+            components = load(spec)
+        if spec.suffix == ".py":
+            subjects = python_subject.read(spec, components)
+    except InputError as error:
+        refused = error.problems
+    problems = [problem for subject in subjects for problem in of_subject(subject)]
+    return subjects, [*problems, *_not_said_yet(refused, problems, spec)]
+
+
+def _not_said_yet(refused: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:
+    """What the SDK says beside the rules: it says of the same mistake something else, often without its place."""
+    places = {problem.where for problem in problems}
+    for problem in refused:
+        if problem.where.partition(", key ")[0] not in places and not (problems and problem.where == str(spec)):
+            yield problem

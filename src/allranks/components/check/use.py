@@ -1,0 +1,56 @@
+"""Every port is used, every port that is used is there, and what may be missing is used as such."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from allranks.components.check.subject import Subject
+from allranks.errors import Problem
+
+
+def unread(subject: Subject) -> Iterator[Problem]:
+    used = {(use.kind, use.name) for use in subject.uses} | set(_variables(subject))
+    for kind, port in subject.ports():
+        if (kind, port.name) not in used:
+            verb = "reads" if kind == "inputs" else "writes"
+            found = f"nothing {verb} the {kind[:-1]} {port.name}"
+            by = f"${{{{{kind}.{port.name}}}}}" if subject.command else f"{port.name} in the function's body"
+            yield subject.wrong((kind, port.name), found, f"a use: {by}", "use it, or remove the port")
+
+
+def unknown(subject: Subject) -> Iterator[Problem]:
+    there = {(kind, port.name) for kind, port in subject.ports()}
+    for use in dict.fromkeys(subject.uses):
+        if (use.kind, use.name) not in there:
+            names = [name for kind, name in there if kind == use.kind]
+            near = get_close_matches(use.name, names, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"add it to {use.kind}, or remove the reference"
+            expected = ", ".join(sorted(names)) or f"no {use.kind}"
+            yield Problem(use.where, f"${{{{{use.kind}.{use.name}}}}} names no port", expected, fix)
+
+
+def variables(subject: Subject) -> Iterator[Problem]:
+    """Seen with azure-ai-ml 1.35.2: a component's own variables are not in what it sends."""
+    for name in subject.variables:
+        fix = f"set it in the command, {name}=VALUE python ..., or on the steps that use the component"
+        found = f"the variable {name}, which azure-ai-ml does not send to Azure ML with a component"
+        yield subject.wrong(("environment_variables", name), found, "no variables of the component's own", fix)
+
+
+def optional_uses(subject: Subject) -> Iterator[Problem]:
+    optional = {port.name for port in subject.inputs if port.optional is True}
+    for use in dict.fromkeys(subject.uses):
+        if use.kind == "inputs" and use.name in optional and not use.optional:
+            found = f"the optional input {use.name} stands outside of $[[ ]]"
+            fix = f"write $[[--{use.name} ${{{{inputs.{use.name}}}}}]]"
+            yield Problem(use.where, found, "a part of the command that is left out where it is not given", fix)
+
+
+def _variables(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Ports that the code finds by the variables in which Azure ML names their places."""
+    pattern = re.compile(r"AZURE_?ML_(INPUT|OUTPUT)_(\w+)")
+    for path in subject.entries:
+        for kind, name in pattern.findall(path.read_text(encoding="utf-8", errors="replace")):
+            yield f"{kind.lower()}s", name

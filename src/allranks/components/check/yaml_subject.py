@@ -1,0 +1,121 @@
+"""A component's YAML as a subject of the rules."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from allranks.components.check.subject import PortSpec, Subject, Use
+from allranks.contract.templating import used_names
+from allranks.sdk.yaml_lines import at, read_mapping
+
+_NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
+
+
+def read(path: Path) -> Subject:
+    """Raises InputError where the file is no mapping in YAML."""
+    document = read_mapping(path)
+    # A parallel component has its code, environment and program below this key.
+    task = document.get("task")
+    inner: dict[str, Any] = task if isinstance(task, dict) else {}
+    said = {**inner, **document}
+    command = str(said.get("command") or "")
+    code = said.get("code")
+    folder = path.parent / code if isinstance(code, str) and "://" not in code and ":" not in code else path.parent
+    includes = [path.parent / each for each in said.get("additional_includes") or () if isinstance(each, str)]
+    tags = document.get("tags")
+    deterministic = document.get("is_deterministic")
+    return Subject(
+        path=path,
+        name=str(document.get("name") or ""),
+        version=document.get("version"),
+        display_name=str(document.get("display_name") or ""),
+        description=" ".join(str(document.get("description") or "").split()),
+        tags=tags if isinstance(tags, dict) else {},
+        deterministic=deterministic if isinstance(deterministic, bool) else None,
+        inputs=tuple(_ports(document.get("inputs"))),
+        outputs=tuple(_ports(document.get("outputs"))),
+        environment=_environment(said.get("environment"), path.parent),
+        place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
+        command=command,
+        variables=tuple(map(str, said.get("environment_variables") or ())),
+        uses=tuple(_uses(document, path)),
+        entries=tuple(_entries(command, folder, includes)),
+        folders=(folder if folder.is_dir() else folder.parent, *includes),
+    )
+
+
+def _ports(found: Any) -> Iterator[PortSpec]:
+    if not isinstance(found, dict):
+        return
+    for name, said in found.items():
+        said = said if isinstance(said, dict) else {"type": said}
+        yield PortSpec(
+            name=str(name),
+            type=str(said.get("type") or ""),
+            description=str(said.get("description") or "").strip(),
+            optional=said.get("optional", False),
+            default=said.get("default"),
+            minimum=said.get("min"),
+            maximum=said.get("max"),
+            enum=said.get("enum"),
+        )
+
+
+def _environment(found: Any, base: Path) -> Any:
+    if isinstance(found, str) and not found.startswith("azureml:") and "://" not in found:
+        return base / found.removeprefix("file:")
+    if isinstance(found, dict):
+        build = found.get("build")
+        if isinstance(build, dict) and isinstance(build.get("path"), str) and "://" not in build["path"]:
+            return {**found, "build": {**build, "path": str(base / build["path"])}}
+    return found
+
+
+def _uses(document: dict[str, Any], path: Path) -> Iterator[Use]:
+    """Bindings may stand in any value: in the command, in variables, in the layout, in limits."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for key, value in document.items():
+        if key in _NOT_USES:
+            continue
+        for text in _texts(value):
+            for used in used_names(text):
+                kind, name = used.kind, used.name
+                if kind == "parent":
+                    kind, _, name = name.partition(".")
+                if kind in ("inputs", "outputs") and not name.startswith("jobs."):
+                    yield Use(kind, name, f"{path}:{_line(lines, used.kind, used.name)}", used.optional)
+
+
+def _line(lines: list[str], kind: str, name: str) -> int:
+    pattern = re.compile(r"\$\{\{\s*" + re.escape(f"{kind}.{name}") + r"\s*}}")
+    return next((number for number, line in enumerate(lines, 1) if pattern.search(line)), 1)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _entries(command: str, folder: Path, includes: list[Path]) -> Iterator[Path]:
+    """The Python files of ours that the command names: by path, as a module, or as mldesigner's source."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    for before, word in zip(["", *words], words, strict=False):
+        tries = [Path(word)] if word.endswith(".py") else []
+        if before == "-m":
+            name = Path(*word.split("."))
+            tries = [name.with_suffix(".py"), name / "__main__.py"]
+        for each in tries:
+            yield from (base / each for base in (folder, *(one.parent for one in includes)) if (base / each).is_file())

@@ -1,0 +1,194 @@
+"""The components of a project: what they are called, how they are launched, what goes in and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from allranks.environments.files import environment_file, name_in
+from allranks.errors import InputError, Problem
+from allranks.sdk.specs import SPECS, load, quiet
+
+FOLDER = "components"
+"""The folder of a project that holds one folder for each component."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or an output. Only inputs that are numbers, texts or booleans have what follows `optional`."""
+
+    name: str
+    type: str
+    description: str = ""
+    optional: bool = False
+    default: str | int | float | bool | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    enum: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ComponentInfo:
+    """A component as its spec describes it.
+
+    distribution:               pytorch, mpi, tensorflow, ray or none
+    process_count_per_instance: 1 where the distribution does not name it
+    environment:                the environment's name or reference, or its image, or its build context
+    path:                       the spec
+    tags:                       without those that tools add
+    """
+
+    name: str
+    version: str
+    display_name: str
+    description: str
+    distribution: str
+    instance_count: int
+    process_count_per_instance: int
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    environment: str
+    deterministic: bool
+    path: Path
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
+    """The components in the folders of root, or in root itself where it holds a spec, by name.
+
+    root: a folder; by default `components` in the current folder or in the nearest folder above that has one
+
+    Raises InputError that names every component that cannot be loaded, and where there is none.
+    """
+    root = components_folder(Path.cwd()) if root is None else root
+    specs = find_specs(root)
+    found: list[ComponentInfo] = []
+    problems: list[Problem] = []
+    with quiet():
+        for spec in specs:
+            try:
+                found += [describe(component, spec) for component in load(spec)]
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError.of(problems)
+    return tuple(sorted(found, key=lambda component: component.name))
+
+
+def components_folder(start: Path) -> Path:
+    """The nearest `components` folder in start or above it. Raises InputError where there is none."""
+    for folder in (start.absolute(), *start.absolute().parents):
+        if (folder / FOLDER).is_dir():
+            return folder / FOLDER
+    raise InputError(
+        Problem(
+            where=str(start),
+            found=f"no folder {FOLDER!r} here or in any folder above",
+            expected="a project with its components in it",
+            fix="go to the project, or name the folder: allranks components FOLDER",
+        )
+    )
+
+
+def find_specs(root: Path) -> tuple[Path, ...]:
+    """The specs in root: root itself where it is a file, else its own, or those of its folders.
+
+    Raises InputError where a folder has none, or has two.
+    """
+    if root.is_file():
+        return (root,)
+    if not root.is_dir():
+        raise InputError(Problem(str(root), "no such folder", "a folder with components", "look at its spelling"))
+    own = _specs_in(root)
+    folders = (
+        [root]
+        if own
+        else sorted(entry for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith((".", "_")))
+    )
+    problems = [
+        Problem(
+            where=str(folder),
+            found=f"{len(specs)} specs of a component",
+            expected=" or ".join(SPECS),
+            fix="keep the one that counts" if specs else "add one, or move the folder elsewhere",
+        )
+        for folder in folders
+        if len(specs := _specs_in(folder)) != 1
+    ]
+    if not folders:
+        problems = [Problem(str(root), "no component", "a folder for each component", "add one, or look elsewhere")]
+    if problems:
+        raise InputError.of(problems)
+    return tuple(_specs_in(folder)[0] for folder in folders)
+
+
+def has_specs(folder: Path) -> bool:
+    """Whether a folder is a component's, or has folders of components."""
+    return any(_specs_in(each) for each in (folder, *folder.iterdir()))
+
+
+def _specs_in(folder: Path) -> list[Path]:
+    return [folder / name for name in SPECS if (folder / name).is_file()]
+
+
+def describe(component: Any, spec: Path) -> ComponentInfo:
+    """azure-ai-ml's component as plain data."""
+    distribution = getattr(component, "distribution", None)
+    resources = getattr(component, "resources", None)
+    return ComponentInfo(
+        name=component.name,
+        version=component.version or "",
+        display_name=component.display_name or component.name,
+        description=" ".join((component.description or "").split()),
+        distribution=distribution.type.lower() if distribution else "none",
+        instance_count=int(getattr(resources, "instance_count", None) or 1),
+        process_count_per_instance=int(getattr(distribution, "process_count_per_instance", None) or 1),
+        inputs=tuple(_input_port(name, port) for name, port in component.inputs.items()),
+        outputs=tuple(Port(name, port.type, port.description or "") for name, port in component.outputs.items()),
+        environment=_environment(component),
+        deterministic=component.is_deterministic is not False,
+        path=spec,
+        tags={str(name): str(value) for name, value in (component.tags or {}).items() if name != "codegenBy"},
+    )
+
+
+def _input_port(name: str, port: Any) -> Port:
+    return Port(
+        name=name,
+        type=port.type,
+        description=port.description or "",
+        optional=port.optional is True,
+        default=_typed(port.type, port.default),
+        minimum=_number(port.min),
+        maximum=_number(port.max),
+        enum=tuple(port.enum or ()),
+    )
+
+
+def _typed(kind: str, value: Any) -> str | int | float | bool | None:
+    """A default as its type has it: the SDK keeps some of them as text."""
+    if value is None or isinstance(value, bool):
+        return value
+    if kind == "integer":
+        return int(value)
+    if kind == "number":
+        return float(value)
+    return str(value).lower() == "true" if kind == "boolean" else str(value)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _environment(component: Any) -> str:
+    found = getattr(component, "environment", None)
+    if found is None or isinstance(found, str):
+        return found or ""
+    file = environment_file(component)
+    if file and (name := name_in(file)):
+        return name
+    if found.build is not None:
+        return str(found.build.path)
+    return str(found.image or f"{found.name}:{found.version}")

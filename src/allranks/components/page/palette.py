@@ -1,0 +1,85 @@
+"""The palette: one HTML file with a card and a form for each component, which needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment
+
+from allranks.components.check.identity import GROUPS, group_of
+from allranks.components.check.subject import DATA
+from allranks.components.find import ComponentInfo, Port
+from allranks.runs.page import html_page
+
+OTHERS = "Others"
+"""The group of components whose tags name none."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Components that the palette shows together."""
+
+    name: str
+    components: tuple[ComponentInfo, ...]
+
+
+def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
+    """The components by the tag that groups them, by name; those without one last."""
+    found: dict[str, list[ComponentInfo]] = {}
+    for component in components:
+        tag = group_of(dict(component.tags)).replace("-", " ").strip()
+        found.setdefault(tag[:1].upper() + tag[1:], []).append(component)
+    names = sorted(filter(None, found)) + ([""] if "" in found else [])
+    return tuple(
+        Group(name or OTHERS, tuple(sorted(found[name], key=lambda each: each.display_name))) for name in names
+    )
+
+
+def palette(components: Sequence[ComponentInfo], title: str = "Components") -> str:
+    """The page as text. The same components give the same page."""
+    return html_page.render(
+        _environment(),
+        "palette.html",
+        "palette.css",
+        "palette.js",
+        title=title,
+        groups=groups(components),
+        count=len(components),
+    )
+
+
+def write_palette(components: Sequence[ComponentInfo], path: Path) -> None:
+    """Writes the page. Raises OSError where the file cannot be written."""
+    html_page.write(palette(components), path)
+
+
+def layout(component: ComponentInfo) -> str:
+    """Instances x processes, as the form's run settings say it."""
+    if component.distribution == "none":
+        return "1 process" if component.instance_count == 1 else f"{component.instance_count} instances"
+    return f"{component.distribution}, {component.instance_count} x {component.process_count_per_instance}"
+
+
+def bounds(port: Port) -> str:
+    """What may be typed for a number; "" where it is not said."""
+    low, high = port.minimum, port.maximum
+    if low is None:
+        return "" if high is None else f"at most {_number(high)}"
+    return f"at least {_number(low)}" if high is None else f"{_number(low)} to {_number(high)}"
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
+
+
+def _plain(value: float | None) -> str:
+    """A number as an attribute of HTML has it."""
+    return "" if value is None else str(int(value)) if value == int(value) else repr(value)
+
+
+def _environment() -> Environment:
+    environment = html_page.templates("allranks.components.page")
+    environment.globals.update(layout=layout, bounds=bounds, plain=_plain, DATA=DATA, GROUPS=GROUPS)
+    return environment

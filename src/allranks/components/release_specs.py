@@ -1,0 +1,94 @@
+"""The YAML of a component and of an environment, such as stands by itself: what it names lies beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from allranks.components.find import describe
+from allranks.environments.find import REGISTERED
+from allranks.errors import InputError, Problem
+from allranks.sdk.yaml_lines import read_mapping
+
+if TYPE_CHECKING:
+    from allranks.components.releases import Release
+
+_ORDER = (
+    "$schema", "type", "name", "version", "display_name", "description", "tags", "is_deterministic", "inputs",
+    "outputs", "code", "environment", "distribution", "resources", "command",
+)  # fmt: skip
+_SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json"
+
+
+def component_spec(component: Any, spec: Path, has_code: bool, environment: Release | None) -> dict[str, Any]:
+    """What a component's YAML says, its own version included.
+
+    has_code:    whether its code lies beside it
+    environment: the one that it names by a file; None where it names another
+
+    Raises InputError where it is of a kind that is not registered by itself.
+    """
+    if component.type != "command":
+        found = f"a component of type {component.type}"
+        fix = "register it with: az ml component create"
+        raise InputError(Problem(str(spec), found, "a command component", fix))
+    said = _of_function(component, spec) if spec.suffix == ".py" else read_mapping(spec)
+    said.pop("additional_includes", None)
+    said["version"] = str(component.version or "")
+    if has_code:
+        said["code"] = "./code"
+    if environment:
+        said["environment"] = f"azureml:{environment.name}:{environment.version}"
+    elif not isinstance(component.environment, str) and component.environment is not None:
+        said["environment"] = _inline(component.environment, spec)
+    return said
+
+
+def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | None]:
+    """What an environment's YAML says, its build context, and its conda file.
+
+    Raises InputError where azure-ai-ml does not load it, or it has no name.
+    """
+    from azure.ai.ml import load_environment
+
+    said = read_mapping(file)
+    try:
+        load_environment(file)
+    # Whatever the SDK raises means that it would not register this; there is no common class.
+    except Exception as error:
+        found = f"azure-ai-ml does not load it: {' '.join(str(error).split())[:300]}"
+        raise InputError(Problem(str(file), found, "an environment", "correct the file")) from error
+    said["version"] = str(said.get("version") or "")
+    build, conda = said.get("build"), said.get("conda_file")
+    context = None
+    if isinstance(build, dict) and "://" not in str(build.get("path")):
+        context = (file.parent / str(build.get("path"))).resolve()
+        said["build"] = {**build, "path": "./context"}
+    if isinstance(conda, str):
+        said["conda_file"] = "./conda.yaml"
+    return said, context, file.parent / conda if isinstance(conda, str) else None
+
+
+def _of_function(component: Any, spec: Path) -> dict[str, Any]:
+    """What the SDK would send, with numbers as numbers: it keeps some of them as text."""
+    sent = component._to_dict()
+    ports = {port.name: port for port in describe(component, spec).inputs}
+    inputs = {}
+    for name, said in (sent.get("inputs") or {}).items():
+        typed = {"default": ports[name].default, "min": ports[name].minimum, "max": ports[name].maximum}
+        if said.get("type") == "integer":
+            typed |= {key: int(value) for key, value in typed.items() if value is not None}
+        inputs[name] = {key: typed.get(key, value) for key, value in said.items()}
+    whole = {"$schema": _SCHEMA, **sent, "inputs": inputs}
+    return {key: whole[key] for key in (*_ORDER, *whole) if key in whole and (whole[key] or key != "inputs")}
+
+
+def _inline(environment: Any, spec: Path) -> dict[str, Any]:
+    if environment.build is not None:
+        found = "an environment within it, with a build context"
+        fix = f"write an {REGISTERED} with a name beside the Dockerfile, and name it: environment: file:PATH"
+        raise InputError(Problem(str(spec), found, "an environment that has a name", fix))
+    said: dict[str, Any] = {"image": environment.image}
+    if environment.conda_file:
+        said["conda_file"] = environment.conda_file
+    return said

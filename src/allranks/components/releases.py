@@ -1,0 +1,222 @@
+"""Environments and components as they are registered: stamped, complete by themselves, in order of dependency.
+
+Each is written into a folder of its own: YAML for `az ml environment create` or `az ml component create`, and beside it
+the very files that are uploaded. `allranks register` registers those folders, and `allranks export` keeps them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.components import stamps
+from allranks.components.find import components_folder, find_specs
+from allranks.components.release_specs import component_spec, environment_spec
+from allranks.environments.files import environment_file
+from allranks.environments.find import REGISTERED, environments_folder
+from allranks.errors import InputError, Problem
+from allranks.sdk.session import session
+from allranks.sdk.specs import load
+from allranks.sdk.uploads import code_of, context_of
+from allranks.sdk.yaml_lines import at
+
+ENVIRONMENT, COMPONENT = "environment", "component"
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+CODE, CONTEXT = "code", "context"
+"""The folders of the files, beside a component's and an environment's YAML."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One asset, ready to be registered.
+
+    kind:    ENVIRONMENT or COMPONENT
+    version: the stamped one
+    digest:  of all its content
+    source:  the file of the project that it is made of
+    folder:  where it was written, relative to the root of all releases
+    spec:    what its YAML there says
+    files:   name and digest of each file that is uploaded
+    needs:   names of the environments that have to be registered first
+    """
+
+    kind: str
+    name: str
+    version: str
+    digest: str
+    source: Path
+    folder: Path
+    spec: Mapping[str, Any]
+    files: tuple[tuple[str, str], ...]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def yaml(self) -> Path:
+        """Its YAML, relative to the root of all releases."""
+        return self.folder / f"{self.kind}.yaml"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.version}"
+
+
+def release(into: Path, root: Path | None = None, names: Sequence[str] = (), registry: str = "") -> tuple[Release, ...]:
+    """Writes the releases of a project into an empty folder: environments first, then components, each by name.
+
+    root:     a folder of components, or one component; by default `components` here or in a folder above. Its
+              project's environments are those in `environments` beside it or above
+    names:    those that are wanted, with the environments that they need; all where there are none
+    registry: components name their environments in that registry, instead of in their own workspace
+
+    Raises InputError that names everything that cannot be released, and where a name is not there.
+    """
+    root = components_folder(Path.cwd()) if root is None else root
+    with session():
+        components, problems = _loaded(find_specs(root))
+        files = _environment_files(root, components)
+        environments = [_environment(file, into, problems) for file in files]
+        by_file = {one.source.resolve(): one for one in environments if one}
+        chosen = _chosen(components, by_file, names, problems)
+        found = [
+            one for spec, component in chosen if (one := _component(spec, component, into, by_file, registry, problems))
+        ]
+    needed = {name for one in found for name in one.needs}
+    kept = [one for one in by_file.values() if not names or one.name in needed or _is_named(one, names)]
+    problems += _twice([*kept, *found])
+    if problems:
+        raise InputError.of(problems)
+    for one in by_file.values():
+        if one not in kept:
+            shutil.rmtree(into / one.folder)
+    return (*sorted(kept, key=lambda one: one.name), *sorted(found, key=lambda one: one.name))
+
+
+def _loaded(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], list[Problem]]:
+    found: list[tuple[Path, Any]] = []
+    problems: list[Problem] = []
+    for spec in specs:
+        try:
+            found += [(spec, component) for component in load(spec)]
+        except InputError as error:
+            problems += error.problems
+    return found, problems
+
+
+def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> list[Path]:
+    """The files of the project's environments, and of others that components name."""
+    try:
+        files = sorted(environments_folder(root).glob(f"*/{REGISTERED}"))
+    except InputError:
+        files = []
+    named = [file for _, component in components if (file := environment_file(component))]
+    return list({file.resolve(): file for file in (*files, *named)}.values())
+
+
+def _environment(file: Path, into: Path, problems: list[Problem]) -> Release | None:
+    try:
+        said, context, conda = environment_spec(file)
+        files = {f"{CONTEXT}/{name}": path for name, path in context_of(context).items()} if context else {}
+        if conda:
+            files["conda.yaml"] = conda
+        return _written(ENVIRONMENT, said, files, file, into)
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def _component(
+    spec: Path,
+    component: Any,
+    into: Path,
+    environments: Mapping[Path, Release],
+    registry: str,
+    problems: list[Problem],
+) -> Release | None:
+    file = environment_file(component)
+    environment = environments.get(file.resolve()) if file else None
+    if file and environment is None:
+        return None  # what is wrong with it is said already
+    try:
+        with code_of(component, spec) as code:
+            said = component_spec(component, spec, bool(code), environment)
+            files = {f"{CODE}/{name}": path for name, path in code.items()}
+            return _written(COMPONENT, said, files, spec, into, environment, registry)
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def _written(
+    kind: str,
+    said: Mapping[str, Any],
+    files: Mapping[str, Path],
+    source: Path,
+    into: Path,
+    environment: Release | None = None,
+    registry: str = "",
+) -> Release:
+    for key in ("name", "version"):
+        if said.get(key) and not _WORD.fullmatch(str(said[key])):
+            expected = "letters, digits, dots, hyphens and underscores"
+            place = at(source, key) if source.suffix != ".py" else str(source)
+            raise InputError(Problem(place, f"{key} {said[key]!r}", expected, "correct it"))
+    digests = tuple(sorted((name, stamps.of_file(path)) for name, path in files.items()))
+    digest = stamps.digest(kind, said, digests)
+    version = stamps.stamped(str(said.get("version") or ""), digest)
+    spec = {**said, "version": version}
+    if environment and registry:
+        spec["environment"] = (
+            f"azureml://registries/{registry}/environments/{environment.name}/versions/{environment.version}"
+        )
+    name = str(said["name"])
+    folder = Path(f"{kind}s", name)
+    for file, path in files.items():
+        target = into / folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+        target.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+    made = Release(
+        kind, name, version, digest, source, folder, spec, digests, (environment.name,) if environment else ()
+    )
+    (into / folder).mkdir(parents=True, exist_ok=True)
+    (into / made.yaml).write_text(as_yaml(spec), encoding="utf-8")
+    return made
+
+
+def as_yaml(spec: Mapping[str, Any]) -> str:
+    """A spec as a file has it; equal specs are equal texts."""
+    return yaml.safe_dump(dict(spec), sort_keys=False, width=116, allow_unicode=True)
+
+
+def _chosen(
+    components: list[tuple[Path, Any]],
+    environments: Mapping[Path, Release],
+    names: Sequence[str],
+    problems: list[Problem],
+) -> list[tuple[Path, Any]]:
+    known = {component.name for _, component in components}
+    for name in names:
+        if name not in known and not any(_is_named(one, (name,)) for one in environments.values()):
+            there = ", ".join(sorted(known | {one.name for one in environments.values()}))
+            problems.append(Problem(name, "no component or environment of that name", there, "look at its spelling"))
+    return [(spec, component) for spec, component in components if not names or component.name in names]
+
+
+def _is_named(environment: Release, names: Sequence[str]) -> bool:
+    return environment.name in names or environment.source.parent.name in names
+
+
+def _twice(releases: Sequence[Release]) -> list[Problem]:
+    first: dict[tuple[str, str], Release] = {}
+    return [
+        Problem(
+            str(one.source), f"{one.kind} {one.name}, which {other.source} has too", "one of each name", "rename one"
+        )
+        for one in releases
+        if (other := first.setdefault((one.kind, one.name), one)) is not one
+    ]

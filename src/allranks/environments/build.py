@@ -1,0 +1,67 @@
+"""Build an environment's image on this machine."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.environments.engines import Engine, build_command, has_cache_mounts
+from allranks.environments.find import EnvironmentFolder
+from allranks.environments.render import rendered
+from allranks.errors import InputError, Problem
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is built.
+
+    base_image: what to start from; None: the table's own
+    device:     cpu or cuda
+    ofed:       distribution or doca
+    """
+
+    base_image: str | None = None
+    device: str = "cuda"
+    ofed: str = "doca"
+
+    def arguments(self) -> dict[str, str]:
+        """The rows of the table that it sets."""
+        given = {"DEVICE": self.device, "OFED": self.ofed}
+        return {**given, "BASE_IMAGE": self.base_image} if self.base_image else given
+
+
+def variant_for(base_image: str | None, device: str | None, ofed: str | None) -> Variant:
+    """What a user means: on a base image of their own, CPUs and its rdma-core, unless they say otherwise."""
+    own = base_image is not None
+    return Variant(base_image, device or ("cpu" if own else "cuda"), ofed or ("distribution" if own else "doca"))
+
+
+def build(
+    environment: EnvironmentFolder,
+    engine: Engine,
+    tag: str,
+    variant: Variant,
+    arguments: Mapping[str, str],
+    options: Sequence[str] = (),
+) -> int:
+    """Builds and gives the engine's exit code; what it prints goes to this process's streams.
+
+    arguments: values for further rows of the version table
+    options:   for the engine, as they are
+
+    Raises InputError where the table has no row of that name.
+    """
+    table = environment.dockerfile.values()
+    unknown = sorted(arguments.keys() - table.keys())
+    if unknown:
+        where = f"{environment.dockerfile.path}"
+        raise InputError(Problem(where, f"no ARG {', '.join(unknown)}", ", ".join(table), "name one of those"))
+    given = {name: value for name, value in variant.arguments().items() if name in table} | dict(arguments)
+    with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
+        file = Path(folder, "Dockerfile")
+        file.write_text(rendered(environment.dockerfile, given, has_cache_mounts(engine)), encoding="utf-8")
+        command = build_command(engine, environment.folder, file, tag, given, options)
+        return subprocess.run(command, check=False).returncode

@@ -1,0 +1,82 @@
+"""The environments of a project: where they are, and what their files say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from allranks.environments.dockerfile import Dockerfile, read
+from allranks.errors import InputError, Problem
+from allranks.sdk.yaml_lines import read_mapping
+
+FOLDER = "environments"
+"""The folder of a project that holds one folder for each environment."""
+
+BASE = "openmpi-ofed"
+"""The environment whose stages the others have at their beginning."""
+
+_WRITE = "write it: see docs/environments.md"
+DOCKERFILE, REGISTERED, EXPECTED = "Dockerfile", "environment.yaml", "expect.yaml"
+
+
+@dataclass(frozen=True)
+class EnvironmentFolder:
+    """One environment.
+
+    name:       the folder's
+    registered: environment.yaml, as Azure ML registers it
+    expected:   expect.yaml: what must be true inside
+    """
+
+    name: str
+    folder: Path
+    dockerfile: Dockerfile
+    registered: dict[str, Any]
+    expected: dict[str, Any]
+
+    def file(self, name: str) -> Path:
+        return self.folder / name
+
+
+def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> tuple[EnvironmentFolder, ...]:
+    """The environments in root by name: those that are named, else all.
+
+    root: a folder; by default `environments` in the current folder or in the nearest folder above that has one
+
+    Raises InputError where one is named that is not there, and where one cannot be read.
+    """
+    root = environments_folder(Path.cwd()) if root is None else root
+    there = tuple(sorted(path.parent.name for path in root.glob(f"*/{DOCKERFILE}")))
+    problems = [
+        Problem(f"{root}", f"no environment {name!r}", ", ".join(there), "look at its spelling")
+        for name in names
+        if name not in there
+    ]
+    if not there:
+        fix = "go to the project, or name the folder: --folder DIR"
+        problems = [Problem(f"{root}", "no environment", f"folders with a {DOCKERFILE}", fix)]
+    if problems:
+        raise InputError.of(problems)
+    return tuple(read_environment(root / name) for name in (names or there))
+
+
+def environments_folder(start: Path) -> Path:
+    """The nearest `environments` folder in start or above it. Raises InputError where there is none."""
+    for folder in (start.absolute(), *start.absolute().parents):
+        if (folder / FOLDER).is_dir():
+            return folder / FOLDER
+    found = f"no folder {FOLDER!r} here or in any folder above"
+    fix = "go to the project, or name the folder: --folder DIR"
+    raise InputError(Problem(str(start), found, "a project with its environments in it", fix))
+
+
+def read_environment(folder: Path) -> EnvironmentFolder:
+    """Raises InputError where a file is missing, or is not what it should be."""
+    return EnvironmentFolder(
+        name=folder.name,
+        folder=folder,
+        dockerfile=read(folder / DOCKERFILE),
+        registered=read_mapping(folder / REGISTERED, _WRITE),
+        expected=read_mapping(folder / EXPECTED, _WRITE),
+    )

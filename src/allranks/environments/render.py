@@ -1,0 +1,56 @@
+"""A Dockerfile for one variant: its table filled in, and without the stages that the variant does not use.
+
+Engines differ in which stages they build (buildah before 1.29 does not see that `FROM ofed-${OFED}` needs one; Docker
+without BuildKit builds all), and in whether they have cache mounts, which Azure ML's own build does not promise. So the
+Dockerfiles that are registered have neither, and a build on this machine gets both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from allranks.environments.dockerfile import Dockerfile, Instruction, Stage, expanded
+
+PIP_CACHE = "--mount=type=cache,target=/root/.cache/pip"
+
+
+def rendered(dockerfile: Dockerfile, given: Mapping[str, str], cache: bool) -> str:
+    """The text for the variant that `given` (values for rows of the table) makes.
+
+    cache: whether pip keeps what it downloads in a mount of the builds
+    """
+    values = {**dockerfile.values(), **given}
+    lines = [f"ARG {name}={value}" for name, value in values.items()]
+    for stage in needed(dockerfile, values):
+        lines.append(f"\nFROM {expanded(stage.image, values)} AS {stage.name}")
+        lines += [_instruction(each, dockerfile, cache) for each in stage.instructions]
+    return "\n".join(lines) + "\n"
+
+
+def needed(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[Stage, ...]:
+    """The stages that the last one is built from, in their order, itself included."""
+    by_name = {stage.name: stage for stage in dockerfile.stages}
+    wanted = [dockerfile.stages[-1].name]
+    for name in wanted:
+        wanted += [source for source in _sources(by_name[name], values) if source in by_name and source not in wanted]
+    return tuple(stage for stage in dockerfile.stages if stage.name in wanted)
+
+
+def images(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[str, ...]:
+    """The images that must be had to build the variant: those that are no stages."""
+    names = {stage.name for stage in dockerfile.stages}
+    found = (expanded(stage.image, values) for stage in needed(dockerfile, values))
+    return tuple(dict.fromkeys(image for image in found if image not in names and image != "scratch"))
+
+
+def _sources(stage: Stage, values: Mapping[str, str]) -> list[str]:
+    copied = (each.text for each in stage.instructions if each.name == "COPY")
+    froms = [word.removeprefix("--from=") for text in copied for word in text.split() if word.startswith("--from=")]
+    return [expanded(stage.image, values), *froms]
+
+
+def _instruction(each: Instruction, dockerfile: Dockerfile, cache: bool) -> str:
+    text = "\n".join(dockerfile.lines[each.line - 1 : each.end])
+    if not cache or each.name != "RUN" or "--no-cache-dir" not in text:
+        return text
+    return text.replace("RUN ", f"RUN {PIP_CACHE} ", 1).replace(" --no-cache-dir", "")

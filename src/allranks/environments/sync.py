@@ -1,0 +1,62 @@
+"""Write what follows from the Dockerfiles: the base's block into each, and environment.yaml's version and labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from allranks.environments import base_block
+from allranks.environments.dockerfile import Dockerfile, read
+from allranks.environments.find import BASE, DOCKERFILE, REGISTERED, EnvironmentFolder
+from allranks.environments.labels import labels_of
+
+_GENERATED = "# Version, description and tags come from the Dockerfile's table: allranks environments sync"
+
+
+def sync(environments: Sequence[EnvironmentFolder], root: Path) -> tuple[Path, ...]:
+    """Writes the files that are not as they should be; gives those back.
+
+    root: the folder of all environments, with the base in it
+    """
+    written = []
+    for environment in environments:
+        path = environment.file(DOCKERFILE)
+        if base_block.block(environment.dockerfile.lines) and environment.name != BASE:
+            written += _write(path, base_block.with_block(environment.dockerfile, read(root / BASE / DOCKERFILE)))
+        registered = environment.file(REGISTERED)
+        written += _write(registered, registered_text(registered.read_text(encoding="utf-8"), read(path)))
+    return tuple(written)
+
+
+def registered_text(text: str, dockerfile: Dockerfile) -> str:
+    """environment.yaml as it should be: its own keys, and those that follow from the Dockerfile."""
+    labels = labels_of(dockerfile)
+    rest = re.sub(r"^(version|description|tags):.*\n(?:[ \t]+.*\n)*", "", text, flags=re.MULTILINE)
+    rest = "".join(line for line in rest.splitlines(keepends=True) if line.strip() != _GENERATED)
+    tags = {name: _Quoted(value) for name, value in labels.tags.items()}
+    own = {"version": _Quoted(labels.version), "description": labels.description, "tags": tags}
+    generated = yaml.dump(own, Dumper=_Dumper, sort_keys=False, width=118, allow_unicode=True)
+    return f"{rest.rstrip()}\n{_GENERATED}\n{generated}"
+
+
+class _Quoted(str):
+    """A version: text to Azure ML, and a number to YAML where it is not quoted."""
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Dumper.add_representer(
+    _Quoted, lambda dumper, value: dumper.represent_scalar("tag:yaml.org,2002:str", str(value), style='"')
+)
+
+
+def _write(path: Path, text: str) -> list[Path]:
+    if path.read_text(encoding="utf-8") == text:
+        return []
+    path.write_text(text, encoding="utf-8")
+    return [path]

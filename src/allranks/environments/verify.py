@@ -1,0 +1,83 @@
+"""Run the program `inside` in an image, and give back what it found there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from allranks.environments import engines
+from allranks.environments.engines import Engine
+from allranks.environments.find import EnvironmentFolder, find_environments
+from allranks.environments.inside.report import Finding
+from allranks.errors import InputError, Problem
+
+SECONDS = 900
+"""How long the program may take: some twenty questions, of which a few import a framework."""
+
+_CODE, _WANTED = "/verify/code/inside", "/verify/wanted"
+
+
+def expectations(environment: EnvironmentFolder) -> dict[str, Any]:
+    """What must be true of an image of an environment: its expect.yaml, and the tags that it is registered with."""
+    return {**environment.expected, "tags": environment.registered.get("tags") or {}}
+
+
+def verify(image: str, wanted: dict[str, Any], engine: Engine) -> tuple[Finding, ...]:
+    """What is found in the image. Raises InputError where it cannot be run there."""
+    with tempfile.TemporaryDirectory(prefix="allranks-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # whoever runs in the image reads it
+        (folder / "expectations.json").write_text(json.dumps(wanted), encoding="utf-8")
+        mounts = {Path(__file__).with_name("inside"): _CODE, folder: _WANTED}
+        command = ["env", f"PYTHONPATH={Path(_CODE).parent}", "PYTHONDONTWRITEBYTECODE=1", "python3", "-m"]
+        command += ["inside", f"{_WANTED}/expectations.json", "--json"]
+        done = _run(engine, image, mounts, command)
+    last = done.stdout.strip().splitlines()[-1:] or [""]
+    try:
+        return tuple(Finding(**each) for each in json.loads(last[0]))
+    except (ValueError, TypeError):
+        raise _failed(image, done) from None
+
+
+def _run(engine: Engine, image: str, mounts: dict[Path, str], command: list[str]) -> subprocess.CompletedProcess[str]:
+    container = ""
+    start = engines.start_container(engine, image)
+    if start:
+        made = _output(start)
+        if made.returncode != 0:
+            raise _failed(image, made)
+        container = made.stdout.strip()
+    try:
+        return _output(engines.run_command(engine, image, container, mounts, command))
+    finally:
+        remove = engines.remove_command(engine, container)
+        if remove:
+            _output(remove)
+
+
+def _output(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def _failed(image: str, done: subprocess.CompletedProcess[str]) -> InputError:
+    lines = [line for line in (done.stderr or done.stdout).strip().splitlines() if line.strip()]
+    found = f"exit code {done.returncode}: " + (" ".join(lines[-3:]) or "nothing said")
+    fix = "build it: allranks environments build NAME --tag IMAGE"
+    return InputError(Problem(f"image {image}", found, "an image on this machine with python3 in it", fix))
+
+
+def named_in(image: str, root: Path | None = None) -> str:
+    """The environment that an image is called by: pytorch for localhost/allranks-pytorch:1.
+
+    Raises InputError where there is none of that name.
+    """
+    name = image.rpartition("/")[2].partition("@")[0].partition(":")[0].removeprefix("allranks-")
+    there = [each.name for each in find_environments(root)]
+    if name not in there:
+        fix = f"say which it is: allranks environments verify {image} --environment NAME"
+        raise InputError(Problem(f"image {image}", "no environment is called so", ", ".join(there), fix))
+    return name

@@ -1,0 +1,145 @@
+"""Every launch of every stack: its distribution, its command, and the layouts in which it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.contract.distributions import Distribution
+from allranks.contract.layout import Layout
+from allranks.contract.mpi import Mpi
+from allranks.contract.pytorch import PyTorch
+from allranks.contract.ray import Ray
+from allranks.contract.tensorflow import TensorFlow
+from allranks.local.stacks import (
+    ACCELERATE,
+    DEEPSPEED,
+    HOROVOD,
+    LIGHTNING,
+    MPI,
+    PYTORCH,
+    RAY,
+    TENSORFLOW,
+    TRANSFORMERS,
+    Stack,
+)
+
+LAYOUTS = (Layout(1, 1), Layout(1, 2), Layout(2, 1), Layout(2, 2))
+
+TORCHRUN = (
+    "torchrun --nnodes {nodes} --node-rank {rank} --nproc-per-node {each} "
+    "--master-addr $MASTER_ADDR --master-port $MASTER_PORT"
+)
+LAUNCH = (
+    "python -m torch.distributed.launch --use_env --nnodes {nodes} --node_rank $NODE_RANK --nproc_per_node {each} "
+    "--master_addr $MASTER_ADDR --master_port $MASTER_PORT"
+)
+DEEPSPEED_OWN = (
+    "for host in ${{AZ_BATCH_HOST_LIST:-$MASTER_ADDR}}; do echo $host; done | tr , '\\n' "
+    "| sed 's/$/ slots={each}/' > hostfile; "
+    "deepspeed --hostfile hostfile --no_ssh --node_rank $NODE_RANK --num_gpus {each} "
+    "--master_addr $MASTER_ADDR --master_port $MASTER_PORT --no_local_rank --module allranks.runtime"
+)
+# mpirun names no address in what it sets; Azure ML names the first instance in another way on one than on several.
+MPI_MASTER = (
+    "export MASTER_PORT=${{MASTER_PORT:-6105}} "
+    "MASTER_ADDR=${{AZ_BATCHAI_MPI_MASTER_NODE:-${{AZ_BATCH_MASTER_NODE%:*}}}}; "
+)
+CLEAN = "python -m allranks.runtime "
+"""Runs somebody's script with what the runtime prepares, and ends it well."""
+
+
+def _pytorch(layout: Layout) -> Distribution:
+    return PyTorch(layout.process_count_per_instance)
+
+
+def _per_node(layout: Layout) -> Distribution:  # noqa: ARG001
+    return PyTorch(1)
+
+
+def _mpi(layout: Layout) -> Distribution:
+    return Mpi(layout.process_count_per_instance)
+
+
+def _mpi_per_node(layout: Layout) -> Distribution:  # noqa: ARG001
+    return Mpi(1)
+
+
+def _workers(layout: Layout) -> Distribution:
+    return TensorFlow(layout.instance_count)
+
+
+def _servers(layout: Layout) -> Distribution:
+    return TensorFlow(layout.instance_count, 1)
+
+
+def _ray(layout: Layout) -> Distribution:  # noqa: ARG001
+    return Ray()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One way to start a stack's ranks.
+
+    stacks:  what must be installed; the first is the one that the launch shows
+    command: with {nodes} and {each} for the layout's two numbers, and {rank} for the variable of the instance's rank
+    layouts: those in which it can be
+    told:    how many ranks tell their place, where it is not all
+    """
+
+    name: str
+    stacks: tuple[Stack, ...]
+    distribution: Callable[[Layout], Distribution]
+    command: str
+    layouts: tuple[Layout, ...] = LAYOUTS
+    told: Callable[[Layout], int] = lambda layout: layout.world_size
+
+    def command_for(self, layout: Layout) -> str:
+        """The command on every instance."""
+        rank = "$OMPI_COMM_WORLD_RANK" if self.distribution is _mpi_per_node else "$NODE_RANK"
+        each = layout.process_count_per_instance
+        return self.command.format(nodes=layout.instance_count, each=each, rank=rank)
+
+    def missing(self, project: Path) -> Stack | None:
+        """A stack that this machine lacks."""
+        return next((stack for stack in self.stacks if stack.version(project) is None), None)
+
+
+ONE_EACH = (Layout(1, 1), Layout(2, 1))
+TORCH_ONLY, TENSORFLOW_ONLY = (PYTORCH,), (TENSORFLOW,)
+
+LAUNCHES = (
+    Launch("PyTorch, per process", TORCH_ONLY, _pytorch, "python pytorch.py"),
+    Launch("PyTorch, torchrun", TORCH_ONLY, _per_node, f"{TORCHRUN} pytorch.py"),
+    Launch("PyTorch, torch.distributed.launch", TORCH_ONLY, _per_node, f"{LAUNCH} pytorch.py"),
+    Launch("MPI, per process", (MPI,), _mpi, f"{CLEAN} mpi.py"),
+    Launch("MPI, per node with torchrun", (MPI, PYTORCH), _mpi_per_node, f"{MPI_MASTER}{TORCHRUN} pytorch.py"),
+    Launch("DeepSpeed by PyTorch", (DEEPSPEED,), _pytorch, f"{CLEAN} deepspeed_engine.py"),
+    Launch("DeepSpeed by MPI", (DEEPSPEED, MPI), _mpi, f"{CLEAN} deepspeed_engine.py"),
+    Launch("DeepSpeed by torchrun", (DEEPSPEED,), _per_node, f"{TORCHRUN} -m allranks.runtime deepspeed_engine.py"),
+    Launch("DeepSpeed, own launcher", (DEEPSPEED,), _per_node, f"{DEEPSPEED_OWN} deepspeed_engine.py"),
+    Launch("Horovod by MPI", (HOROVOD,), _mpi, f"{CLEAN} horovod_ranks.py"),
+    Launch("TensorFlow, workers", TENSORFLOW_ONLY, _workers, "python tensorflow_workers.py", ONE_EACH),
+    Launch(
+        "TensorFlow, parameter server",
+        TENSORFLOW_ONLY,
+        _servers,
+        "python tensorflow_servers.py",
+        (Layout(2, 1),),
+        lambda layout: layout.instance_count - 1,
+    ),
+    Launch("Lightning, per node", (LIGHTNING,), _per_node, f"{CLEAN} lightning_trainer.py {{each}} per-node"),
+    Launch("Lightning, per process", (LIGHTNING,), _pytorch, f"{CLEAN} lightning_trainer.py {{each}}"),
+    Launch("Lightning, torchrun", (LIGHTNING,), _per_node, f"{TORCHRUN} lightning_trainer.py {{each}}"),
+    Launch("Lightning, MPI", (LIGHTNING, MPI), _mpi, f"{CLEAN} lightning_trainer.py {{each}}"),
+    Launch("Trainer, per process", (TRANSFORMERS,), _pytorch, f"{CLEAN} transformers_trainer.py"),
+    Launch("Trainer, torchrun", (TRANSFORMERS,), _per_node, f"{TORCHRUN} -m allranks.runtime transformers_trainer.py"),
+    Launch("Accelerate", (ACCELERATE,), _pytorch, f"{CLEAN} accelerate_ranks.py"),
+    Launch("Ray", (RAY,), _ray, "python ray_actors.py {each}"),
+)
+
+FIRST = tuple({launch.stacks[0].name: launch for launch in reversed(LAUNCHES)}.values())[::-1]
+"""One launch of each stack, its simplest."""
+
+TWO_RANKS = (Layout(1, 2), Layout(2, 1))

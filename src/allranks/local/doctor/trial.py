@@ -1,0 +1,65 @@
+"""A launch in a layout on a kind of instances, run by the local engine, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from allranks.contract.layout import Layout
+from allranks.local.boot import SOURCE
+from allranks.local.doctor.launches import Launch
+from allranks.local.engine import Options, run
+from allranks.plan import digest
+from allranks.plan.graph import Code, Plan, Step
+from allranks.runs.records import RankRecord, RunRecord, Status
+from allranks.runs.workspace import Workspace
+
+RANKS = Path(__file__).resolve().parent / "ranks"
+TIMEOUT = 240.0
+"""Seconds: a bound on a hang."""
+
+
+def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, project: Path) -> str:
+    """What is wrong with the launch; nothing where all ranks are distinct, world size and local ranks are right, the
+    stack's own all-reduce is correct, and every rank ended with 0.
+
+    kind:    of the instances: auto, rack or loopback
+    project: the folder with the virtual environments of stacks that have one of their own
+    """
+    step = Step(
+        "ranks",
+        launch.command_for(layout),
+        code=Code(str(RANKS), digest.of_path(RANKS)),
+        environment=launch.stacks[0].environment,
+        environment_variables={"PYTHONPATH": str(SOURCE)},
+        distribution=launch.distribution(layout),
+        instance_count=layout.instance_count,
+        timeout=TIMEOUT,
+        deterministic=False,
+    )
+    plan = Plan("stacks", (step,), source=str(project / "stacks"))
+    record = run(plan, workspace, Options(instances=kind, track=False))
+    return _wrong(record, layout, launch.told(layout))
+
+
+def _wrong(record: RunRecord, layout: Layout, told: int) -> str:
+    (step,) = record.steps
+    if record.status is not Status.COMPLETED:
+        tail = "\n".join(step.verdict.tail) if step.verdict else ""
+        return f"{step.verdict.reason if step.verdict else record.status}\n{tail}"
+    found = sorted(_places(step.ranks), key=lambda place: int(place["rank"]))
+    total = sum(range(1, told + 1))
+    expected = [
+        {"rank": rank, "world_size": told, "local_rank": layout.local_rank(rank), "total": total}
+        for rank in range(told)
+    ]
+    return "" if found == expected else f"found {found}, expected {expected}"
+
+
+def _places(ranks: list[RankRecord]) -> list[dict[str, float]]:
+    return [
+        json.loads(found)
+        for rank in ranks
+        for found in re.findall(r"place (\{.*?\})", Path(rank.log).read_text(encoding="utf-8", errors="replace"))
+    ]

@@ -1,0 +1,12 @@
+"""The kinds of instances that the engine offers."""
+
+from __future__ import annotations
+
+from allranks.local.instances.instance import Instance, InstanceKind
+from allranks.local.instances.loopback.kind import Loopback
+from allranks.local.instances.rack.kind import Rack
+
+INSTANCE_KINDS: dict[str, InstanceKind] = {"rack": Rack(), "loopback": Loopback()}
+"""By name, in order of preference."""
+
+__all__ = ["INSTANCE_KINDS", "Instance", "InstanceKind"]

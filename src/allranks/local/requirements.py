@@ -1,0 +1,26 @@
+"""What this machine lacks to run a plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from allranks.errors import Problem
+from allranks.local import interpreters
+from allranks.local.launchers import LAUNCHERS
+from allranks.local.step import rank_environment
+from allranks.plan.check import check, place
+from allranks.plan.graph import Plan
+
+
+def problems(plan: Plan) -> list[Problem]:
+    """Return everything that keeps the plan from running on this machine: what is wrong with the plan itself, then the
+    launchers that are not installed."""
+    return [*check(plan), *_missing_launchers(plan)]
+
+
+def _missing_launchers(plan: Plan) -> Iterator[Problem]:
+    for step in plan.steps:
+        path = rank_environment.search_path(os.environ, interpreters.of_step(plan, step))
+        if missing := LAUNCHERS[step.distribution.type].missing(path):
+            yield Problem(place.of_key(step, missing.where), missing.found, missing.expected, missing.fix)

@@ -1,0 +1,302 @@
+"""What the scheduler must not forget, in one SQLite file: the schedules, and each of their firings.
+
+Every change is one transaction. A firing is claimed, and its schedule's cursor moved past it, before its run starts;
+the run's name follows from the schedule and the time, so a firing can be claimed only once.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+from allranks.schedules.triggers import Cron, Recurrence, Trigger
+
+VERSION = 1
+"""Of the tables below; a file of another version is refused, not guessed at."""
+
+# Moments are whole microseconds since the epoch.
+TABLES = """
+CREATE TABLE schedule (name TEXT PRIMARY KEY, position INTEGER NOT NULL, display_name TEXT NOT NULL, source TEXT NOT
+NULL, trigger TEXT NOT NULL, plan TEXT NOT NULL, created INTEGER NOT NULL, cursor INTEGER NOT NULL, active INTEGER NOT
+NULL) STRICT;
+CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL,
+workspace TEXT NOT NULL, status TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', attempts INTEGER NOT NULL
+DEFAULT 0, pid INTEGER, started INTEGER, ended INTEGER) STRICT;
+CREATE INDEX firing_of_schedule ON firing (schedule, at);
+CREATE TABLE missed (schedule TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL)
+STRICT;
+"""
+
+CLAIMED, RUNNING, STOPPING, STOPPED, ENDED = "claimed", "running", "stopping", "stopped", "ended"
+"""The states of a firing. Stopping: its run was told to stop with the scheduler; stopped: it did, and goes on later."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRING = "SELECT run, schedule, at, state, workspace, status, reason, attempts, pid, started, ended FROM firing"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A schedule to be kept. plan: as JSON."""
+
+    name: str
+    display_name: str
+    source: str
+    trigger: Trigger
+    plan: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A schedule of the ledger.
+
+    created: when it was first seen with this trigger
+    cursor:  everything up to this moment has been dealt with
+    """
+
+    name: str
+    display_name: str
+    source: str
+    trigger: Trigger
+    created: datetime
+    cursor: datetime
+
+
+@dataclass(frozen=True)
+class Firing:
+    """One firing and its run.
+
+    run:       the run's name
+    at:        when the schedule fired
+    workspace: the folder of the workspace in which it runs
+    status:    the run's, once it has ended
+    """
+
+    run: str
+    schedule: str
+    at: datetime
+    state: str
+    workspace: str
+    status: str = ""
+    reason: str = ""
+    attempts: int = 0
+    pid: int | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Missed:
+    """Firings that are not made up for."""
+
+    schedule: str
+    first: datetime
+    last: datetime
+    count: int
+
+
+def run_name(schedule: str, at: datetime) -> str:
+    """``nightly-20260105T013000Z``."""
+    return f"{schedule}-{at.astimezone(timezone.utc):%Y%m%dT%H%M%SZ}"
+
+
+class Ledger:
+    """An open ledger. Use it as a context manager, on one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file, and makes it where there is none. Raises InputError where it is no ledger of this version."""
+        try:
+            self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            # A claim is on the disk before its run starts, so not even a power failure fires it again.
+            self._connection.execute("PRAGMA synchronous = FULL")
+            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                self._connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+                version = VERSION
+        except sqlite3.DatabaseError as error:
+            raise InputError(_unusable(path, str(error))) from None
+        if version != VERSION:
+            raise InputError(_unusable(path, f"version {version}, this is version {VERSION}"))
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def replace(self, schedules: Iterable[Kept], now: datetime) -> None:
+        """Keeps these schedules instead of those that were kept. One whose trigger is the same goes on where it was;
+        any other begins now."""
+        second = _number(now.replace(microsecond=0))
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("UPDATE schedule SET active = 0")
+            for position, kept in enumerate(schedules):
+                trigger = _dumped(kept.trigger)
+                begun = connection.execute(
+                    "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (kept.name, trigger)
+                ).fetchone()
+                # One microsecond before: a recurrence without a start fires at its creation, a whole second.
+                created, cursor = begun or (second, second - 1)
+                connection.execute(
+                    "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
+                    (kept.name, position, kept.display_name, kept.source, trigger, kept.plan, created, cursor),
+                )
+
+    def schedules(self) -> list[Entry]:
+        """Those that are to be fired, in the order in which they were declared."""
+        rows = self._connection.execute(
+            "SELECT name, display_name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY position"
+        )
+        return [
+            Entry(name, display_name, source, _loaded(trigger), _moment(created), _moment(cursor))
+            for name, display_name, source, trigger, created, cursor in rows
+        ]
+
+    def plan(self, schedule: str) -> str:
+        """The plan of a schedule, as JSON."""
+        (plan,) = self._connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
+        return str(plan)
+
+    def claim(self, schedule: str, at: datetime, workspace: Path, missed: Missed | None = None) -> Firing | None:
+        """Makes a firing this scheduler's to run, and moves the cursor past it and what is not made up for.
+
+        None where it had been claimed before.
+        """
+        run = run_name(schedule, at)
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            self._miss(missed)
+            connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
+            done = connection.execute(
+                "INSERT OR IGNORE INTO firing (run, schedule, at, state, workspace) VALUES (?, ?, ?, ?, ?)",
+                (run, schedule, _number(at), CLAIMED, str(workspace)),
+            )
+        return self.firing(run) if done.rowcount else None
+
+    def miss(self, missed: Missed) -> None:
+        """Moves the cursor past firings that are not made up for."""
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            self._miss(missed)
+            connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule))
+
+    def _miss(self, missed: Missed | None) -> None:
+        if missed is not None:
+            row = (missed.schedule, _number(missed.first), _number(missed.last), missed.count)
+            self._connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
+
+    def missed(self, schedule: str) -> list[Missed]:
+        """What was not made up for, in its order."""
+        rows = self._connection.execute(
+            "SELECT schedule, first, last, count FROM missed WHERE schedule = ? ORDER BY first", (schedule,)
+        )
+        return [Missed(name, _moment(first), _moment(last), count) for name, first, last, count in rows]
+
+    def firing(self, run: str) -> Firing:
+        """The firing of that run. Raises KeyError where there is none."""
+        for firing in self._firings("WHERE run = ?", run):
+            return firing
+        raise KeyError(run)
+
+    def open(self) -> list[Firing]:
+        """The firings whose runs have not ended, the earliest first."""
+        return list(self._firings("WHERE state != ? ORDER BY at, run", ENDED))
+
+    def latest(self, schedule: str) -> Firing | None:
+        """The schedule's last firing that was run."""
+        return next(self._firings("WHERE schedule = ? ORDER BY at DESC LIMIT 1", schedule), None)
+
+    def firings(self, schedule: str) -> list[Firing]:
+        """Every firing of a schedule that was run, the earliest first."""
+        return list(self._firings("WHERE schedule = ? ORDER BY at", schedule))
+
+    def begin(self, run: str, pid: int, now: datetime) -> Firing | None:
+        """Its process has started. None where there is nothing left to do."""
+        # One that is told to stop before it has begun stays so.
+        done = self._connection.execute(
+            "UPDATE firing SET state = CASE state WHEN ? THEN state ELSE ? END, pid = ?, attempts = attempts + 1,"
+            " started = coalesce(started, ?)"
+            " WHERE run = ? AND state != ?",
+            (STOPPING, RUNNING, pid, _number(now), run, ENDED),
+        )
+        return self.firing(run) if done.rowcount else None
+
+    def stop(self, run: str) -> None:
+        """Its run is about to be told to stop, and is to go on with the next scheduler."""
+        self._connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPING, run, ENDED))
+
+    def stopped(self, run: str) -> None:
+        """It did."""
+        self._connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPED, run, ENDED))
+
+    def end(self, run: str, status: str, reason: str, now: datetime) -> None:
+        """Its run has ended. One that was canceled because its scheduler stopped has not: it goes on later."""
+        if status == "Canceled" and self.firing(run).state == STOPPING:
+            self.stopped(run)
+            return
+        self._connection.execute(
+            "UPDATE firing SET state = ?, status = ?, reason = ?, ended = ? WHERE run = ? AND state != ?",
+            (ENDED, status, reason, _number(now), run, ENDED),
+        )
+
+    def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
+        for (
+            run,
+            schedule,
+            at,
+            state,
+            workspace,
+            status,
+            reason,
+            attempts,
+            pid,
+            started,
+            ended,
+        ) in self._connection.execute(f"{_FIRING} {condition}", values).fetchall():
+            yield Firing(
+                run,
+                schedule,
+                _moment(at),
+                state,
+                workspace,
+                status,
+                reason,
+                attempts,
+                pid,
+                None if started is None else _moment(started),
+                None if ended is None else _moment(ended),
+            )
+
+
+def _number(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _moment(number: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=number)
+
+
+def _dumped(trigger: Trigger) -> str:
+    return json.dumps({"kind": type(trigger).__name__, **asdict(trigger)}, default=datetime.isoformat, sort_keys=True)
+
+
+def _loaded(text: str) -> Trigger:
+    data = json.loads(text)
+    for key in ("start", "end"):
+        data[key] = datetime.fromisoformat(data[key]) if data[key] else None
+    if data.pop("kind") == Cron.__name__:
+        return Cron(**data)
+    for key in ("hours", "minutes", "week_days", "month_days"):
+        data[key] = tuple(data[key])
+    return Recurrence(**data)
+
+
+def _unusable(path: Path, found: str) -> Problem:
+    fix = "move the file away, or use another folder: --folder DIR"
+    return Problem(str(path), f"not a ledger of schedules that can be used: {found}", "", fix)

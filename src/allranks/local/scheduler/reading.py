@@ -1,0 +1,98 @@
+"""Reads declared schedules into the ledger: ``python -m allranks.local.scheduler.reading WORKSPACE TARGET``.
+
+In a process of its own, because azure-ai-ml takes 100 MB and two seconds, and the scheduler is to stay small.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from allranks.errors import InputError, Problem
+from allranks.local.scheduler.place import SchedulesPlace
+from allranks.runs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from allranks.local.scheduler.ledger import Kept
+
+
+def read(place: SchedulesPlace, target: Path | None) -> None:
+    """Reads the schedules of a file or a folder (by default the project's) into the ledger, by that process.
+
+    Raises InputError with everything that is wrong with them; the ledger is then as it was.
+    """
+    words = [sys.executable, "-m", "allranks.local.scheduler.reading", str(place.workspace.root)]
+    with tempfile.NamedTemporaryFile(prefix="allranks-", suffix=".json") as told:
+        # A Ctrl-C at the terminal is this process's to handle, which ends the other one.
+        done = subprocess.run(
+            [*words, told.name, *([str(target)] if target else [])], check=False, start_new_session=True
+        )
+        problems = json.loads(told.read() or "null")
+    if problems:
+        raise InputError.of(Problem(**problem) for problem in problems)
+    if done.returncode:
+        raise InputError(Problem(str(target or "schedules"), "their reader ended without saying why", "", "see above"))
+
+
+def read_here(place: SchedulesPlace, target: Path | None) -> None:
+    """The same in this process."""
+    from allranks.local.scheduler.ledger import Ledger
+    from allranks.sdk import session
+
+    with session.session(), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
+        kept = _kept(place, target, Path(snapshots))
+    with Ledger(place.ledger) as ledger:
+        ledger.replace(kept, datetime.now(timezone.utc))
+
+
+def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[Kept]:
+    from allranks.local import requirements
+    from allranks.local.scheduler.ledger import Kept
+    from allranks.plan.codec import converter
+    from allranks.plan.graph import Plan
+    from allranks.plan.reader import pipeline, snapshot
+    from allranks.schedules.finding import find_schedules
+
+    kept: list[Kept] = []
+    problems: list[Problem] = []
+    for declared in find_schedules(target):
+        schedule = declared.schedule
+        if isinstance(declared.entity.create_job, str):
+            found = f"found {declared.entity.create_job}, a job of a workspace"
+            fix = "declare it with the pipeline itself"
+            where = f"schedule {schedule.name}, key create_job ({schedule.where})"
+            problems.append(Problem(where, found, "a pipeline, which alone can run here", fix))
+            continue
+        try:
+            plan = pipeline.read(declared.entity.create_job, snapshots, schedule.where)
+            if wrong := requirements.problems(plan):
+                raise InputError(*wrong)
+            plan = snapshot.keep(plan, place.workspace.snapshots)
+        except InputError as error:
+            problems += error.problems
+            continue
+        text = converter().dumps(plan, Plan)
+        kept.append(Kept(schedule.name, schedule.display_name, schedule.where, schedule.trigger, text))
+    if problems:
+        raise InputError.of(problems)
+    return kept
+
+
+def main() -> None:
+    root, answer, *target = sys.argv[1:]
+    place = SchedulesPlace(Workspace(Path(root)))
+    try:
+        read_here(place, Path(target[0]) if target else None)
+    except InputError as error:
+        Path(answer).write_text(json.dumps([asdict(problem) for problem in error.problems]), encoding="utf-8")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

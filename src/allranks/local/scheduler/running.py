@@ -1,0 +1,120 @@
+"""The process of one firing's run: ``python -m allranks.local.scheduler.running WORKSPACE RUN OPTIONS``.
+
+It inherits its locked log as standard output and standard error, so that a scheduler sees whether it is alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from allranks.local.scheduler.ledger import Firing, Ledger
+from allranks.local.scheduler.place import SchedulesPlace
+from allranks.runs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from allranks.runs.records import RunRecord
+
+Execute = Callable[[str, Firing], tuple[str, str]]
+"""Runs a plan (as JSON) for a firing; gives the status in which it ended, and the reason where it failed."""
+
+
+def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descriptor: int) -> subprocess.Popen[bytes]:
+    """Starts the process. It is in a session of its own: neither a Ctrl-C nor the scheduler's death ends it."""
+    module = "allranks.local.scheduler.running"
+    words = [sys.executable, "-m", module, str(place.workspace.root), firing.run, json.dumps(options), str(descriptor)]
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=descriptor,
+        stderr=descriptor,
+        pass_fds=(descriptor,),
+        start_new_session=True,
+    )
+
+
+def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
+    """Runs a firing's plan, unless its run has ended already, and writes into the ledger what came of it."""
+    with Ledger(place.ledger) as ledger:
+        firing = ledger.begin(run, os.getpid(), datetime.now(timezone.utc))
+        plan = ledger.plan(firing.schedule) if firing else ""
+    if firing is None:
+        return
+    status, reason = execute(plan, firing)
+    with Ledger(place.ledger) as ledger:
+        ledger.end(run, status, reason, datetime.now(timezone.utc))
+
+
+def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str, str]:
+    """Runs the plan by the engine, or goes on with the run that was begun for this firing before."""
+    from allranks.errors import InputError
+    from allranks.local.engine import DiskFullError
+
+    workspace = Workspace(Path(firing.workspace))
+    while True:
+        _wait_for(workspace)
+        try:
+            record = _run(options, plan, firing, workspace)
+        except DiskFullError as error:
+            print(error, file=sys.stderr)
+            return "Failed", str(error)
+        except InputError as error:
+            if workspace.is_held():
+                continue  # another engine was quicker
+            print(error, file=sys.stderr)
+            return "Failed", str(error.problems[0]).splitlines()[0]
+        verdict = record.verdict
+        return str(record.status), f"{verdict.step}: {verdict.reason}" if verdict else ""
+
+
+def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspace) -> RunRecord:
+    from allranks.local.engine import Options, resume, run
+    from allranks.plan.codec import converter
+    from allranks.plan.graph import Plan
+    from allranks.runs import history
+    from allranks.runs.records import Status
+
+    chosen = Options(**options, trigger_time=firing.at, run_name=firing.run)
+    begun = [record for record in history.runs(workspace) if record.job_name == firing.run]
+    if not begun:
+        return run(converter().loads(plan, Plan), workspace, chosen)
+    if begun[0].status in (Status.COMPLETED, Status.FAILED):
+        return history.run(workspace, begun[0].id)  # it was killed between its end and the ledger
+    return resume(begun[0].id, workspace, chosen)
+
+
+def _wait_for(workspace: Workspace) -> None:
+    """Waits until no engine has the workspace."""
+    workspace.make()
+    with open(workspace.lock, "a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+
+
+def main() -> None:
+    root, run, options, descriptor = sys.argv[1:]
+    # The lock is this process's alone: what it starts may outlive it.
+    os.set_inheritable(int(descriptor), False)
+    _silence_standard_streams(int(descriptor))
+    place = SchedulesPlace(Workspace(Path(root)))
+    with contextlib.suppress(KeyboardInterrupt):
+        carry_out(place, run, lambda plan, firing: run_engine(json.loads(options), plan, firing))
+
+
+def _silence_standard_streams(descriptor: int) -> None:
+    """Opens the log anew for what is printed: those who inherit the streams do not inherit the lock with them."""
+    log = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""Fires schedules when they are due, and answers for what was missed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Protocol
+
+from allranks.local.scheduler.clock import Clock
+from allranks.local.scheduler.ledger import CLAIMED, ENDED, Entry, Firing, Ledger, Missed, run_name
+from allranks.local.scheduler.place import SchedulesPlace
+from allranks.schedules.firings import firings
+
+TOLERANCE = timedelta(seconds=60)
+"""How late a run may start, and its firing is still no missed one."""
+
+
+class MissedPolicy(str, Enum):
+    """What becomes of firings whose time passed while no scheduler ran, or while the run before still did."""
+
+    SKIP = "skip"
+    ONCE = "once"
+    ALL = "all"
+
+
+class Child(Protocol):
+    """A run's process, as subprocess.Popen has it."""
+
+    def poll(self) -> int | None: ...
+
+    def send_signal(self, number: int) -> None: ...
+
+
+Starter = Callable[[Firing, int], Child]
+"""Starts the process of a firing's run, which inherits the descriptor of its locked log."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What there is to say of a schedule.
+
+    next:    when it fires next; None: it has ended
+    latest:  its last firing that was run
+    waiting: whether it is due, but its run before has not ended
+    """
+
+    entry: Entry
+    next: datetime | None
+    latest: Firing | None
+    waiting: bool
+
+
+class Watcher:
+    """Is told what happens; does nothing unless a subclass says otherwise."""
+
+    def state(self, lines: list[Line]) -> None:
+        """How the schedules stand, after every look at them."""
+
+    def fired(self, firing: Firing) -> None:
+        """A firing's run starts."""
+
+    def goes_on(self, firing: Firing, *, alive: bool) -> None:
+        """A run of an earlier scheduler: its process is alive, or else it is started again where it was."""
+
+    def ended(self, firing: Firing) -> None:
+        """A run has ended, or has been stopped with the scheduler."""
+
+    def missed(self, missed: Missed) -> None:
+        """Firings are not made up for."""
+
+    def stopping(self, running: int) -> None:
+        """The scheduler ends, and so many runs with it."""
+
+
+class Scheduler:
+    """Fires what the ledger has, until it is told to stop.
+
+    overlap: whether a firing that is due starts although its schedule's run before has not ended
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        place: SchedulesPlace,
+        clock: Clock,
+        start: Starter,
+        watcher: Watcher,
+        missed: MissedPolicy = MissedPolicy.ONCE,
+        overlap: bool = False,
+    ) -> None:
+        self._ledger = ledger
+        self._place = place
+        self._clock = clock
+        self._start = start
+        self._watcher = watcher
+        self._policy = missed
+        self._overlap = overlap
+        self._entries = {entry.name: entry for entry in ledger.schedules()}
+        self._running: dict[str, Firing] = {}
+        self._children: dict[str, Child] = {}
+        self._stops = 0
+
+    def stop(self) -> None:
+        """Ends `run` in good order; a second time, its runs at once. May be called by a signal's handler."""
+        self._stops += 1
+
+    def run(self) -> None:
+        """Goes on with what an earlier scheduler left, then fires what is due, until `stop`.
+
+        When it returns, no process that it started is left.
+        """
+        self._recover()
+        while not self._stops:
+            self._reap()
+            for name in self._entries:
+                self._fire(name, self._clock.now())
+            lines = [self._line(entry) for entry in self._entries.values()]
+            self._watcher.state(lines)
+            # What waits for its schedule's run before has no time of its own.
+            due = [line.next for line in lines if line.next is not None and not line.waiting]
+            self._clock.wait(min(due, default=None), children=bool(self._children), glance=self._has_adopted())
+        self._close()
+
+    def _recover(self) -> None:
+        now = self._clock.now()
+        for firing in self._ledger.open():
+            descriptor = self._place.take(firing.run)
+            if descriptor is None:
+                self._running[firing.run] = firing
+                self._watcher.goes_on(firing, alive=True)
+            elif self._policy is MissedPolicy.SKIP and not (firing.state == CLAIMED and now - firing.at <= TOLERANCE):
+                os.close(descriptor)
+                self._ledger.end(firing.run, "Interrupted", "not gone on with: --missed skip", now)
+                self._watcher.ended(self._ledger.firing(firing.run))
+            else:
+                self._ledger.stopped(firing.run)
+                self._watcher.goes_on(firing, alive=False)
+                self._begin(firing, descriptor)
+
+    def _fire(self, name: str, now: datetime) -> None:
+        """Everything of a schedule that is due and may start."""
+        while True:
+            entry = self._entries[name]
+            chosen, left = self._choose(self._due(entry, now), now)
+            missed = Missed(name, left[0], left[-1], len(left)) if left else None
+            if chosen is None:
+                if missed is not None:
+                    self._ledger.miss(missed)
+                    self._watcher.missed(missed)
+                    self._entries[name] = replace(entry, cursor=missed.last)
+                return
+            busy = any(firing.schedule == name for firing in self._running.values())
+            if busy and not (self._overlap and now - chosen <= TOLERANCE):
+                return
+            # An engine has its workspace for itself: what shall run beside another run has one of its own.
+            beside = self._overlap and bool(self._running)
+            workspace = self._place.own(run_name(name, chosen)) if beside else self._place.workspace
+            firing = self._ledger.claim(name, chosen, workspace.root, missed)
+            self._entries[name] = replace(entry, cursor=chosen)
+            if missed is not None:
+                self._watcher.missed(missed)
+            if firing is None:
+                continue
+            descriptor = self._place.take(firing.run)
+            if descriptor is not None:
+                self._begin(firing, descriptor)
+                self._watcher.fired(firing)
+
+    def _due(self, entry: Entry, now: datetime) -> Iterator[datetime]:
+        for at in firings(entry.trigger, entry.cursor, entry.created):
+            if at > now:
+                return
+            yield at
+
+    def _choose(self, due: Iterator[datetime], now: datetime) -> tuple[datetime | None, list[datetime]]:
+        """Of what is due the one to run now, and those before it that are not made up for."""
+        if self._policy is MissedPolicy.ALL:
+            return next(due, None), []
+        left: list[datetime] = []
+        for at in due:
+            if self._policy is MissedPolicy.SKIP and now - at <= TOLERANCE:
+                return at, left
+            left.append(at)
+        return (left.pop(), left) if left and self._policy is MissedPolicy.ONCE else (None, left)
+
+    def _begin(self, firing: Firing, descriptor: int) -> None:
+        try:
+            self._children[firing.run] = self._start(firing, descriptor)
+            self._running[firing.run] = firing
+        finally:
+            os.close(descriptor)
+
+    def _reap(self) -> None:
+        for run in list(self._running):
+            child = self._children.get(run)
+            code = None if child is None else child.poll()
+            if child is not None and code is None:
+                continue
+            descriptor = self._place.take(run)
+            if descriptor is None:
+                continue
+            os.close(descriptor)
+            del self._running[run]
+            self._children.pop(run, None)
+            if self._ledger.firing(run).state != ENDED:
+                how = "" if code is None else f" ({_how(code)})"
+                reason = f"its process ended before its run did{how}: allranks resume"
+                self._ledger.end(run, "Interrupted", reason, self._clock.now())
+            self._watcher.ended(self._ledger.firing(run))
+
+    def _line(self, entry: Entry) -> Line:
+        following = next(firings(entry.trigger, entry.cursor, entry.created), None)
+        waiting = following is not None and following <= self._clock.now()
+        return Line(entry, following, self._ledger.latest(entry.name), waiting)
+
+    def _has_adopted(self) -> bool:
+        return len(self._running) > len(self._children)
+
+    def _close(self) -> None:
+        """Stops the runs. They go on with the next scheduler."""
+        self._reap()
+        if self._running:
+            self._watcher.stopping(len(self._running))
+        told = 0
+        while self._running:
+            if told < self._stops:
+                told += 1
+                self._signal_all()
+            self._clock.wait(None, children=bool(self._children), glance=True)
+            for run in list(self._running):
+                child = self._children.get(run)
+                if child is not None and child.poll() is None:
+                    continue
+                descriptor = self._place.take(run)
+                if descriptor is None:
+                    continue
+                os.close(descriptor)
+                self._ledger.stopped(run)
+                del self._running[run]
+                self._watcher.ended(self._ledger.firing(run))
+
+    def _signal_all(self) -> None:
+        for run in self._running:
+            self._ledger.stop(run)
+            child = self._children.get(run)
+            if child is not None:
+                child.send_signal(signal.SIGTERM)
+            elif (pid := self._ledger.firing(run).pid) is not None and self._is_alive(run):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+
+    def _is_alive(self, run: str) -> bool:
+        descriptor = self._place.take(run)
+        if descriptor is None:
+            return True
+        os.close(descriptor)
+        return False
+
+
+def _how(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

@@ -1,0 +1,218 @@
+"""Watches the ranks of one attempt until the last process is gone, and judges how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.contract import report
+from allranks.local.instances.supervisor import Event, Supervisor
+from allranks.local.launchers import Launching
+from allranks.local.launchers import events as launcher_events
+from allranks.local.step import verdict
+from allranks.runs.recorder import Notebook
+from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
+
+POLL = 0.2
+"""Seconds between two looks at what rank 0 reports."""
+
+SETTLE = 2.0
+"""Seconds that the other ranks have to end by themselves once one has failed."""
+
+DISMISSAL = 5.0
+"""Seconds from SIGTERM to SIGKILL for what has nothing left to do: servers of a step whose work is done."""
+
+GRACE = 30.0
+"""Seconds from SIGTERM to SIGKILL: what Azure ML gives a process that is evicted."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is watched.
+
+    keepers:   one an instance
+    launching: what was started
+    log:       of the launcher's own programs
+    reports:   the report file of each rank
+    timeout:   seconds, or None
+    """
+
+    record: StepRecord
+    keepers: frozenset[str]
+    events: asyncio.Queue[Event]
+    launching: Launching
+    log: Path
+    reports: dict[int, Path]
+    timeout: float | None
+
+
+class Watch:
+    """stopping: whether the run is being stopped, so that a rank's end by a signal is no failure"""
+
+    def __init__(
+        self, watched: Watched, notebook: Notebook, supervisor: Supervisor, stopping: Callable[[], bool]
+    ) -> None:
+        self._watched = watched
+        self._record = watched.record
+        self._ranks = {launcher_events.rank_name(rank.rank): rank for rank in watched.record.ranks}
+        self._notebook = notebook
+        self._supervisor = supervisor
+        self._stopping = stopping
+        self._left = set(watched.keepers)
+        self._running: dict[str, set[str]] = {keeper: set() for keeper in watched.keepers}
+        self._working = set(watched.launching.decisive)
+        self._read = self._noticed = 0
+        self._moved = False
+        self._failed: float | None = None
+        self._overdue: float | None = None
+        self._done: float | None = None
+        self._dismissed: float | None = None
+        self._killed = False
+        self._forgiven = self._orphaned = False
+        self._broken = self._launcher = ""
+
+    async def until_gone(self) -> None:
+        """Returns when no process of the attempt is left; its record then has the state, and where it failed the
+        verdict."""
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        while self._left:
+            try:
+                self._take(await asyncio.wait_for(self._watched.events.get(), POLL), clock())
+            except asyncio.TimeoutError:
+                self._read_report()
+                self._read_notices(clock())
+                if self._moved:
+                    self._moved = False
+                    self._notebook.keep(self._record)
+            timeout = self._watched.timeout
+            if timeout is not None and self._overdue is None and clock() > started + timeout:
+                self._overdue = clock()
+                await self._signal(signal.SIGTERM)
+            if self._must_dismiss(clock()):
+                self._dismissed = clock()
+                await self._signal(signal.SIGTERM)
+            if not self._killed and self._must_kill(clock()):
+                self._killed = True
+                await self._signal(signal.SIGKILL)
+        self._read_report()
+        self._judge()
+
+    def _must_dismiss(self, now: float) -> bool:
+        linger = self._watched.launching.linger
+        return self._dismissed is None and self._done is not None and now >= self._done + linger
+
+    def _must_kill(self, now: float) -> bool:
+        return (
+            bool(self._broken)
+            or (self._failed is not None and now > self._failed + SETTLE)
+            or (self._overdue is not None and now > self._overdue + GRACE)
+            or (self._dismissed is not None and now > self._dismissed + DISMISSAL)
+        )
+
+    async def _signal(self, number: int) -> None:
+        for keeper in self._left:
+            await self._supervisor.signal(keeper, number)
+
+    def _take(self, event: Event, now: float) -> None:
+        if event.kind == "gone":
+            self._left.discard(event.keeper)
+            if self._running[event.keeper] and not self._broken:
+                # Whoever keeps an instance tells of the end of everything on it, and has not.
+                instance = event.keeper.rpartition("/")[2]
+                self._broken = f"instance {instance} was killed from outside the run"
+        elif event.kind == "failed":
+            self._broken = event.reason
+        elif (rank := self._ranks.get(event.program)) is not None:
+            if event.kind == "started":
+                rank.status, rank.started = Status.RUNNING, event.time
+            elif event.code is not None:
+                rank.ended = event.time
+                self._end(rank, event.code, now)
+            self._moved = True
+            self._notebook.moved(self._record)
+        elif event.kind == "exited" and event.program in self._working and event.code is not None:
+            # Whoever starts ranks ends after them: what they told is to be known first. Not so where it was killed.
+            self._orphaned = event.code < 0
+            self._read_notices(now)
+            self._launcher = verdict.how(event.program, event.code)
+        if event.kind == "started":
+            self._running.get(event.keeper, set()).add(event.program)
+        if event.kind == "exited":
+            self._running.get(event.keeper, set()).discard(event.program)
+            self._working.discard(event.program)
+            if not self._working and self._done is None:
+                self._done = now
+
+    def _end(self, rank: RankRecord, code: int, now: float) -> None:
+        if code and verdict.aborted_after_its_work(rank, code):
+            self._notebook.note(
+                self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
+            )
+            self._forgiven, code = True, 0
+        if code and self._dismissed is not None and self._failed is None and not self._orphaned:
+            # A server does not end by itself; that it was told to is no failure of it.
+            code = 0
+        if code == 0:
+            rank.status, rank.exit_code = Status.COMPLETED, 0
+            return
+        if code < 0:
+            rank.signal = verdict.signal_name(-code)
+        else:
+            rank.exit_code = code
+        if self._stopping() or self._overdue is not None or self._killed or self._orphaned:
+            rank.status = Status.CANCELED
+        else:
+            rank.status = Status.FAILED
+            self._failed = self._failed or now
+
+    def _read_notices(self, now: float) -> None:
+        if self._watched.launching.notices is not None:
+            events, self._noticed = launcher_events.read(self._watched.launching.notices, self._noticed)
+            for event in events:
+                self._take(event, now)
+
+    def _read_report(self) -> None:
+        """What rank 0 has reported since the last look."""
+        events, self._read = report.read(self._watched.reports[0], self._read)
+        curves: dict[str, list[Point]] = {}
+        for event in events:
+            if isinstance(event, report.Progress):
+                self._record.progress = Progress(event.step, event.total, event.epoch)
+                for name, value in event.metrics.items():
+                    curves.setdefault(name, []).append(Point(event.step, value, event.time))
+            elif isinstance(event, report.Note):
+                self._notebook.note(self._record, event.text)
+        if events:
+            self._notebook.progressed(self._record, curves)
+
+    def _judge(self) -> None:
+        record, ranks = self._record, self._record.ranks
+        first = ranks[0]
+        for rank in ranks:
+            if rank.status is Status.RUNNING:
+                rank.status = Status.CANCELED  # killed together with the one who was to tell of its end
+        if any(rank.status is Status.FAILED for rank in ranks):
+            record.status = Status.FAILED
+            record.verdict = verdict.of_ranks(record.name, ranks, self._watched.reports)
+        elif self._broken:
+            record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
+        elif self._overdue is not None:
+            reason = f"stopped after {self._watched.timeout:g} s, its limits.timeout"
+            record.status = Status.FAILED
+            record.verdict = Verdict(record.name, reason, log=first.log, tail=verdict.tail(first.log))
+        elif self._stopping():
+            record.status = Status.CANCELED
+        elif self._launcher and not self._forgiven:
+            log = str(self._watched.log)
+            record.status = Status.FAILED
+            record.verdict = Verdict(record.name, self._launcher, log=log, tail=verdict.tail(log))
+        elif any(rank.status is not Status.COMPLETED for rank in ranks):
+            reason = "its processes were killed from outside the run"
+            record.status = Status.FAILED
+            record.verdict = Verdict(record.name, reason, log=first.log, tail=verdict.tail(first.log))
+        else:
+            record.status = Status.COMPLETED

@@ -1,0 +1,107 @@
+"""Which rank of a step failed first, and why: found among the exits, the ranks' own reports, and the logs."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+from allranks.contract import report
+from allranks.local import stacks
+from allranks.runs.records import RankRecord, Status, Verdict
+
+TAIL_LINES = 20
+TAIL_BYTES = 1 << 16
+
+GLOO_ABORT = "terminate called without an active exception"
+"""What libstdc++ prints when torch's gloo threads are still there while the interpreter shuts down (seen with torch
+2.13)."""
+
+
+def tail(log: str, lines: int = TAIL_LINES) -> tuple[str, ...]:
+    """The last lines of a log that may be large, or missing, or not text."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ()
+    return tuple(text.rstrip().splitlines()[-lines:])
+
+
+def aborted_after_its_work(rank: RankRecord, code: int) -> bool:
+    """Whether the rank did its work and was then aborted by gloo's race with the interpreter's exit: no failure of the
+    rank.
+
+    A shell in between turns the signal (-6) into exit code 134.
+    """
+    if code not in (-signal.SIGABRT, 128 + signal.SIGABRT):
+        return False
+    last = tail(rank.log, 2)
+    return any(GLOO_ABORT in line for line in last)
+
+
+def hint(verdict: Verdict, *, isolated: bool) -> str:
+    """What a user of emulated instances may not think of, for a failure that shows it; else nothing."""
+    for line in verdict.tail:
+        missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", line)
+        if missing and missing[1] in stacks.BY_MODULE:
+            return f"the Python of this step has no {missing[1]}; to get it: {stacks.BY_MODULE[missing[1]].install}"
+    unreachable = ("Network is unreachable", "Temporary failure in name resolution", "No route to host")
+    if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
+        return "an instance of the rack reaches the other instances alone: to download, use --instances loopback"
+    if not isolated and any("AF_UNIX path" in line for line in verdict.tail):
+        return "the temporary folder's path is too long for a socket in it: set TMPDIR to a shorter one, as /tmp is"
+    return ""
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9; "signal 99" for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def how(program: str, code: int) -> str:
+    """What a program's end says of it: nothing for exit code 0."""
+    if not code:
+        return ""
+    return f"{program} was ended by {signal_name(-code)}" if code < 0 else f"{program} ended with exit code {code}"
+
+
+def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Verdict:
+    """The verdict over a step of which a rank failed.
+
+    A rank that failed drags the others down within milliseconds ("Connection closed by peer"), so the first to fail
+    counts: by its own report where one is there, else by the time of its end.
+
+    reports: the report file of each rank
+    """
+    failures = {rank: failure for rank, path in reports.items() if (failure := _failure(path)) is not None}
+    failed = [rank for rank in ranks if rank.status is Status.FAILED]
+    first = min(failed, key=lambda rank: failures[rank.rank].time if rank.rank in failures else rank.ended or 0.0)
+    failure = failures.get(first.rank)
+    if failure is not None:
+        reason = f"{failure.type}: {failure.message}" if failure.message else failure.type
+    elif first.signal is not None:
+        reason = f"ended by {first.signal}"
+    else:
+        reason = f"exit code {first.exit_code}"
+    return Verdict(
+        step,
+        reason.strip().splitlines()[0],
+        first.rank,
+        first.instance_rank,
+        first.exit_code,
+        first.signal,
+        first.log,
+        tail(first.log),
+        failure.traceback if failure else "",
+    )
+
+
+def _failure(path: Path) -> report.Failure | None:
+    events, _ = report.read(path)
+    return next((event for event in events if isinstance(event, report.Failure)), None)

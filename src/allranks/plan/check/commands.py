@@ -1,0 +1,40 @@
+"""The command of a step: the names that it uses are ports of the step, and every input that it needs is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allranks.contract.templating import Name, is_closed, used_names
+from allranks.errors import Problem
+from allranks.plan.check import place
+from allranks.plan.check.bindings import is_given
+from allranks.plan.graph import Plan, Step
+
+
+def of_step(plan: Plan, step: Step) -> Iterator[Problem]:
+    """What is wrong with the step's command."""
+    where = place.of_key(step, "command")
+    if not step.command.strip():
+        yield Problem(where, "it is empty", "a command")
+        return
+    if not is_closed(step.command):
+        yield Problem(where, "a $[[ is never closed", "$[[ ... ]] around what belongs to an optional input", "add ]]")
+    inputs = {port.name: port for port in step.inputs}
+    known = {"inputs": list(inputs), "outputs": [port.name for port in step.outputs]}
+    for name in dict.fromkeys(used_names(step.command)):
+        if name.kind not in known:
+            expected = "${{inputs.NAME}} or ${{outputs.NAME}}"
+            yield Problem(where, f"{name} is not known in a command", expected)
+        elif name.name not in known[name.kind]:
+            yield _unknown(where, name, known[name.kind])
+        elif name.kind == "inputs" and not name.optional:
+            port = inputs[name.name]
+            if port.optional and not is_given(plan, port.value):
+                fix = f"write $[[ ... {name} ... ]] around what needs it, or give the input"
+                yield Problem(where, f"{name} is optional and not given, but always used", "", fix)
+
+
+def _unknown(where: str, name: Name, known: list[str]) -> Problem:
+    kind = name.kind.removesuffix("s")
+    fix = place.meant(name.name, known) or f"declare {name.name} in the component's {name.kind}"
+    return Problem(where, f"{name}: there is no such {kind}", place.one_of(known, f"the step has no {name.kind}"), fix)

@@ -1,0 +1,21 @@
+"""How a step is spread over instances and processes, and what it is allowed to use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from allranks.contract import distributions
+from allranks.errors import Problem
+from allranks.plan.check import place
+from allranks.plan.graph import Step
+
+
+def of_step(step: Step) -> Iterator[Problem]:
+    """Counts that cannot be, and limits that leave nothing."""
+    for problem in distributions.problems(step.distribution, step.instance_count):
+        yield Problem(place.of_key(step, problem.where), problem.found, problem.expected, problem.fix)
+    if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
+        yield Problem(place.of_key(step, "limits.timeout"), f"found {step.timeout:g}", "more than 0 seconds")
+    if step.shm_size <= 0:
+        yield Problem(place.of_key(step, "resources.shm_size"), f"found {step.shm_size}", "a size such as 2g")

@@ -1,0 +1,90 @@
+"""Literals: of the type that the port declares, within its range, one of its choices."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from allranks.contract.templating import wire
+from allranks.errors import Problem
+from allranks.plan import macros
+from allranks.plan.check import place
+from allranks.plan.graph import Input, Literal, PipelineInput, Plan, Step
+
+_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
+_WHOLE = re.compile(r"\s*[+-]?\d+\s*")
+_EXPRESSION = re.compile(r"\$\{\{.*?}}")
+_BINDINGS = "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
+_MACROS = f"${{{{{macros.TRIGGER_TIME}}}}} or ${{{{{macros.NAME}}}}}, in a string"
+
+
+def of_pipeline_input(plan: Plan, port: Input) -> Iterator[Problem]:
+    """What is wrong with the value of an input of the pipeline, whatever it is bound to."""
+    where = place.of_pipeline(plan, f"inputs.{port.name}")
+    if isinstance(port.value, Literal):
+        value = _without_macros(port, port.value.value)
+        yield from _wrong(where, port, value, f"--set {port.name}=VALUE", expressions=_MACROS)
+
+
+def of_input(plan: Plan, step: Step, port: Input) -> Iterator[Problem]:
+    """What is wrong with the value of a step's input, written there or bound to it."""
+    where = place.of_key(step, f"inputs.{port.name}")
+    if isinstance(port.value, Literal):
+        yield from _wrong(where, port, port.value.value, f"change {port.name}")
+    elif isinstance(port.value, PipelineInput):
+        name = port.value.name
+        source = next((other for other in plan.inputs if other.name == name), None)
+        # What fits its own declaration badly has been told there.
+        if source and isinstance(source.value, Literal):
+            value = _without_macros(source, source.value.value)
+            if not list(_wrong("", source, value, "")):
+                yield from _wrong(where, port, value, f"--set {name}=VALUE", f"input {name} of the pipeline is ")
+
+
+def fits(value: str | int | float | bool, kind: str) -> bool:
+    """Whether a literal is of a type. Text that reads as a number is one: on the way to a command, all become text."""
+    if kind == "integer":
+        return bool(_WHOLE.fullmatch(value)) if isinstance(value, str) else type(value) is int
+    if kind == "number":
+        if isinstance(value, bool):
+            return False
+        try:
+            return math.isfinite(float(value))
+        except ValueError:
+            return False
+    if kind == "boolean":
+        return isinstance(value, bool) or (isinstance(value, str) and value.strip().lower() in ("true", "false"))
+    return True
+
+
+def _without_macros(port: Input, value: str | int | float | bool) -> str | int | float | bool:
+    """A text of the pipeline as it is checked: what a macro in it is worth is known only when a run starts."""
+    if port.type != "string" or not isinstance(value, str):
+        return value
+    return macros.EXPRESSION.sub(lambda found: found[1], value)
+
+
+def _wrong(
+    where: str,
+    port: Input,
+    value: str | int | float | bool,
+    fix: str,
+    whose: str = "found ",
+    expressions: str = _BINDINGS,
+) -> Iterator[Problem]:
+    said = f"{whose}{value!r}"
+    if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
+        kind = "binding" if expressions == _BINDINGS else "macro"
+        yield Problem(where, f"{expression[0]} is no {kind}", expressions)
+    elif not fits(value, port.type):
+        yield Problem(where, said, _EXPECTED[port.type], fix)
+    elif port.enum and wire(value) not in port.enum:
+        similar = place.meant(wire(value), port.enum)
+        yield Problem(where, said, place.one_of(port.enum, ""), similar or fix)
+    elif port.type in ("integer", "number"):
+        number = float(value)
+        if port.minimum is not None and number < port.minimum:
+            yield Problem(where, said, f"at least {port.minimum:g}", fix)
+        if port.maximum is not None and number > port.maximum:
+            yield Problem(where, said, f"at most {port.maximum:g}", fix)

@@ -1,0 +1,137 @@
+"""A node that runs a command, which is what a step is."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from allranks.contract.distributions import DISTRIBUTIONS, Distribution
+from allranks.contract.single import Single
+from allranks.errors import InputError, Problem
+from allranks.plan.graph import Location, Step
+from allranks.plan.reader import codes, environments, step_ports
+from allranks.plan.reader.context import Context, Place, plain, settled, whole
+from allranks.sdk import yaml_text
+
+_SHARED_MEMORY = 2 << 30
+_SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def read(name: str, node: Any, location: Location | None, context: Context) -> Step | None:
+    """The step that a Command node stands for. Notes problems, and gives None where its component is not at hand."""
+    place = Place(name, location)
+    component = node.component
+    if isinstance(component, str):
+        found = f"{component} is registered in a workspace or registry, which this machine does not ask"
+        fix = "get its YAML file and code, and name the file as the component"
+        context.problems.append(Problem(place.key("component"), found, "a component that is a file or a function", fix))
+        return None
+    step_ports.refuse_unknown(node, place, context)
+    component_name, version = _identity(component)
+    resources = node.resources or component.resources
+    environment = environments.described(component.environment, place, context)
+    own_environment = environments.described(node.environment, place, context)
+    return Step(
+        name=name,
+        command=str(component.command or ""),
+        component=component_name,
+        version=version,
+        display_name=str(node.display_name or component.display_name or ""),
+        description=str(node.description or component.description or ""),
+        code=codes.taken(component, place, context),
+        environment=environment,
+        unsent_environment="" if own_environment == environment else own_environment,
+        environment_variables=_variables(component.environment_variables) | _variables(node.environment_variables),
+        inputs=step_ports.inputs(node, context),
+        outputs=step_ports.outputs(node, context),
+        distribution=_distribution(node.distribution or component.distribution, place, context),
+        instance_count=_count(resources, "instance_count", place, context),
+        instance_type=_instance_type(resources, place, context),
+        shm_size=_shared_memory(resources, place, context),
+        timeout=_timeout(node, place, context),
+        deterministic=component.is_deterministic is not False,
+        location=location,
+        spec=str(component._source_path or ""),
+    )
+
+
+def _variables(variables: Mapping[str, Any] | None) -> dict[str, str]:
+    return {str(name): str(plain(value)) for name, value in (variables or {}).items()}
+
+
+def _count(resources: Any, key: str, place: Place, context: Context) -> int:
+    count = whole(_get(resources, key), f"resources.{key}", place, context)
+    return 1 if count is None else count
+
+
+def _instance_type(resources: Any, place: Place, context: Context) -> str:
+    found = _get(resources, "instance_type")
+    if isinstance(found, list):
+        return " or ".join(map(str, found))
+    return str(settled(found, "resources.instance_type", place, context) or "")
+
+
+def _shared_memory(resources: Any, place: Place, context: Context) -> int:
+    found = settled(_get(resources, "shm_size"), "resources.shm_size", place, context)
+    if found is None:
+        return _SHARED_MEMORY
+    size = _SIZE.fullmatch(str(found).strip())
+    if not size:
+        expected = "a number and a unit, b, k, m or g, such as 2g"
+        context.problems.append(Problem(place.key("resources.shm_size"), f"found {found!r}", expected))
+        return _SHARED_MEMORY
+    return int(size[1]) * _UNITS[size[2].lower()]
+
+
+def _timeout(node: Any, place: Place, context: Context) -> float | None:
+    timeout = settled(_get(node.limits, "timeout"), "limits.timeout", place, context)
+    try:
+        return None if timeout is None else float(timeout)
+    except ValueError:
+        context.problems.append(Problem(place.key("limits.timeout"), f"found {timeout!r}", "a number of seconds"))
+        return None
+
+
+def _distribution(found: Any, place: Place, context: Context) -> Distribution:
+    """The settings by the names that both sides use; what the user leaves out has the contract's default."""
+    if found is None:
+        return Single()
+    kind = DISTRIBUTIONS.get(str(_get(found, "type")).lower())
+    if kind is None:
+        known = ", ".join(name for name in DISTRIBUTIONS if name != Single.type)
+        context.problems.append(Problem(place.key("distribution.type"), f"found {_get(found, 'type')!r}", known))
+        return Single()
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(kind.settings):
+        value = _get(found, field.name)
+        read = whole if str(field.type).startswith("int") else settled
+        value = read(value, f"distribution.{field.name}", place, context)
+        if value is not None:
+            given[field.name] = value
+    return kind.settings(**given)
+
+
+def _get(settings: Any, name: str) -> Any:
+    """A setting of an object, or of a mapping, or of nothing."""
+    return settings.get(name) if isinstance(settings, dict) else getattr(settings, name, None)
+
+
+def _identity(component: Any) -> tuple[str, str]:
+    """The component's name and version, which the SDK forgets of a file that a pipeline's YAML names."""
+    if not component._is_anonymous:
+        return str(component.name or ""), str(component.version or "")
+    return _written(str(component._source_path)) if component._source_path else ("", "")
+
+
+@cache
+def _written(path: str) -> tuple[str, str]:
+    try:
+        tree = yaml_text.parse(Path(path)).tree
+    except InputError:
+        return "", ""
+    return str(tree.get("name", "")), str(tree.get("version", ""))

@@ -1,0 +1,47 @@
+"""From the REST body of a job, as Azure ML's management API takes it, back to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.plan.graph import Plan
+from allranks.plan.reader import pipeline
+from allranks.plan.reader.rest import command_job, pipeline_job
+from allranks.plan.reader.rest.assets import Assets
+from allranks.sdk import complaints, session
+
+__all__ = ["Assets", "read_rest"]
+
+_KINDS = {"Pipeline": pipeline_job.read, "Command": command_job.read}
+
+
+def read_rest(body: Mapping[str, Any], assets: Assets, snapshots: Path) -> Plan:
+    """The plan of a pipeline or command job.
+
+    body:      the job as it is sent with PUT, or as it is got with GET: a mapping with `properties`
+    assets:    resolves what the body names
+    snapshots: the folder to which code is copied, made if it is missing
+
+    A body has no types for the inputs of the pipeline itself: they have those of the ports that they are bound to.
+    Raises InputError, with all problems, where the body cannot be read or the local engine cannot run it.
+    """
+    name, properties = str(body.get("name") or "job"), body.get("properties")
+    if not isinstance(properties, Mapping):
+        raise InputError(Problem(f"job {name}", "the body has no properties", "a job as Azure ML's REST API takes it"))
+    kind = str(properties.get("jobType"))
+    if kind not in _KINDS:
+        found = f"a job of type {kind} is not yet run by the local engine"
+        raise InputError(Problem(f"job {name}, key jobType", found, " or ".join(_KINDS)))
+    with session.session():
+        try:
+            job = _KINDS[kind](name, properties, assets)
+        except InputError:
+            raise
+        except Exception as error:
+            # Whatever the SDK stumbles over, it is the body that it cannot read.
+            message = complaints.one_line(error) or type(error).__name__
+            raise InputError(Problem(f"job {name}", f"the SDK cannot read the body: {message}")) from error
+        return pipeline.read(job, snapshots)

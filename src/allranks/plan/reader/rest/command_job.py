@@ -1,0 +1,34 @@
+"""A command job."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from allranks.plan.reader.rest import components, literals
+from allranks.plan.reader.rest.assets import Assets
+from allranks.plan.reader.settings import guessed_type
+
+
+def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
+    """The SDK's Command. Raises InputError, or whatever the SDK raises of a body that it cannot read."""
+    from azure.ai.ml._restclient.arm_ml_service.models import JobBase
+    from azure.ai.ml.entities import Job
+
+    body = copy.deepcopy(dict(properties))
+    code, environment = body.pop("codeId", None), body.get("environmentId")
+    body["outputs"] = {key: value for key, value in (body.get("outputs") or {}).items() if key != "default"}
+    for value in (body.get("inputs") or {}).values():
+        if value.get("uri"):
+            value["uri"] = assets.data(value["uri"])
+    job = Job._from_rest_object(JobBase._deserialize({"name": name, "properties": body}, []))
+    components.place(job.component, code, environment, assets)
+    job.environment = job.component.environment
+    # It is no component of its own: the SDK has only given it the job's name.
+    job.component._is_anonymous = True
+    for port_name, port in job.inputs.items():
+        if isinstance(port._data, str):
+            port._data = literals.guessed(port._data)
+            job.component.inputs[port_name].type = guessed_type(port._data)
+    return job

@@ -1,0 +1,42 @@
+"""Inputs and outputs between the wire and the SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from allranks.plan.reader import step_ports
+from allranks.plan.reader.rest import literals
+from allranks.plan.reader.rest.assets import Assets
+
+_BINDING = "${{"
+
+
+def inputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A job's inputs: a text for a literal, an Input for data."""
+    from azure.ai.ml._restclient.arm_ml_service.models import JobInput
+    from azure.ai.ml.entities._job._input_output_helpers import from_rest_inputs_to_dataset_literal
+
+    given = {name: JobInput._deserialize(dict(value), []) for name, value in (rest or {}).items() if value}
+    return dict(from_rest_inputs_to_dataset_literal(given))
+
+
+def outputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A job's outputs, without the one that the service adds for its artifacts."""
+    from azure.ai.ml._restclient.arm_ml_service.models import JobOutput
+    from azure.ai.ml.entities._job._input_output_helpers import from_rest_data_outputs
+
+    given = {name: JobOutput._deserialize(dict(value), []) for name, value in (rest or {}).items() if value}
+    return {name: value for name, value in from_rest_data_outputs(given).items() if name != "default"}
+
+
+def settle(given: Any, assets: Assets) -> None:
+    """Gives the inputs of a node values of their ports' types, and data that is on this machine."""
+    from azure.ai.ml import Input
+
+    for _, port in step_ports.flat(given):
+        data = port._data
+        if isinstance(data, Input) and data.path:
+            data.path = assets.data(str(data.path))
+        elif isinstance(data, str) and _BINDING not in data and port._meta is not None:
+            port._data = literals.of_type(data, str(port._meta.type))

@@ -1,0 +1,83 @@
+"""Values that a user sets, ``--set NAME=VALUE``, from text to what the pipeline's input takes."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from allranks.errors import Problem
+from allranks.sdk.paths import located
+
+Setting = str | int | float | bool
+
+_EXPECTED = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
+
+
+def unknown(settings: Mapping[str, str], names: Iterable[str]) -> list[Problem]:
+    """A problem for each setting that no input of the pipeline has the name of."""
+    known = list(names)
+    return [_unknown(name, known) for name in settings if name not in known]
+
+
+def convert(text: str, type_name: str) -> Setting:
+    """The value that the text stands for. Data is a path: a relative one is relative to the current folder.
+
+    Raises ValueError, with what is expected, where the text is no such value.
+    """
+    try:
+        if type_name == "integer":
+            return int(text)
+        if type_name == "number":
+            return _finite(float(text))
+        if type_name == "boolean":
+            return {"true": True, "false": False}[text.strip().lower()]
+    except (ValueError, KeyError):
+        raise ValueError(_EXPECTED[type_name]) from None
+    if type_name == "string":
+        return text
+    if not text:
+        raise ValueError("a path")
+    return located(text, Path.cwd())
+
+
+def guessed_type(value: Setting) -> str:
+    """The type of an input that was never declared, by its value: what the SDK takes it for."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    return "number" if isinstance(value, float) else "string"
+
+
+def widened(type_name: str, text: str) -> str:
+    """The type to read a text by where the type is a guess only: ``lr: 1`` in a file may be set to 0.5."""
+    if type_name == "integer":
+        try:
+            int(text)
+        except ValueError:
+            return "number"
+    return type_name
+
+
+def wrong(name: str, text: str, expected: str) -> Problem:
+    """What is told of a setting that cannot be converted."""
+    return Problem(f"--set {name}", f"found {text!r}", expected, f"give {expected}: --set {name}=VALUE")
+
+
+def _unknown(name: str, known: list[str]) -> Problem:
+    expected = "one of the pipeline's inputs: " + ", ".join(known) if known else "nothing: the pipeline has no inputs"
+    similar = difflib.get_close_matches(name, known, n=1)
+    fix = f"did you mean --set {similar[0]}=...?" if similar else "leave it out, or declare the input"
+    return Problem(f"--set {name}", f"the pipeline has no input {name}", expected, fix)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError
+    return value

@@ -1,0 +1,121 @@
+"""The inputs and outputs of a step, with what is bound to them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from allranks.errors import Problem
+from allranks.plan.graph import PRIMITIVES, Input, Literal, Output, Path, Value
+from allranks.plan.reader.bindings import pipeline_output, value_of
+from allranks.plan.reader.context import Context, Place, plain
+from allranks.sdk.paths import located
+
+
+def inputs(node: Any, context: Context) -> tuple[Input, ...]:
+    """Every input port of the node's component, those of groups by their dotted names."""
+    return tuple(_input(name, port, context) for name, port in flat(node.inputs))
+
+
+def outputs(node: Any, context: Context) -> tuple[Output, ...]:
+    """Every output port of the node's component."""
+    return tuple(_output(name, port, context) for name, port in node.outputs.items())
+
+
+def refuse_unknown(node: Any, place: Place, context: Context) -> None:
+    """Notes a problem for each port that is given but that the component's YAML does not have: the SDK drops them."""
+    sides = (("inputs", node._job_inputs, node.inputs), ("outputs", node._job_outputs, node.outputs))
+    for kind, given, ports in sides:
+        known = list(ports)
+        for name in (name for name in given if name.partition(".")[0] not in known):
+            similar = difflib.get_close_matches(name, known, n=1)
+            fix = f"did you mean {similar[0]}?" if similar else f"remove it, or declare it in the component's {kind}"
+            expected = f"one of {', '.join(known)}" if known else ""
+            found = f"the component has no {kind.removesuffix('s')} {name}"
+            context.problems.append(Problem(place.key(f"{kind}.{name}"), found, expected, fix))
+
+
+def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
+    """(the node's output, the pipeline's output that it is) wherever a binding says so."""
+    for name, port in node.outputs.items():
+        target = pipeline_output(plain(port._data)) if isinstance(port._data, str) else None
+        if target:
+            yield name, target
+
+
+def flat(ports: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Ports with their names; those in groups have names such as ``group.name``."""
+    from azure.ai.ml.entities._job.pipeline._io import _GroupAttrDict
+
+    for name, port in ports.items():
+        if isinstance(port, _GroupAttrDict):
+            yield from flat(port, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", port
+
+
+def definition(name: str, meta: Any, value: Value | None, mode: str | None = None) -> Input:
+    """A port by the SDK's Input that declares it."""
+    kind = _type(meta)
+    primitive = kind in PRIMITIVES
+    return Input(
+        name=name,
+        type=kind,
+        value=value,
+        mode="" if primitive else str(mode or meta.mode or "ro_mount"),
+        optional=meta.optional is True,
+        minimum=meta.min,
+        maximum=meta.max,
+        enum=tuple(str(plain(choice)) for choice in meta.enum or ()),
+    )
+
+
+def data_value(data: Any, kind: str, context: Context) -> Value | None:
+    """What stands in a port: a literal, a path, or references; None where nothing does."""
+    from azure.ai.ml import Input as SdkInput
+
+    if isinstance(data, SdkInput):
+        if data.path is None:
+            return None if data.default is None else Literal(plain(data.default))
+        return _path(str(data.path), context)
+    data = plain(data)
+    if data is None or not isinstance(data, str):
+        return None if data is None else Literal(data)
+    value = value_of(data)
+    if isinstance(value, Literal) and kind not in PRIMITIVES:
+        return _path(data, context)
+    return value
+
+
+def _input(name: str, port: Any, context: Context) -> Input:
+    meta = port._meta
+    kind = _type(meta)
+    value = data_value(port._data, kind, context)
+    if value is None and meta.default is not None:
+        value = Literal(plain(meta.default))
+    return definition(name, meta, value, port._mode)
+
+
+def _output(name: str, port: Any, context: Context) -> Output:
+    from azure.ai.ml import Output as SdkOutput
+
+    kind = str(port._type or "uri_folder")
+    declared = [found for found in (port._data, port._meta) if isinstance(found, SdkOutput)]
+    path = next((str(found.path) for found in declared if found.path), None)
+    mode = port._mode or next((found.mode for found in declared if found.mode), None) or "rw_mount"
+    return Output(
+        name=name,
+        type=kind,
+        mode="" if kind in PRIMITIVES else str(mode),
+        path=located(path, context.base) if path else None,
+    )
+
+
+def _type(meta: Any) -> str:
+    return " or ".join(map(str, meta.type)) if isinstance(meta.type, list) else str(meta.type or "string")
+
+
+def _path(text: str, context: Context) -> Value:
+    value = value_of(text)
+    return Path(located(text, context.base)) if isinstance(value, Literal) else value

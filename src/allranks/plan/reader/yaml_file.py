@@ -1,0 +1,204 @@
+"""A pipeline or a command job that is written in YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.plan.graph import PRIMITIVES, Location
+from allranks.plan.reader.settings import Setting
+from allranks.sdk import complaints, yaml_text
+from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.yaml_text import YamlText
+
+
+@dataclass(frozen=True)
+class YamlFile:
+    """A YAML file that describes a job."""
+
+    text: YamlText
+
+    @property
+    def path(self) -> Path:
+        return self.text.path
+
+    def inputs(self) -> dict[str, str | None]:
+        """The names of the pipeline's inputs with their types; None for one that only has a value."""
+        inputs = self.text.tree.get("inputs")
+        return {name: _type(value) for name, value in inputs.items()} if isinstance(inputs, dict) else {}
+
+    def given(self, name: str) -> Setting | None:
+        """The value that stands in the file, where it is one."""
+        value = self.text.tree["inputs"][name]
+        value = value.get("value") if isinstance(value, dict) else value
+        return value if isinstance(value, (str, int, float, bool)) else None
+
+    def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
+        """The SDK's job, with these values (type and value) for its inputs.
+
+        Raises InputError where the SDK refuses the file.
+        """
+        from azure.ai.ml import load_job
+
+        overrides = [self._override(name, kind, value) for name, (kind, value) in values.items()]
+        problems = list(_missing_components(self.text))
+        if problems:
+            raise InputError.of(problems)
+        try:
+            return load_job(source=str(self.path), params_override=overrides)
+        except Exception as error:
+            problems = list(_dangling(self.text)) or _refused(self.text, self._explained(error, overrides))
+            raise InputError.of(problems) from None
+
+    def location(self, step: str) -> Location | None:
+        """Where a step begins."""
+        line = self.text.lines.get(f"jobs.{step}", 1 if "jobs" not in self.text.tree else None)
+        return Location(shown(self.path), line) if line else None
+
+    def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
+        """The SDK says why a job is none only where the job has a type, which otherwise is command."""
+        from azure.ai.ml import load_job
+
+        jobs = self.text.tree.get("jobs", {})
+        untyped = [name for name, job in jobs.items() if isinstance(job, dict) and "type" not in job]
+        if untyped and "Not supported pipeline job type" in str(error):
+            try:
+                load_job(
+                    source=str(self.path),
+                    params_override=[*overrides, *({f"jobs.{name}.type": "command"} for name in untyped)],
+                )
+            except Exception as other:
+                return other
+        return error
+
+    def _override(self, name: str, kind: str, value: Setting) -> dict[str, Any]:
+        if kind in PRIMITIVES:
+            return {f"inputs.{name}": value}
+        entry = self.text.tree["inputs"][name]
+        return {f"inputs.{name}": {**(entry if isinstance(entry, dict) else {"type": kind}), "path": value}}
+
+
+def read(path: Path) -> YamlFile:
+    """Parses the file. Raises InputError where it is no YAML or describes no job that the local engine knows."""
+    text = yaml_text.parse(path)
+    if "component" in str(text.tree.get("$schema", "")).lower():
+        fix = "name a pipeline or a command job that uses it"
+        raise InputError(Problem(shown(path), "it describes a component, which is no job", "a job", fix))
+    if "type" not in text.tree and "jobs" in text.tree:
+        raise InputError(
+            Problem(shown(path), "it has jobs, but no type", "type: pipeline", "add the line type: pipeline")
+        )
+    kind = text.tree.get("type", "command")
+    if kind not in ("pipeline", "command"):
+        found = f"a job of type {kind} is not yet run by the local engine"
+        raise InputError(Problem(f"key type ({text.place('type')})", found, "type pipeline or command"))
+    if kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
+        raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
+    return YamlFile(text)
+
+
+def where(text: YamlText, key: str) -> str:
+    """A key as messages name it: ``step train, key resources.instance_count (pipeline.yml:12)``."""
+    parts = key.split(".")
+    if parts[0] == "jobs" and len(parts) > 1:
+        key_of_step = ".".join(parts[2:])
+        return f"step {parts[1]}{f', key {key_of_step}' if key_of_step else ''} ({text.place(key)})"
+    return f"key {key} ({text.place(key)})" if key else text.place()
+
+
+def _type(value: Any) -> str | None:
+    """The declared type of an input. One that only has a path is a folder to the SDK."""
+    if not isinstance(value, dict) or "value" in value:
+        return None
+    return str(value.get("type", "uri_folder"))
+
+
+def _missing_components(text: YamlText) -> Iterator[Problem]:
+    """Component files that are not there, or are no YAML: what the SDK says of them helps nobody."""
+    jobs = text.tree.get("jobs")
+    parsed: set[Path] = set()
+    for name, job in jobs.items() if isinstance(jobs, dict) else ():
+        component = job.get("component") if isinstance(job, dict) else None
+        if not isinstance(component, str) or is_remote(component):
+            continue
+        path = text.path.parent / component.removeprefix("file:")
+        if path in parsed:
+            continue
+        if not path.is_file():
+            expected = "the path of a component's YAML file, relative to this file"
+            yield Problem(where(text, f"jobs.{name}.component"), f"{component} does not exist", expected)
+        else:
+            parsed.add(path)
+            try:
+                yaml_text.parse(path)
+            except InputError as error:
+                yield from error.problems
+
+
+_PARENT = re.compile(r"\$\{\{\s*parent\.(inputs|jobs|outputs)\.([\w\-]+)")
+
+
+def _dangling(text: YamlText) -> Iterator[Problem]:
+    """Bindings to inputs, steps and outputs that the file does not have, on which the SDK may fail with a riddle."""
+    known = {name: text.tree.get(name) or {} for name in ("inputs", "jobs", "outputs")}
+    for key, value in _texts(text.tree["jobs"], "jobs") if "jobs" in text.tree else ():
+        for kind, name in _PARENT.findall(value):
+            if name not in known[kind]:
+                noun = {"inputs": "input of the pipeline", "jobs": "step", "outputs": "output of the pipeline"}[kind]
+                expected = f"one of {', '.join(known[kind])}" if known[kind] else f"the pipeline has no {kind}"
+                yield Problem(where(text, key), f"{value} names no {noun}", expected)
+
+
+def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            yield from _texts(value, f"{key}.{name}")
+    elif isinstance(tree, str):
+        yield key, tree
+
+
+def _value(text: YamlText, key: str) -> Any:
+    """The single value that stands at a key."""
+    value: Any = text.tree
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if isinstance(value, (str, int, float, bool)) else None
+
+
+def _refused(text: YamlText, error: Exception) -> list[Problem]:
+    said = complaints.said(error)
+    # A job is either a command or a component; of the latter it also says what is missing when the former is wrong.
+    likely = [(key, value, message) for key, value, message in said if not _is_other_kind(text, key, message)] or said
+    return [_problem(text, key, value, message, error) for key, value, message in likely]
+
+
+def _problem(text: YamlText, key: str, value: Any, message: str, error: Exception) -> Problem:
+    at = where(text, key)
+    name = key.rpartition(".")[2]
+    if key == f"inputs.{name}" and _type((text.tree.get("inputs") or {}).get(name)) in PRIMITIVES:
+        return Problem(at, "it declares a type", "in a job a literal is its value alone", f"write {name}: VALUE")
+    if message == "Unknown field.":
+        return Problem(at, "Azure ML knows no such key", fix="remove it, or correct its name")
+    if message == _MISSING:
+        return Problem(at, "the key is missing", fix="add it")
+    if "node name should be" in message:
+        expected = "lower-case letters, digits and _; a letter or _ first"
+        return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
+    if message.endswith(" does not exist"):
+        return Problem(at, message, "a path, relative to this file")
+    value = _value(text, key) if value is None else value
+    if value is None:
+        return Problem(at, message if complaints.is_own(error) else complaints.one_line(error))
+    return Problem(at, f"found {value!r}", message)
+
+
+_MISSING = "Missing data for required field."
+
+
+def _is_other_kind(text: YamlText, key: str, message: str) -> bool:
+    job, _, last = key.rpartition(".")
+    return message == _MISSING and last == "component" and f"{job}.command" in text.lines

@@ -1,0 +1,109 @@
+"""What a metric's curve says: its best value, its family, fewer points for few pixels, the time that is left."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from allranks.runs.records import Point, RunRecord, StepRecord
+
+_SPLIT = re.compile(r"[_/.\-\s]+")
+_SUBSETS = frozenset(
+    {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "evaluation", "dev"}
+)
+_FALLS = frozenset({"loss", "error", "perplexity", "mae", "mse", "rmse", "wer", "cer", "nll"})
+_RISES = frozenset({"accuracy", "acc", "f1", "auc", "precision", "recall", "score", "map", "bleu", "iou", "dice", "r2"})
+
+
+def family(name: str) -> str:
+    """What a metric measures, whatever it is measured on: ``train_loss`` and ``val/loss`` are both ``loss``."""
+    words = [word for word in _SPLIT.split(name) if word and word.lower() not in _SUBSETS]
+    return " ".join(words).lower() or name
+
+
+def families(metrics: Mapping[str, Sequence[Point]]) -> dict[str, list[str]]:
+    """The names of metrics by family, both in the order in which they came."""
+    found: dict[str, list[str]] = {}
+    for name in tuple(metrics):
+        found.setdefault(family(name), []).append(name)
+    return found
+
+
+def direction(name: str) -> int:
+    """-1 for a metric that is better when it is lower, 1 when it is higher, 0 where the name does not tell."""
+    words = {word.lower() for word in _SPLIT.split(name)}
+    if words & _FALLS:
+        return -1
+    return 1 if words & _RISES else 0
+
+
+def best(name: str, points: Sequence[Point]) -> Point | None:
+    """The best finite point of a curve, the first of equals. None where the name does not tell what is better."""
+    sign = direction(name)
+    finite = [point for point in tuple(points) if math.isfinite(point.value)]
+    return max(finite, key=lambda point: sign * point.value) if sign and finite else None
+
+
+def headline(run: RunRecord, limit: int = 3) -> list[tuple[StepRecord, str, Point]]:
+    """The last values that say most: of metrics that are to rise, then of those that are to fall; late steps first.
+
+    Others, such as a learning rate, count only where there are none of these.
+    """
+    found = [
+        (step, name, points[-1])
+        for step in reversed(run.steps)
+        for name, points in tuple(step.metrics.items())
+        if points
+    ]
+    telling = [entry for entry in found if direction(entry[1])] or found
+    return sorted(telling, key=lambda entry: -direction(entry[1]))[:limit]
+
+
+def buckets(points: Sequence[Point], width: int, samples: int = 16) -> list[float]:
+    """At most `width` values that stand for the curve: of each stretch the mean of `samples` of it, NaN for none.
+
+    The cost is width x samples however long the curve is: a terminal draws it several times a second.
+    """
+    length = len(points)
+    if length <= width:
+        return [points[index].value for index in range(length)]
+    values = []
+    for bucket in range(width):
+        start, stop = bucket * length // width, (bucket + 1) * length // width
+        stride = max((stop - start) // samples, 1)
+        finite = [value for index in range(start, stop, stride) if math.isfinite(value := points[index].value)]
+        values.append(sum(finite) / len(finite) if finite else math.nan)
+    return values
+
+
+def thin(points: Sequence[tuple[float, float]], width: int) -> list[tuple[float, float]]:
+    """The (x, y) that matter when drawn `width` pixels wide: of each stretch its first, lowest, highest and last point.
+
+    Points that are not finite are kept out of the comparison; the first of a stretch stays, so that a gap stays a gap.
+    """
+    if len(points) <= 4 * width:
+        return list(points)
+    kept: list[tuple[float, float]] = []
+    for bucket in range(width):
+        start, stop = bucket * len(points) // width, (bucket + 1) * len(points) // width
+        finite = [index for index in range(start, stop) if math.isfinite(points[index][1])]
+        chosen = {start, stop - 1}
+        if finite:
+            chosen |= {min(finite, key=lambda index: points[index][1]), max(finite, key=lambda index: points[index][1])}
+        kept.extend(points[index] for index in sorted(chosen))
+    return kept
+
+
+def remaining(step: StepRecord) -> float | None:
+    """Seconds until the step has made its training steps, by the pace of its curves. None where they do not tell."""
+    if step.progress is None or not step.progress.total:
+        return None
+    longest = max(tuple(step.metrics.values()), key=len, default=[])
+    if len(longest) < 2:
+        return None
+    first, last = longest[0], longest[-1]
+    if last.step <= first.step or last.time <= first.time:
+        return None
+    pace = (last.time - first.time) / (last.step - first.step)
+    return max(step.progress.total - step.progress.done, 0) * pace

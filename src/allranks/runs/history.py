@@ -1,0 +1,39 @@
+"""Reads what a workspace remembers, also while an engine works in it, and without changing anything."""
+
+from __future__ import annotations
+
+from allranks.errors import InputError, Problem
+from allranks.runs.records import RunRecord
+from allranks.runs.store import Store, mark_interrupted
+from allranks.runs.workspace import Workspace
+
+
+def runs(workspace: Workspace) -> list[RunRecord]:
+    """Every run, the newest first, without curves. A workspace that does not exist has none."""
+    if not workspace.database.exists():
+        return []
+    with Store(workspace.database) as store:
+        return [_with_true_state(run, workspace) for run in store.runs()]
+
+
+def run(workspace: Workspace, identity: str) -> RunRecord:
+    """A run with its curves. identity: its id, the beginning of it, or "latest". Raises InputError where there is no
+    such run."""
+    if not workspace.database.exists():
+        raise InputError(
+            Problem(
+                f"run {identity}",
+                f"there is no workspace in {workspace.root}",
+                "",
+                "run a pipeline first, or name its folder: --folder DIR",
+            )
+        )
+    with Store(workspace.database) as store:
+        return _with_true_state(store.run(identity), workspace)
+
+
+def _with_true_state(run: RunRecord, workspace: Workspace) -> RunRecord:
+    # A submitted run goes on without an engine here.
+    if not run.status.ended and run.submitted is None and not workspace.is_held():
+        mark_interrupted(run)
+    return run

@@ -1,0 +1,84 @@
+"""Keeps what becomes of a run, and tells whoever watches: every change goes through here, on the engine's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from allranks.runs.observer import Observer
+from allranks.runs.records import Point, RunRecord, StepRecord
+from allranks.runs.store import Store
+
+
+class Notebook:
+    """The store and the observer of one run, in step with each other."""
+
+    def __init__(self, run: RunRecord, store: Store, observer: Observer) -> None:
+        self._run = run
+        self._store = store
+        self._observer = observer
+
+    def started(self) -> None:
+        """The run begins."""
+        self._store.save_run(self._run)
+        self._observer.started(self._run)
+
+    def changed(self, step: StepRecord) -> None:
+        """The state of a step is another."""
+        self._store.save_step(self._run, step)
+        self._observer.changed(self._run, step)
+
+    def moved(self, step: StepRecord) -> None:
+        """A rank of a step started or ended. Many do so at once, so the store learns of it by `keep` or the next
+        change."""
+        self._observer.changed(self._run, step)
+
+    def keep(self, step: StepRecord) -> None:
+        """Brings the store up to date."""
+        self._store.save_step(self._run, step)
+
+    def note(self, step: StepRecord | None, text: str) -> None:
+        """Adds a note to a step, or to the run."""
+        if step is None:
+            self._run.notes.append(text)
+            self._store.save_run(self._run)
+        else:
+            step.notes.append(text)
+            self._store.save_step(self._run, step)
+        self._observer.noted(self._run, step, text)
+
+    def progressed(self, step: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
+        """A step reported how far it is, and these new points."""
+        self.add_points(step, curves)
+        self._observer.progressed(self._run, step)
+
+    def add_points(self, step: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
+        """Adds points to a step's curves."""
+        for name, points in curves.items():
+            step.metrics.setdefault(name, []).extend(points)
+        if curves:
+            pairs = ((name, point) for name, points in curves.items() for point in points)
+            self._store.add_points(self._run.id, step.name, pairs)
+
+    def forget_points(self, step: StepRecord) -> None:
+        """Drops a step's curves."""
+        if step.metrics:
+            step.metrics = {}
+        self._store.clear_points(self._run.id, step.name)
+
+    def remember(self, key: str, step: StepRecord) -> None:
+        """Lets later runs reuse the step's result."""
+        self._store.add_result(key, self._run.id, step.name)
+
+    def recall(self, key: str) -> tuple[str, StepRecord] | None:
+        """The run and the step, with its curves, that did what the key stands for."""
+        found = self._store.result(key)
+        if found is None:
+            return None
+        run, step = found
+        step.metrics = self._store.curves(run, step.name)
+        return run, step
+
+    def ended(self) -> None:
+        """The run is over."""
+        self._store.save_run(self._run)
+        self._observer.ended(self._run)

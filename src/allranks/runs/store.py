@@ -1,0 +1,232 @@
+"""What a workspace remembers: runs, their plans and steps, curves, and results to reuse, in one SQLite file.
+
+Every change is one transaction, so a killed engine leaves a run that can be read and resumed. Readers work while an
+engine writes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+from allranks.runs.codec import converter
+from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
+
+VERSION = 1
+"""Of the tables below; a file of another version is refused, not guessed at."""
+
+TABLES = """
+CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
+CREATE TABLE step (run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, name TEXT NOT NULL, record TEXT NOT
+NULL,
+    PRIMARY KEY (run, name)) STRICT;
+CREATE TABLE point (run TEXT NOT NULL, step TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time
+REAL NOT NULL) STRICT; CREATE INDEX point_of_step ON point (run, step); CREATE TABLE result (key TEXT PRIMARY KEY, run
+TEXT NOT NULL, step TEXT NOT NULL) STRICT;
+"""
+
+
+class Store:
+    """An open store. Use it as a context manager, on one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file, and makes it where there is none. Raises InputError where it is no store of this version."""
+        self.path = path
+        try:
+            # The engine's writes are short; a reader that meets one waits for it.
+            self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+            self.connection.execute("PRAGMA journal_mode = WAL")
+            self.connection.execute("PRAGMA synchronous = NORMAL")
+            (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                self.connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+                version = VERSION
+        except sqlite3.DatabaseError as error:
+            if _is_full(error):
+                raise
+            raise InputError(self._unusable(str(error))) from None
+        if version != VERSION:
+            raise InputError(self._unusable(f"a store of version {version}, this is version {VERSION}"))
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def add_run(self, run: RunRecord, plan: str) -> None:
+        """Keeps a new run with all its steps. plan: its graph as JSON, which the store does not read."""
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.connection.execute(
+                "INSERT INTO run VALUES (?, ?, ?, ?)",
+                (run.id, run.created, _dump_run(run), plan),
+            )
+            self._add_steps(run)
+
+    def put_run(self, run: RunRecord) -> None:
+        """Keeps a run that is there already as it is now, also where it has other steps than before."""
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.save_run(run)
+            self.connection.execute("DELETE FROM step WHERE run = ?", (run.id,))
+            self._add_steps(run)
+
+    def save_run(self, run: RunRecord) -> None:
+        """Keeps the run's own state; its steps are kept by `save_step`."""
+        self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (_dump_run(run), run.id))
+
+    def save_step(self, run: RunRecord, step: StepRecord) -> None:
+        """Keeps a step's state without its curves."""
+        self.connection.execute(
+            "UPDATE step SET record = ? WHERE run = ? AND name = ?", (_dump_step(step), run.id, step.name)
+        )
+
+    def add_points(self, run: str, step: str, points: Iterable[tuple[str, Point]]) -> None:
+        """Adds to the curves of a step: pairs of a metric's name and a point."""
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.connection.executemany(
+                "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?)",
+                [(run, step, metric, point.step, _storable(point.value), point.time) for metric, point in points],
+            )
+
+    def clear_points(self, run: str, step: str) -> None:
+        """Forgets the curves of a step, before it is tried again or before better ones are added."""
+        self.connection.execute("DELETE FROM point WHERE run = ? AND step = ?", (run, step))
+
+    def add_result(self, key: str, run: str, step: str) -> None:
+        """Remembers that the step of this run did what the key stands for."""
+        self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
+
+    def result(self, key: str) -> tuple[str, StepRecord] | None:
+        """The run and the step that did what the key stands for."""
+        row = self.connection.execute(
+            "SELECT step.run, step.record FROM result"
+            " JOIN step ON step.run = result.run AND step.name = result.step WHERE key = ?",
+            (key,),
+        ).fetchone()
+        return (row[0], converter().loads(row[1], StepRecord)) if row else None
+
+    def plan(self, run: str) -> str:
+        """The plan of a run as JSON. Raises InputError where there is no such run."""
+        row = self.connection.execute("SELECT plan FROM run WHERE id = ?", (self.find(run),)).fetchone()
+        return str(row[0])
+
+    def run(self, run: str) -> RunRecord:
+        """A run with its steps and curves. run: its id or an unambiguous beginning of it. Raises InputError where there
+        is no such run."""
+        identity = self.find(run)
+        (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
+        record = converter().loads(text, RunRecord)
+        rows = self.connection.execute("SELECT record FROM step WHERE run = ? ORDER BY position", (identity,))
+        record.steps = [converter().loads(row[0], StepRecord) for row in rows]
+        for step in record.steps:
+            step.metrics = self.curves(identity, step.name)
+        return record
+
+    def curves(self, run: str, step: str) -> dict[str, list[Point]]:
+        """The curves of a step by metric, each in the order in which its points came."""
+        rows = self.connection.execute(
+            "SELECT metric, x, value, time FROM point WHERE run = ? AND step = ? ORDER BY rowid", (run, step)
+        )
+        found: dict[str, list[Point]] = {}
+        for metric, x, value, time in rows:
+            found.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
+        return found
+
+    def runs(self) -> list[RunRecord]:
+        """Every run, the newest first, with the state of its steps but without curves."""
+        records = []
+        for identity, text in self.connection.execute(
+            "SELECT id, record FROM run ORDER BY created DESC, rowid DESC"
+        ).fetchall():
+            record = converter().loads(text, RunRecord)
+            rows = self.connection.execute("SELECT record FROM step WHERE run = ? ORDER BY position", (identity,))
+            record.steps = [converter().loads(row[0], StepRecord) for row in rows]
+            records.append(record)
+        return records
+
+    def find(self, run: str) -> str:
+        """The id that `run` begins; "latest" is the newest. Raises InputError where none or several fit."""
+        if run == "latest":
+            rows = self.connection.execute("SELECT id FROM run ORDER BY created DESC, rowid DESC LIMIT 1").fetchall()
+        else:
+            rows = self.connection.execute(
+                "SELECT id FROM run WHERE id = ? OR substr(id, 1, ?) = ?", (run, len(run), run)
+            ).fetchall()
+        found = [row[0] for row in rows]
+        if run in found:
+            return run
+        if len(found) == 1:
+            return str(found[0])
+        if found:
+            raise InputError(
+                Problem(f"run {run}", f"fits {len(found)} runs: {', '.join(found[:5])}", "", "give more of the id")
+            )
+        raise InputError(
+            Problem(f"run {run}", f"there is no such run in {self.path.parent}", "", "`allranks runs` lists them")
+        )
+
+    def interrupt(self) -> None:
+        """Marks what was running when its engine died. Only for the engine that holds the workspace."""
+        ended = [str(status) for status in Status if status.ended]
+        marks = ", ".join("?" * len(ended))
+        rows = self.connection.execute(
+            f"SELECT id FROM run WHERE json_extract(record, '$.status') NOT IN ({marks})"
+            " AND json_extract(record, '$.submitted') IS NULL",
+            ended,
+        ).fetchall()
+        for (identity,) in rows:
+            run = self.run(identity)
+            mark_interrupted(run)
+            self.save_run(run)
+            for step in run.steps:
+                self.save_step(run, step)
+
+    def _add_steps(self, run: RunRecord) -> None:
+        self.connection.executemany(
+            "INSERT INTO step VALUES (?, ?, ?, ?)",
+            [(run.id, position, step.name, _dump_step(step)) for position, step in enumerate(run.steps)],
+        )
+
+    def _unusable(self, found: str) -> Problem:
+        return Problem(
+            str(self.path),
+            f"not a store that can be used: {found}",
+            "",
+            "move the file away, or use another folder: --folder DIR",
+        )
+
+
+def mark_interrupted(run: RunRecord) -> None:
+    """Says of a run that has not ended, and of what was running in it, that its engine is gone."""
+    run.status = Status.INTERRUPTED
+    items: list[StepRecord | RankRecord] = [*run.steps, *(rank for step in run.steps for rank in step.ranks)]
+    for item in items:
+        if item.status in (Status.RUNNING, Status.PREPARING):
+            item.status = Status.INTERRUPTED
+
+
+def _dump_run(run: RunRecord) -> str:
+    return converter().dumps(replace(run, steps=[]))
+
+
+def _dump_step(step: StepRecord) -> str:
+    return converter().dumps(replace(step, metrics={}))
+
+
+def _storable(value: float) -> float | None:
+    # SQLite has no NaN: it would store NULL anyhow, silently.
+    return None if value != value else value
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    return (
+        getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        if hasattr(sqlite3, "SQLITE_FULL")
+        else "full" in str(error)
+    )

@@ -1,0 +1,274 @@
+"""The schedules that files declare.
+
+In a pipeline's Python file a schedule is a function without required parameters that says it returns a `JobSchedule`,
+or a module-level `JobSchedule`; so `ml_client.schedules.begin_create_or_update` takes what it declares as it is.
+Otherwise it is a YAML file of a schedule, as `az ml schedule create --file` takes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+from allranks.errors import InputError, Problem
+from allranks.schedules.reading import read_trigger
+from allranks.schedules.triggers import Trigger
+
+FOLDER = "pipelines"
+"""The folder of a project whose files declare its schedules."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule as it is declared.
+
+    file:   where, as it was named
+    member: the function or the variable of a Python file; empty for YAML
+    """
+
+    name: str
+    display_name: str
+    description: str
+    trigger: Trigger
+    file: str
+    member: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.member}" if self.member else self.file
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A schedule, and azure-ai-ml's JobSchedule that declares it."""
+
+    schedule: Schedule
+    entity: Any
+
+
+def find_schedules(target: Path | None = None) -> tuple[Declared, ...]:
+    """The schedules of a file, or of a folder's files, by name.
+
+    target: by default the folder `pipelines` here or in the nearest folder above that has one. Of a folder, those
+            Python files are imported whose text has the word JobSchedule, and those YAML files read that have the keys
+            `trigger` and `create_job`; folders in it are not looked at
+
+    Call it, and use the entities that it finds, inside of `allranks.sdk.session.session`. Raises InputError with
+    everything that is wrong with any of them, and where there is none.
+    """
+    target = _default(Path.cwd()) if target is None else target
+    problems: list[Problem] = []
+    found: list[Declared] = []
+    for file in _files(target):
+        try:
+            found += _python(file) if file.suffix == ".py" else _yaml(file)
+        except InputError as error:
+            problems += error.problems
+    problems += _twice(found)
+    if problems:
+        raise InputError.of(problems)
+    if not found:
+        expected = "a function that returns a JobSchedule, or a schedule's YAML"
+        raise InputError(Problem(str(target), "it declares no schedule", expected, "see docs/schedules.md"))
+    return tuple(sorted(found, key=lambda declared: declared.schedule.name))
+
+
+def _default(start: Path) -> Path:
+    for folder in (start.absolute(), *start.absolute().parents):
+        if (folder / FOLDER).is_dir():
+            return Path(os.path.relpath(folder / FOLDER, start))
+    found = f"no folder {FOLDER!r} here or in any folder above"
+    raise InputError(Problem(str(start), found, "a project with its pipelines in it", "name a file or a folder"))
+
+
+def _files(target: Path) -> list[Path]:
+    if target.is_dir():
+        files = sorted(entry for entry in target.iterdir() if entry.is_file() and not entry.name.startswith((".", "_")))
+        return [file for file in files if _may_declare(file)]
+    if not target.is_file():
+        expected = "a pipeline's file, a schedule's YAML, or a folder of them"
+        raise InputError(Problem(str(target), "there is no such file or folder", expected, "look at its spelling"))
+    if target.suffix.lower() not in (".py", ".yml", ".yaml"):
+        raise InputError(Problem(str(target), "it is neither Python nor YAML", "a .py, .yml or .yaml file"))
+    return [target]
+
+
+def _may_declare(file: Path) -> bool:
+    if file.suffix == ".py":
+        return "JobSchedule" in file.read_text(encoding="utf-8", errors="replace")
+    if file.suffix.lower() not in (".yml", ".yaml"):
+        return False
+    try:
+        read = yaml.safe_load(file.read_text(encoding="utf-8", errors="replace"))
+    except yaml.YAMLError:
+        return False  # whoever runs it is told
+    return isinstance(read, dict) and {"trigger", "create_job"} <= read.keys()
+
+
+def _yaml(file: Path) -> list[Declared]:
+    from azure.ai.ml.entities._load_functions import load_schedule
+
+    try:
+        yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        where = f"{file}:{error.problem_mark.line + 1}" if error.problem_mark else str(file)
+        raise InputError(Problem(where, f"not YAML: {error.problem}", fix="correct the line")) from None
+    try:
+        entity = load_schedule(file)
+    # The SDK has no common class for what it raises; whatever it is, this file cannot be read as a schedule.
+    except Exception as error:
+        raise InputError(Problem(str(file), _said(error), "a schedule", "correct it")) from None
+    return [_declared(entity, str(file), "")]
+
+
+def _python(file: Path) -> list[Declared]:
+    found: list[Declared] = []
+    problems: list[Problem] = []
+    with _imported(file) as module:
+        for name, member in list(vars(module).items()):
+            if not _is_declaration(member, module):
+                continue
+            try:
+                found.append(_declared(_made(member, file), str(file), name))
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError.of(problems)
+    # A variable may have two names.
+    return list({id(declared.entity): declared for declared in reversed(found)}.values())[::-1]
+
+
+def _is_declaration(member: Any, module: ModuleType) -> bool:
+    from azure.ai.ml.entities import JobSchedule
+
+    if isinstance(member, JobSchedule):
+        return True
+    if not inspect.isfunction(member) or member.__module__ != module.__name__:
+        return False
+    says = member.__annotations__.get("return")
+    if says is not JobSchedule and str(says).rpartition(".")[2] != "JobSchedule":
+        return False
+    parameters = inspect.signature(member).parameters.values()
+    return all(
+        parameter.default is not parameter.empty or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        for parameter in parameters
+    )
+
+
+def _made(member: Any, file: Path) -> Any:
+    if not inspect.isfunction(member):
+        return member
+    with _told(file):
+        return member()
+
+
+def _declared(entity: Any, file: str, member: str) -> Declared:
+    from azure.ai.ml.entities import JobSchedule, PipelineJob
+    from azure.ai.ml.entities._builders import BaseNode
+
+    where = f"{file}:{member}" if member else file
+    if not isinstance(entity, JobSchedule):
+        raise InputError(Problem(where, f"found a {type(entity).__name__}", "a JobSchedule", "return one"))
+    name = str(entity.name or "")
+    problems = []
+    if not _NAME.fullmatch(name):
+        expected = "letters, digits, - and _, at most 255, the first a letter or a digit"
+        problems.append(Problem(f"schedule {name!r}, key name ({where})", f"found {entity.name!r}", expected))
+    if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, BaseNode):
+        found = f"found a {type(entity.create_job).__name__}"
+        expected = "a pipeline: Azure ML schedules nothing else"
+        problems.append(
+            Problem(f"schedule {name}, key create_job ({where})", found, expected, "make it a pipeline's step")
+        )
+    trigger = None
+    try:
+        trigger = read_trigger(
+            entity.trigger,
+            lambda key: f"schedule {name}, key {key if key == 'trigger' else f'trigger.{key}'} ({where})",
+        )
+    except InputError as error:
+        problems += error.problems
+    if problems or trigger is None:
+        raise InputError.of(problems)
+    described = " ".join((entity.description or "").split())
+    return Declared(Schedule(name, entity.display_name or name, described, trigger, file, member), entity)
+
+
+def _twice(found: list[Declared]) -> Iterator[Problem]:
+    places: dict[str, str] = {}
+    for declared in found:
+        schedule = declared.schedule
+        if schedule.name in places:
+            where = f"schedule {schedule.name} ({schedule.where})"
+            yield Problem(
+                where, f"{places[schedule.name]} declares one of that name too", "a name of its own", "rename it"
+            )
+        places.setdefault(schedule.name, schedule.where)
+
+
+@contextlib.contextmanager
+def _imported(file: Path) -> Iterator[ModuleType]:
+    """The file as a module, while what lies beside it and where it looks can be imported; afterwards all that is
+    forgotten, because the next file's modules may have the same names."""
+    name = f"_allranks_schedules_{file.stem}"
+    specification = importlib.util.spec_from_file_location(name, file.absolute())
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    search, before = list(sys.path), set(sys.modules)
+    sys.modules[name] = module
+    sys.path.insert(0, str(file.absolute().parent))
+    importlib.invalidate_caches()
+    try:
+        with _told(file):
+            specification.loader.exec_module(module)
+        yield module
+    finally:
+        added = [Path(folder).absolute() for folder in sys.path if folder not in search]
+        sys.path[:] = search
+        own = [name for name in set(sys.modules) - before if _is_below(sys.modules[name], added)]
+        for name in own:
+            del sys.modules[name]
+
+
+def _is_below(module: ModuleType, folders: list[Path]) -> bool:
+    place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+    inside = place is not None and "site-packages" not in Path(place).parts
+    return inside and any(Path(str(place)).is_relative_to(folder) for folder in folders)
+
+
+@contextlib.contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """Turns what the user's code raises into a problem with its line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SyntaxError):
+            raise InputError(Problem(f"{file}:{error.lineno}", f"it is not Python: {error.msg}", "Python")) from None
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(file.absolute())]
+        raise InputError(Problem(f"{file}:{lines[-1]}" if lines else str(file), _said(error))) from None
+
+
+def _said(error: BaseException) -> str:
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    kind = type(error)
+    # The SDK's own speak to the user.
+    own = kind.__module__.partition(".")[0] in ("azure", "marshmallow")
+    return (first if own else f"{kind.__name__}: {first}")[:300] if first else kind.__name__

@@ -1,0 +1,244 @@
+"""azure-ai-ml's triggers as plain data, with everything told that the SDK lets through.
+
+Neither the SDK nor, where its documents are silent, Azure ML says what becomes of an hour 25 or a weekday of a daily
+schedule; what does not mean one thing is refused here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.schedules import zones
+from allranks.schedules.firings import firings
+from allranks.schedules.triggers import FREQUENCIES, WEEK_DAYS, Cron, Recurrence, Trigger
+
+Place = Callable[[str], str]
+"""From a key of the trigger to how a message names it."""
+
+_FIELD = re.compile(r"(\*|\w+(-\w+)?)(/[1-9]\d*)?(,(\*|\w+(-\w+)?)(/[1-9]\d*)?)*")
+_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_FORMAT = "YYYY-MM-DDThh:mm:ss"
+
+
+def read_trigger(trigger: Any, place: Place) -> Trigger:
+    """The SDK's CronTrigger or RecurrenceTrigger as data. Raises InputError with everything that is wrong with it."""
+    from azure.ai.ml.entities import CronTrigger, RecurrenceTrigger
+
+    problems: list[Problem] = []
+    if not isinstance(trigger, (CronTrigger, RecurrenceTrigger)):
+        found = "there is none" if trigger is None else f"found a {type(trigger).__name__}"
+        raise InputError(Problem(place("trigger"), found, "a CronTrigger or a RecurrenceTrigger", "give it one"))
+    name = _time_zone(trigger.time_zone, place, problems)
+    start = _wall_time(trigger.start_time, "start_time", name, place, problems)
+    end = _wall_time(trigger.end_time, "end_time", name, place, problems)
+    read: Trigger
+    if isinstance(trigger, CronTrigger):
+        problems += _cron_problems(trigger.expression, place("expression"))
+        read = Cron(" ".join(str(trigger.expression).split()), name or "UTC", start, end)
+    else:
+        read = _recurrence(trigger, name or "UTC", start, end, place, problems)
+    if not problems:
+        problems += _never(read, place)
+    if problems:
+        raise InputError.of(problems)
+    return read
+
+
+def _time_zone(given: Any, place: Place, problems: list[Problem]) -> str | None:
+    from azure.ai.ml.constants import TimeZone
+
+    known = tuple(str(entry.value) for entry in TimeZone)
+    name = str(getattr(given, "value", given))
+    if name in known:
+        return name
+    meant = zones.similar(name, known)
+    fix = f'write "{meant}"' if meant else "choose one of azure.ai.ml.constants.TimeZone"
+    expected = 'one of the names that Azure ML has, such as "W. Europe Standard Time" or "UTC"'
+    problems.append(Problem(place("time_zone"), f"found {given!r}", expected, fix))
+    return None
+
+
+def _wall_time(given: Any, key: str, name: str | None, place: Place, problems: list[Problem]) -> datetime | None:
+    """A time without an offset; one with an offset only where it is the zone's own at that time."""
+    if given in (None, ""):
+        return None
+    try:
+        found = given if isinstance(given, datetime) else _parsed(str(given))
+    except ValueError:
+        problems.append(Problem(place(key), f"found {given!r}", f"a time such as {_FORMAT}", "write it so"))
+        return None
+    shown = found.replace(tzinfo=None)
+    if found.utcoffset() is None or name is None:
+        return shown
+    own = zones.moment(shown, zones.zone(name)).astimezone(zones.zone(name)).utcoffset()
+    if found.utcoffset() == own:
+        return shown
+    there = zones.wall(found, zones.zone(name))
+    problems.append(
+        Problem(
+            place(key),
+            f"found {given!s}, whose offset is not that of {name}",
+            f"{_FORMAT}, a time of the time zone {name}: of a datetime the SDK drops the offset",
+            f'write "{there.isoformat()}"',
+        )
+    )
+    return None
+
+
+def _parsed(text: str) -> datetime:
+    # Before Python 3.11 the letter is not understood.
+    return datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text.strip()))
+
+
+def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
+    from croniter import croniter
+    from croniter.croniter import CroniterError
+
+    expected = "five fields: MINUTES HOURS DAYS MONTHS DAYS-OF-WEEK, such as 30 2 * * 1-5"
+    fields = expression.split() if isinstance(expression, str) else []
+    if len(fields) != 5:
+        what = f"found {expression!r}" + (f", {len(fields)} fields" if len(fields) > 1 else "")
+        fix = "leave out the seconds" if len(fields) in (6, 7) else "write it so"
+        yield Problem(where, what, expected, fix)
+        return
+    if any(field != "*" for field in fields[2:4]):
+        yield Problem(
+            where,
+            f"found {expression!r}, with days of the month or months, which Azure ML ignores: it would fire daily",
+            "* in the third and the fourth field",
+            "for days of the month: RecurrenceTrigger(frequency='month', ...) with month_days",
+        )
+        return
+    for field, names in zip(fields, ((), (), (), (), _NAMES), strict=True):
+        if said := _field_problem(field, names):
+            yield Problem(where, f"found {expression!r}: {said}", expected, "correct the field")
+            return
+    try:
+        croniter.expand(expression)
+    except (CroniterError, ValueError) as error:
+        yield Problem(where, f"found {expression!r}: {error}", expected, "correct the field")
+
+
+def _field_problem(field: str, names: tuple[str, ...]) -> str:
+    """What croniter would understand, but crontab as Azure ML has it does not. Numbers out of range are croniter's to
+    find, except for a Sunday that is 7."""
+    if not _FIELD.fullmatch(field):
+        return f"{field} is no list of numbers, ranges and steps"
+    for part in field.lower().split(","):
+        begin, _, end = part.partition("/")[0].partition("-")
+        values = [_value(text, names) for text in (begin, end or begin)]
+        if begin != "*" and None in values:
+            return f"{field} has something that is no number" + (f" or one of {', '.join(names)}" if names else "")
+        if names and 7 in values:
+            return "Sunday is 0, not 7"
+        if begin != "*" and values[0] is not None and values[1] is not None and values[0] > values[1]:
+            return f"{part} ends before it begins"
+    return ""
+
+
+def _value(text: str, names: tuple[str, ...]) -> int | None:
+    if text in names:
+        return names.index(text)
+    return int(text) if text.isdecimal() else None
+
+
+def _recurrence(
+    trigger: Any, name: str, start: datetime | None, end: datetime | None, place: Place, problems: list[Problem]
+) -> Recurrence:
+    frequency = str(getattr(trigger.frequency, "value", trigger.frequency)).lower()
+    if frequency not in FREQUENCIES:
+        problems.append(Problem(place("frequency"), f"found {trigger.frequency!r}", " or ".join(FREQUENCIES)))
+    if not _is_whole(trigger.interval) or trigger.interval < 1:
+        problems.append(Problem(place("interval"), f"found {trigger.interval!r}", "a whole number from 1 on"))
+    pattern, before = trigger.schedule, len(problems)
+    hours = _numbers(pattern.hours, "hours", 0, 23, place, problems)
+    minutes = _numbers(pattern.minutes, "minutes", 0, 59, place, problems)
+    month_days = _numbers(pattern.month_days, "month_days", 1, 31, place, problems)
+    week_days = _week_days(pattern.week_days, place, problems)
+    if len(problems) == before:
+        problems += _pattern_problems(frequency, hours, minutes, week_days, month_days, place)
+    return Recurrence(frequency, trigger.interval, hours, minutes, week_days, month_days, name, start, end)
+
+
+def _pattern_problems(
+    frequency: str,
+    hours: tuple[int, ...],
+    minutes: tuple[int, ...],
+    week_days: tuple[str, ...],
+    month_days: tuple[int, ...],
+    place: Place,
+) -> Iterator[Problem]:
+    given = {"hours": hours, "minutes": minutes, "week_days": week_days, "month_days": month_days}
+    takes = {
+        "day": ("hours", "minutes"),
+        "week": ("hours", "minutes", "week_days"),
+        "month": ("hours", "minutes", "week_days", "month_days"),
+    }.get(frequency, ())
+    if frequency in FREQUENCIES:
+        for key, values in given.items():
+            if values and key not in takes:
+                able = [name for name in FREQUENCIES[2:] if key != "month_days" or name == "month"]
+                able = able[1:] if key == "week_days" else able
+                expected = f"no {key}: they go with the frequency {' or '.join(able)}"
+                fix = "leave them out, or take that frequency"
+                yield Problem(
+                    place(f"schedule.{key}"), f"found {_shown(values)} with the frequency {frequency}", expected, fix
+                )
+                return
+    if bool(hours) != bool(minutes) or ((week_days or month_days) and not hours):
+        missing = "minutes" if hours else "hours"
+        fix = "name at least one hour and one minute"
+        yield Problem(
+            place(f"schedule.{missing}"), "found none", "hours and minutes, since one goes with the other", fix
+        )
+    if week_days and month_days:
+        found = f"found {_shown(week_days)} beside month_days {_shown(month_days)}"
+        fix = "leave one of them out, or declare two schedules"
+        yield Problem(place("schedule.week_days"), found, "either days of the week or days of the month", fix)
+
+
+def _numbers(given: Any, key: str, low: int, high: int, place: Place, problems: list[Problem]) -> tuple[int, ...]:
+    values = given if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    wrong = [value for value in values if not _is_whole(value) or not low <= value <= high]
+    if wrong:
+        expected = f"whole numbers from {low} to {high}"
+        problems.append(Problem(place(f"schedule.{key}"), f"found {_shown(wrong)}", expected, "correct or remove it"))
+    return tuple(sorted({value for value in values if value not in wrong}))
+
+
+def _week_days(given: Any, place: Place, problems: list[Problem]) -> tuple[str, ...]:
+    values = given if isinstance(given, (list, tuple)) else [given] if given else []
+    names = [str(getattr(value, "value", value)).lower() for value in values]
+    wrong = [name for name in names if name not in WEEK_DAYS]
+    if wrong:
+        problems.append(Problem(place("schedule.week_days"), f"found {_shown(wrong)}", ", ".join(WEEK_DAYS)))
+    return tuple(name for name in WEEK_DAYS if name in names)
+
+
+def _never(trigger: Trigger, place: Place) -> Iterator[Problem]:
+    """Whether there is any moment at which it fires."""
+    if trigger.start and trigger.end and trigger.end <= trigger.start:
+        found = f"found {trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
+        yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or leave the end out")
+        return
+    # Without a start it is the creation's date that counts, which is whenever; an end alone can be in the past.
+    begin = trigger.start or datetime(2000, 1, 1)
+    after = begin.replace(tzinfo=timezone.utc) - timedelta(days=2)
+    if trigger.start is None and isinstance(trigger, Recurrence):
+        return
+    if next(firings(trigger, after, after), None) is None:
+        found = "it can never fire: no such time is between its start and its end"
+        fix = "correct its days, its interval, or its start and end"
+        yield Problem(place("schedule" if isinstance(trigger, Recurrence) else "expression"), found, "", fix)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _shown(values: Any) -> str:
+    return ", ".join(map(str, values))

@@ -1,0 +1,90 @@
+"""A YAML file as data, with the line on which each key stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.errors import InputError, Problem
+from allranks.sdk.paths import shown
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class YamlText:
+    """What a file says.
+
+    tree:  its content
+    lines: the line of each key, such as ``jobs.train.inputs.lr``, from 1
+    """
+
+    path: Path
+    tree: dict[str, Any]
+    lines: dict[str, int]
+
+    def place(self, key: str = "") -> str:
+        """The file and the line of a key, or of the innermost key around it that stands in the file."""
+        while key and key not in self.lines:
+            key = key.rpartition(".")[0]
+        return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
+
+
+def parse(path: Path) -> YamlText:
+    """Reads a file. Raises InputError where it is no mapping, or says which keys are no text or stand there twice."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        loader = _Loader(text)
+        try:
+            root = loader.get_single_node()
+            tree = loader.construct_document(root) if root else None
+        finally:
+            loader.dispose()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(Problem(shown(path), f"cannot be read: {reason}", "a YAML file that can be read")) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{shown(path)}:{mark.line + 1}:{mark.column + 1}" if mark else shown(path)
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InputError(Problem(place, f"it is not YAML: {said}", "YAML")) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise InputError(Problem(shown(path), f"it is not YAML: {' '.join(str(error).split())}", "YAML")) from None
+    if not isinstance(tree, dict):
+        found = "it is empty" if tree is None else f"it is a {'list' if isinstance(tree, list) else 'single value'}"
+        raise InputError(Problem(shown(path), found, "a mapping of keys to values, such as type: pipeline"))
+    lines: dict[str, int] = {}
+    problems = list(_walk(root, "", lines, shown(path)))
+    if problems:
+        raise InputError.of(problems)
+    return YamlText(path, tree, lines)
+
+
+def _walk(node: yaml.Node, prefix: str, lines: dict[str, int], file: str) -> Iterator[Problem]:
+    if isinstance(node, yaml.SequenceNode):
+        for inner in node.value:
+            yield from _walk(inner, prefix, {}, file)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    met: set[str] = set()
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        place = f"{file}:{line}"
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in (_TEXT, _MERGE):
+            said = key.value if isinstance(key, yaml.ScalarNode) else "a key of several values"
+            yield Problem(place, f"YAML does not read the key {said} as text", "a text", f'put it in quotes: "{said}"')
+            continue
+        name = f"{prefix}.{key.value}" if prefix else str(key.value)
+        if key.value in met and key.tag != _MERGE:
+            yield Problem(place, f"key {name} stands here a second time", "each name once", "rename one of the two")
+        met.add(key.value)
+        lines.setdefault(name, line)
+        yield from _walk(value, name, lines, file)
+
+
+_TEXT = "tag:yaml.org,2002:str"
+_MERGE = "tag:yaml.org,2002:merge"

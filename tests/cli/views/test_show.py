@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allranks.cli.as_json import from_json, to_json
+from allranks.cli.problems import print_problems
+from allranks.cli.views.tables import print_components, print_run, print_runs
+from allranks.components.find import ComponentInfo, Port
+from allranks.errors import InputError, Problem
+from allranks.runs.records import Point, RunRecord
+
+Screens = Callable[..., Any]
+
+
+def test_a_run_with_its_steps_ranks_of_the_failed_one_and_the_verdict(screen: Screens, failed: RunRecord) -> None:
+    console = screen()
+    print_run(console, failed, now=failed.created + 60)
+    text = console.text.getvalue()
+    for said in ("calm_otter", "pipelines/digits.py", "reused from brave_heron", "pytorch 2 x 2", "SIGTERM"):
+        assert said in text
+    assert [line for line in console.lines if line.split()[:2] == ["3", "1"] and "exit code 17" in line]
+    assert "allranks logs calm_otter train --rank 3" in text
+    assert max(map(len, console.lines)) <= 80 + len(failed.steps[1].verdict.log)
+
+
+def test_notes_are_shown_with_their_step(screen: Screens, completed: RunRecord) -> None:
+    console = screen()
+    print_run(console, completed)
+    assert [line for line in console.lines if "evaluate" in line and "forgiven" in line]
+
+
+def test_runs_are_a_line_each_with_results_where_there_is_room(screen: Screens, completed: RunRecord) -> None:
+    narrow, wide = screen(80), screen(140)
+    print_runs(narrow, [completed, completed])
+    print_runs(wide, [completed, completed])
+    assert len(narrow.lines) == len(wide.lines) == 4
+    assert "test_accuracy 0.9778" in wide.lines[-1]
+    assert "calm_otter" in narrow.lines[-1]
+    assert max(map(len, narrow.lines)) <= 80
+
+
+def test_no_runs_say_how_to_start_one(screen: Screens) -> None:
+    console = screen()
+    print_runs(console, [])
+    assert "allranks run" in console.text.getvalue()
+
+
+def test_a_component_with_launch_ports_and_what_may_be_given(screen: Screens) -> None:
+    ports = (
+        Port("epochs", "integer", "How often.", default=5, minimum=1, maximum=100),
+        Port("model", "string", enum=("cnn", "mlp"), optional=True),
+        Port("seed", "integer", minimum=0),
+        Port("data", "uri_folder"),
+    )
+    component = ComponentInfo(
+        "train",
+        "0.1.0",
+        "Train",
+        "Trains it.",
+        "pytorch",
+        2,
+        4,
+        ports,
+        (Port("out", "uri_folder"),),
+        "e",
+        True,
+        Path("/c"),
+    )
+    console = screen()
+    print_components(console, [component])
+    text = " ".join(console.text.getvalue().split())
+    for said in (
+        "train 0.1.0 pytorch 2 x 4",
+        "Trains it.",
+        "in epochs integer, 1 to 100, default 5 How often.",
+        "in model string, cnn | mlp, optional",
+        "in seed integer, at least 0",
+        "out out uri_folder",
+        "1 component",
+    ):
+        assert said in text
+    assert json.loads(to_json([component]))[0]["path"] == "/c"
+
+
+def test_a_record_as_json_has_words_for_states_and_can_be_read_back(failed: RunRecord) -> None:
+    text = to_json(failed)
+    read = json.loads(text)
+    assert read["status"] == "Failed"
+    assert read["steps"][1]["verdict"]["exit_code"] == 17
+    assert read["steps"][1]["needs"] == ["prepare"]
+    assert from_json(text, RunRecord) == failed
+
+
+def test_json_stays_json_where_a_loss_is_no_number(failed: RunRecord) -> None:
+    values = [math.nan, math.inf, -math.inf]
+    failed.steps[1].metrics = {"loss": [Point(step, value, 0.0) for step, value in enumerate(values)]}
+    text = to_json(failed)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    points = json.loads(text, parse_constant=refuse)["steps"][1]["metrics"]["loss"]
+    assert [point["value"] for point in points] == ["NaN", "Infinity", "-Infinity"]
+    back = [point.value for point in from_json(text, RunRecord).steps[1].metrics["loss"]]
+    assert math.isnan(back[0])
+    assert back[1:] == values[1:]
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (
+            Problem("step train", "0 instances", "1 or more", "set it to 1"),
+            ["step train", "0 instances", "1 or more", "set"],
+        ),
+        (Problem("", "nothing is there"), ["nothing is there"]),
+        (Problem("file", "\x1b[2Jodd\nlines"), ["odd", "lines"]),
+    ],
+)
+def test_a_problem_says_all_that_it_knows(screen: Screens, problem: Problem, said: list[str]) -> None:
+    console = screen()
+    print_problems(InputError(problem), console)
+    text = console.text.getvalue()
+    assert all(word in text for word in said)
+    assert "\x1b" not in text
+
+
+def test_several_problems_are_counted(screen: Screens) -> None:
+    console = screen()
+    print_problems(InputError(Problem("a", "x"), Problem("b", "y")), console)
+    assert "2 problems" in console.text.getvalue()
+
+
+def test_problems_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    print_problems(InputError(Problem("step train", "0 instances")))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "step train" in captured.err

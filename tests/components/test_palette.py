@@ -1,0 +1,131 @@
+"""The palette's page: a card and a form for each component, in one file that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+import webbrowser
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from allranks.cli.main import app
+from allranks.components.find import ComponentInfo, Port
+from allranks.components.page.palette import groups, palette
+from component_projects import add_function, make
+
+VOID = {"meta", "input", "br", "link", "img"}
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes; complains of what is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        assert [tag for tag in self.open if tag not in ("option",)] == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def info(name: str = "greet", **said: Any) -> ComponentInfo:
+    given = {
+        "version": "1", "display_name": name, "description": "", "distribution": "none", "instance_count": 1,
+        "process_count_per_instance": 1, "inputs": (), "outputs": (), "environment": "small", "deterministic": True,
+        "path": Path("component.yaml"), "tags": {"task": "greeting"},
+    }  # fmt: skip
+    return ComponentInfo(name=name, **(given | said))
+
+
+PORTS = (
+    Port("data", "uri_folder", "Data."),
+    Port("more", "uri_file", optional=True),
+    Port("times", "integer", default=3, minimum=1, maximum=9),
+    Port("rate", "number", default=1e-05, minimum=0.0),
+    Port("tone", "string", default="warm", enum=("warm", "cool")),
+    Port("loud", "boolean", default=False),
+    Port("word", "string", optional=True),
+)
+
+
+def test_each_input_has_the_control_of_its_type() -> None:
+    page = Elements(palette([info(inputs=PORTS, outputs=(Port("out", "uri_file"),))]))
+    controls = {attributes["id"]: (tag, attributes) for tag, attributes in page.found if tag in ("input", "select")}
+    assert {name: tag for name, (tag, _) in controls.items() if name != "search"} == {
+        "greet-times": "input", "greet-rate": "input", "greet-tone": "select", "greet-loud": "select",
+        "greet-word": "input",
+    }  # fmt: skip
+    times = controls["greet-times"][1]
+    assert [times[key] for key in ("type", "min", "max", "value", "step")] == ["number", "1", "9", "3", "1"]
+    assert [controls["greet-rate"][1].get(key) for key in ("step", "min", "max", "value")] == [
+        "any",
+        "0",
+        None,
+        "1e-05",
+    ]
+    assert {each["for"] for each in page.of("label") if "for" in each} == {*controls} - {"search"}
+
+
+def test_ports_are_drawn_on_the_card_and_optional_ones_are_told_apart() -> None:
+    page = Elements(palette([info(inputs=PORTS, outputs=(Port("out", "uri_file"),))]))
+    ports = [(each["class"], each["title"]) for each in page.of("span") if str(each.get("class")).startswith("port")]
+    assert ports == [
+        ("port", "data: uri_folder"),
+        ("port optional", "more: uri_file, optional"),
+        ("port", "out: uri_file"),
+    ]
+
+
+def test_components_are_grouped_by_their_tag() -> None:
+    found = groups([info("b", tags={"task": "own-script"}), info("a", tags={"task": "own-script"}),
+                    info("c", tags={"category": "data"}), info("d", tags={})])  # fmt: skip
+    assert [(group.name, [each.name for each in group.components]) for group in found] == [
+        ("Data", ["c"]),
+        ("Own script", ["a", "b"]),
+        ("Others", ["d"]),
+    ]
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_keeps_its_policy() -> None:
+    text = palette([info(description='<script>alert("x")</script> & more')])
+    page = Elements(text)
+    assert "<script>alert" not in text
+    assert [each for tag, each in page.found if each.get("src") or (tag == "link")] == []
+    assert all(str(each["href"]).startswith("#") for each in page.of("a"))
+    assert not re.search(r"\bon\w+=", "".join(f" {key}=" for _, each in page.found for key in each))
+    assert "default-src 'none'" in text
+
+
+def test_every_link_leads_to_a_form() -> None:
+    page = Elements(palette([info("one"), info("two")]))
+    ids = {each["id"] for _, each in page.found if "id" in each}
+    assert {str(each["href"])[1:] for each in page.of("a")} <= ids
+
+
+def test_the_command_writes_the_page_and_opens_it_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path)
+    add_function(tmp_path)
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: bool(opened.append(url)) or True)
+    file = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["components", str(tmp_path / "components"), "--page", str(file)])
+    assert (done.exit_code, opened) == (0, [])
+    assert "Count people" in file.read_text()
+    done = CliRunner().invoke(app, ["components", str(tmp_path / "components"), "--page", str(file), "--open"])
+    assert opened == [file.as_uri()]
+    lost = tmp_path / "none" / "page.html"
+    done = CliRunner().invoke(app, ["components", str(tmp_path / "components"), "--page", str(lost)])
+    assert "No such file" in str(done.exception)

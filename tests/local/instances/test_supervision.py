@@ -1,0 +1,149 @@
+"""No process outlives its run: with real processes, on both kinds of instances, however the run ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from allranks.contract.pytorch import PyTorch
+from allranks.plan.graph import Step
+from allranks.runs.records import Status
+
+BOUND = 30
+"""Seconds after which a test gives up waiting for something that ought to happen at once."""
+
+# Each rank leaves a child in its process group, and a daemon that has left it with an environment of its own.
+STEP = "sleep 1000 & env -i setsid sleep {mark} & echo $$ > $AZURE_ML_OUTPUT_pids/$RANK; sleep 1000"
+
+ENGINE = """
+import sys
+from pathlib import Path
+from allranks.contract.pytorch import PyTorch
+from allranks.local.engine import Options, run
+from allranks.plan.graph import Output, Plan, Step
+from allranks.runs.workspace import Workspace
+
+step = Step("spin", {command!r}, outputs=(Output("pids", "uri_folder"),), distribution=PyTorch(2), instance_count=2)
+record = run(Plan("p", (step,)), Workspace(Path({workspace!r})), Options(instances={kind!r}, grace=0.5))
+print(record.status, flush=True)
+"""
+
+
+@pytest.fixture
+def mark() -> str:
+    """A number of seconds that no other process on this machine sleeps: by it a test finds its own daemons."""
+    return f"{os.getpid()}{time.monotonic_ns() % 10**9}"
+
+
+def _sleepers(mark: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if mark in (process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def _until(condition: object, what: str) -> None:
+    """Waits for a condition with a bound; there is no event for the end of a process that is not ours."""
+    end = time.monotonic() + BOUND
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def engine(kind: str, tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
+    """An engine in a process of its own, with four ranks and four daemons running."""
+    source = ENGINE.format(command=STEP.format(mark=mark), workspace=str(tmp_path / "w"), kind=kind)
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            _until(lambda: len(_sleepers(mark)) == 4, "the ranks did not start")
+            yield process
+        finally:
+            process.kill()
+
+
+def test_nothing_survives_the_engines_death_by_sigkill(engine: subprocess.Popen[str], mark: str) -> None:
+    below = _below(engine.pid)
+    assert len(below) > 4
+    engine.kill()
+    engine.wait(BOUND)
+    _, alive = psutil.wait_procs(below, timeout=BOUND)
+    assert alive == []
+    _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+
+
+def test_nothing_survives_the_supervisors_death_by_sigkill(engine: subprocess.Popen[str], mark: str) -> None:
+    below = _below(engine.pid)
+    (supervisor,) = psutil.Process(engine.pid).children()
+    supervisor.kill()
+    out, _ = engine.communicate(timeout=BOUND)
+    assert out.strip() == "Failed"
+    _, alive = psutil.wait_procs(below, timeout=BOUND)
+    assert alive == []
+    _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+
+
+def test_nothing_survives_a_keepers_death_by_sigkill(engine: subprocess.Popen[str], mark: str) -> None:
+    """What the keeper's end leaves is ended before the step is said to be over."""
+    below = _below(engine.pid)
+    (one, *_) = _sleepers(mark)
+    keeper = one.parent()
+    assert keeper is not None
+    while "instances.agent.main" not in " ".join(keeper.cmdline()):
+        keeper = keeper.parent()
+        assert keeper is not None
+    keeper.kill()
+    out, _ = engine.communicate(timeout=BOUND)
+    assert out.strip() == "Failed"
+    assert psutil.wait_procs(below, timeout=BOUND)[1] == []
+    assert _sleepers(mark) == []
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+def test_nothing_survives_ctrl_c(engine: subprocess.Popen[str], mark: str, times: int) -> None:
+    below = _below(engine.pid)
+    for _ in range(times):
+        engine.send_signal(signal.SIGINT)
+    out, _ = engine.communicate(timeout=BOUND)
+    assert out.strip() == "Canceled"
+    assert psutil.wait_procs(below, timeout=BOUND)[1] == []
+    assert _sleepers(mark) == []
+
+
+def test_what_a_step_leaves_behind_is_gone_when_it_ends(kind: str, mark: str, run_steps) -> None:
+    record = run_steps(
+        Step("leave", f"setsid sleep {mark} & setsid sh -c 'setsid sleep {mark} &' & sleep 0.1; echo left"),
+        Step("look", "ps -eo args", after=("leave",)),
+        instances=kind,
+    )
+    assert record.status is Status.COMPLETED
+    assert f"sleep {mark}" not in Path(record.step("look").ranks[0].log).read_text()
+    assert _sleepers(mark) == []
+
+
+def test_a_failed_rank_ends_the_others(kind: str, mark: str, run_steps) -> None:
+    step = Step("train", f"[ $RANK = 3 ] && exit 7; exec sleep {mark}", distribution=PyTorch(2), instance_count=2)
+    record = run_steps(step, instances=kind)
+    assert record.status is Status.FAILED
+    verdict = record.verdict
+    assert verdict is not None
+    assert (verdict.rank, verdict.instance_rank, verdict.exit_code) == (3, 1, 7)
+    states = [rank.status for rank in record.step("train").ranks]
+    assert states == [Status.CANCELED, Status.CANCELED, Status.CANCELED, Status.FAILED]
+    assert _sleepers(mark) == []

@@ -1,0 +1,104 @@
+"""Each distribution type, started as the platform starts it, with real processes on both kinds of instances."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from allranks.contract.mpi import Mpi
+from allranks.contract.tensorflow import TensorFlow
+from allranks.errors import InputError
+from allranks.plan.graph import Step
+from allranks.runs.records import RunRecord, Status
+from allranks.runs.workspace import Workspace
+
+needs_mpirun = pytest.mark.skipif(
+    shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun"
+)
+
+PLACE = "echo $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK $AZUREML_CR_NODE_RANK"
+
+
+def logs(record: RunRecord) -> list[str]:
+    return [Path(rank.log).read_text().strip() for rank in record.steps[0].ranks]
+
+
+def states(record: RunRecord) -> list[Status]:
+    return [rank.status for rank in record.steps[0].ranks]
+
+
+@needs_mpirun
+@pytest.mark.parametrize("each", [1, 2], ids=["per-node", "per-process"])
+def test_mpirun_places_ranks_on_the_instances(kind: str, each: int, run_steps) -> None:
+    step = Step("mpi", f"{PLACE} $(hostname); pwd", distribution=Mpi(each), instance_count=2)
+    record = run_steps(step, instances=kind)
+    assert states(record) == [Status.COMPLETED] * 2 * each
+    for rank, text in enumerate(logs(record)):
+        instance = rank // each
+        assert text.startswith(f"{rank}/{2 * each} {rank % each} {instance}")
+        assert f"instances/{instance}/code" in text
+        if kind == "rack":
+            assert f"node-{instance}" in text.split()
+
+
+@needs_mpirun
+def test_ranks_of_mpi_speak_with_each_other(kind: str, run_steps) -> None:
+    script = "from mpi4py import MPI; print(MPI.COMM_WORLD.allreduce(10 ** MPI.COMM_WORLD.rank))"
+    record = run_steps(Step("mpi", f'python -c "{script}"', distribution=Mpi(2), instance_count=2), instances=kind)
+    assert logs(record) == ["1111"] * 4
+
+
+@needs_mpirun
+def test_a_failed_rank_of_mpi_is_named(kind: str, run_steps) -> None:
+    step = Step("mpi", "[ $OMPI_COMM_WORLD_RANK = 2 ] && exit 7; sleep 600", distribution=Mpi(2), instance_count=2)
+    record = run_steps(step, instances=kind)
+    verdict = record.steps[0].verdict
+    assert verdict is not None
+    assert (verdict.rank, verdict.instance_rank, verdict.reason) == (2, 1, "exit code 7")
+    assert [state for rank, state in enumerate(states(record)) if rank != 2] == [Status.CANCELED] * 3
+
+
+@needs_mpirun
+def test_the_end_of_mpirun_is_the_end_of_its_ranks(kind: str, run_steps, workspace: Workspace) -> None:
+    # The rank kills mpirun, its parent's parent: on real machines that leaves every rank running.
+    kill = "[ $OMPI_COMM_WORLD_RANK = 0 ] && kill -9 $(ps -o ppid= -p $PPID); echo $$; sleep 600"
+    record = run_steps(Step("mpi", kill, distribution=Mpi(1), instance_count=2), instances=kind)
+    verdict = record.steps[0].verdict
+    assert verdict is not None
+    assert verdict.reason == "mpirun was ended by SIGKILL"
+    assert set(states(record)) <= {Status.CANCELED, Status.NOT_STARTED}  # the other one may not have been there yet
+    # Every process of a rank and its daemons names a file below the workspace.
+    commands = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    assert not [command for command in commands if str(workspace.root) in " ".join(command)]
+
+
+def test_no_mpirun(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allranks.local.launchers.mpi.MPIRUN", "no-such-mpirun")
+    with pytest.raises(InputError) as raised:
+        run_steps(Step("mpi", "true", distribution=Mpi(1)))
+    assert 'pip install "allranks[mpi]"' in str(raised.value)
+
+
+def test_parameter_servers_end_with_the_chief(kind: str, run_steps) -> None:
+    command = """python -c '
+import json, os, time
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+print(task["type"], task["index"])
+time.sleep(600 * (task != {"type": "worker", "index": 0}))
+'"""
+    record = run_steps(Step("tf", command, distribution=TensorFlow(2, 1), instance_count=2), instances=kind)
+    assert record.status is Status.COMPLETED
+    assert states(record) == [Status.COMPLETED] * 3
+    assert logs(record)[0] == "worker 0"
+
+
+def test_a_failing_parameter_server_is_a_failure(run_steps) -> None:
+    command = 'case $TF_CONFIG in *\'"type": "ps"\'*) exit 3;; esac; sleep 600'
+    record = run_steps(Step("tf", command, distribution=TensorFlow(1, 1)))
+    verdict = record.steps[0].verdict
+    assert verdict is not None
+    assert (verdict.rank, verdict.reason) == (1, "exit code 3")

@@ -1,0 +1,260 @@
+"""The scheduler's decisions, with a clock that only goes when it waits and runs that end when a test says so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from allranks.errors import InputError
+from allranks.local.scheduler.ledger import ENDED, STOPPED, Firing, Kept, Ledger, Missed
+from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, Watcher
+from allranks.runs.workspace import Workspace
+from allranks.schedules.triggers import Cron, Recurrence, Trigger
+
+T0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
+HOURLY = Cron("0 * * * *", start=datetime(2026, 1, 1, 0, 30))
+NO_PROCESS = 5_000_000
+"""No process can have this id."""
+
+
+def at(hours: float) -> datetime:
+    return T0 + timedelta(hours=hours)
+
+
+@dataclass
+class Run:
+    """A run's process that does nothing."""
+
+    firing: Firing
+    lock: int
+    begun: datetime
+    code: int | None = None
+    signals: list[int] = field(default_factory=list)
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def send_signal(self, number: int) -> None:
+        self.signals.append(number)
+
+
+class Stage(Watcher):
+    """A scheduler's world: its clock, its runs, and what it said."""
+
+    def __init__(self, folder: Path, length: float = 0.1) -> None:
+        self.place = SchedulesPlace(Workspace(folder))
+        self.place.make()
+        self.time = T0
+        self.length = timedelta(hours=length)
+        self.runs: list[Run] = []
+        self.said: list[Missed] = []
+        self.until = T0
+        self.scheduler: Scheduler
+
+    def now(self) -> datetime:
+        return self.time
+
+    def wait(self, until: datetime | None, *, children: bool, glance: bool) -> None:
+        """The clock goes to what happens first: a firing, a run's end, or the end of this part of the test."""
+        ends = [run.begun + self.length for run in self.runs if run.code is None]
+        stopping = any(run.signals for run in self.runs if run.code is None)
+        first = min([moment for moment in (until, self.until, *ends) if moment is not None])
+        if not stopping:
+            self.time = max(first, self.time)
+        for run in self.runs:
+            if run.code is None and (run.signals or run.begun + self.length <= self.time):
+                self.end(run, "Canceled" if run.signals else "Completed")
+        if self.time >= self.until and not stopping:
+            self.scheduler.stop()
+
+    def end(self, run: Run, status: str, code: int = 0) -> None:
+        with Ledger(self.place.ledger) as ledger:
+            if status:
+                ledger.end(run.firing.run, status, "", self.time)
+        run.code = code
+        os.close(run.lock)
+
+    def start(self, firing: Firing, descriptor: int) -> Run:
+        self.runs.append(Run(firing, os.dup(descriptor), self.time))
+        with Ledger(self.place.ledger) as ledger:
+            ledger.begin(firing.run, NO_PROCESS, self.time)
+        return self.runs[-1]
+
+    def missed(self, missed: Missed) -> None:
+        self.said.append(missed)
+
+    def keep(self, **triggers: Trigger) -> None:
+        with Ledger(self.place.ledger) as ledger:
+            ledger.replace([Kept(name, name, "", trigger, "{}") for name, trigger in triggers.items()], self.time)
+
+    def go(self, hours: float, policy: str = "once", overlap: bool = False) -> list[str]:
+        """A scheduler's life until then; what it started, as hours: schedule@hour, +hour where it began later."""
+        before = len(self.runs)
+        self.until = at(hours)
+        with Ledger(self.place.ledger) as ledger:
+            self.scheduler = Scheduler(ledger, self.place, self, self.start, self, MissedPolicy(policy), overlap)
+            self.scheduler.run()
+        return [shown(run) for run in self.runs[before:]]
+
+
+def shown(run: Run) -> str:
+    due, begun = ((moment - T0) / timedelta(hours=1) for moment in (run.firing.at, run.begun))
+    return f"{run.firing.schedule}@{due:g}" + (f"+{begun:g}" if begun != due else "")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Callable[..., Stage]:
+    return lambda length=0.1: Stage(tmp_path / "w", length)
+
+
+def test_what_is_due_is_run_once(stage: Callable[..., Stage]) -> None:
+    world = stage()
+    world.keep(a=HOURLY, b=Recurrence("hour", 2, start=at(1).replace(tzinfo=None)))
+    assert world.go(3.5) == ["a@1", "b@1", "a@2", "a@3", "b@3"]
+    with Ledger(world.place.ledger) as ledger:
+        assert [(firing.run, firing.status) for firing in ledger.firings("b")] == [
+            ("b-20260101T010000Z", "Completed"),
+            ("b-20260101T030000Z", "Completed"),
+        ]
+
+
+def test_a_recurrence_without_a_start_fires_at_once(stage: Callable[..., Stage]) -> None:
+    world = stage()
+    world.time += timedelta(milliseconds=1)
+    world.keep(a=Recurrence("hour", 1))
+    assert [run.partition("+")[0] for run in world.go(1.5)] == ["a@0", "a@1"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected", "missed"),
+    [
+        ("skip", ["a@6"], [(2, 5, 4)]),
+        ("once", ["a@5+5.5", "a@6"], [(2, 4, 3)]),
+        ("all", ["a@2+5.5", "a@3+5.6", "a@4+5.7", "a@5+5.8", "a@6"], []),
+    ],
+)
+def test_what_was_due_while_no_scheduler_ran(
+    stage: Callable[..., Stage], policy: str, expected: list[str], missed: list[tuple[int, int, int]]
+) -> None:
+    world = stage()
+    world.keep(a=HOURLY)
+    assert world.go(1.5, policy) == ["a@1"]
+    world.time = at(5.5)
+    assert world.go(6.5, policy) == expected
+    assert world.said == [Missed("a", at(first), at(last), count) for first, last, count in missed]
+    with Ledger(world.place.ledger) as ledger:
+        assert ledger.missed("a") == world.said
+
+
+@pytest.mark.parametrize(
+    ("policy", "overlap", "expected"),
+    [
+        ("skip", False, ["a@1", "a@4"]),
+        ("once", False, ["a@1", "a@3+3.5", "a@6"]),
+        ("all", False, ["a@1", "a@2+3.5", "a@3+6"]),
+        ("once", True, ["a@1", "a@2", "a@3", "a@4", "a@5", "a@6"]),
+    ],
+)
+def test_what_is_due_while_the_run_before_goes_on(
+    stage: Callable[..., Stage], policy: str, overlap: bool, expected: list[str]
+) -> None:
+    world = stage(2.5)
+    world.keep(a=HOURLY)
+    assert world.go(6.25, policy, overlap) == expected
+    beside = [run.firing.workspace != str(world.place.workspace.root) for run in world.runs]
+    assert beside == [overlap and number > 0 for number in range(len(world.runs))]
+
+
+def test_a_minute_late_is_not_missed(stage: Callable[..., Stage]) -> None:
+    world = stage()
+    world.keep(a=HOURLY)
+    assert world.go(0.5, "skip") == []
+    world.time = at(1) + timedelta(seconds=59)
+    assert [run.split("+")[0] for run in world.go(1.5, "skip")] == ["a@1"]
+
+
+@pytest.mark.parametrize(("policy", "goes_on"), [("once", True), ("all", True), ("skip", False)])
+def test_runs_are_stopped_with_the_scheduler_and_go_on_with_the_next(
+    stage: Callable[..., Stage], policy: str, goes_on: bool
+) -> None:
+    world = stage(5)
+    world.keep(a=Cron("0 1 * * *"))
+    world.go(2, policy)
+    assert [run.code for run in world.runs] == [0]
+    with Ledger(world.place.ledger) as ledger:
+        assert [firing.state for firing in ledger.firings("a")] == [STOPPED]
+    world.length = timedelta(hours=1)
+    assert world.go(4, policy) == (["a@1+2"] if goes_on else [])
+    with Ledger(world.place.ledger) as ledger:
+        (firing,) = ledger.firings("a")
+    assert (firing.state, firing.status) == (ENDED, "Completed" if goes_on else "Interrupted")
+
+
+def test_a_run_whose_scheduler_was_killed_is_waited_for(stage: Callable[..., Stage]) -> None:
+    world = stage()
+    world.keep(a=HOURLY)
+    with Ledger(world.place.ledger) as ledger:
+        claimed = ledger.claim("a", at(1), world.place.workspace.root)
+        assert claimed is not None
+        ledger.begin(claimed.run, NO_PROCESS, at(1))
+    world.time = at(1.2)
+    alive = world.place.take(claimed.run)
+    assert alive is not None
+    # Its process lives in another's hands, and ends by itself.
+    world.runs.append(Run(claimed, alive, at(1.5)))
+    assert world.go(2.5) == ["a@2"]
+    with Ledger(world.place.ledger) as ledger:
+        assert [firing.attempts for firing in ledger.firings("a")] == [1, 1]
+
+
+def test_a_run_whose_process_is_killed_is_interrupted(stage: Callable[..., Stage]) -> None:
+    world = stage(100)
+    world.keep(a=Cron("0 1 * * *"))
+    wait = world.wait
+
+    def kill(until: datetime | None, *, children: bool, glance: bool) -> None:
+        for run in world.runs:
+            if run.code is None:
+                world.end(run, "", -9)
+        wait(until, children=children, glance=glance)
+
+    world.wait = kill  # type: ignore[method-assign]
+    assert world.go(3) == ["a@1"]
+    with Ledger(world.place.ledger) as ledger:
+        (firing,) = ledger.firings("a")
+    assert (firing.status, "SIGKILL" in firing.reason) == ("Interrupted", True)
+
+
+def test_a_schedule_that_did_not_change_goes_on_where_it_was(stage: Callable[..., Stage]) -> None:
+    world = stage()
+    world.keep(a=HOURLY, b=HOURLY, c=HOURLY)
+    world.go(1.5)
+    world.time = at(3.75)
+    world.keep(a=HOURLY, b=Cron("30 * * * *"))
+    assert world.go(4.75) == ["a@3+3.75", "a@4", "b@4.5"]
+
+
+def test_a_firing_is_claimed_once(stage: Callable[..., Stage]) -> None:
+    world = stage()
+    world.keep(a=HOURLY)
+    with Ledger(world.place.ledger) as one, Ledger(world.place.ledger) as two:
+        assert one.claim("a", at(1), Path("w")) is not None
+        assert two.claim("a", at(1), Path("w")) is None
+
+
+def test_one_scheduler_a_workspace(stage: Callable[..., Stage]) -> None:
+    place = stage().place
+    with place.hold(), pytest.raises(InputError, match=f"process {os.getpid()}"), place.hold():
+        pass
+
+
+def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "schedules.db").write_text("something else entirely, and long enough to be looked at" * 20)
+    with pytest.raises(InputError, match="not a ledger"):
+        Ledger(tmp_path / "schedules.db")

@@ -1,0 +1,49 @@
+"""Failures of which a user of emulated instances may not guess the cause: the run says what to do."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from allranks.plan.graph import Step
+from allranks.runs.records import RunRecord, Status
+
+
+def python(code: str) -> str:
+    """A command, of an interpreter without its packages: it starts at once."""
+    return f'{sys.executable} -I -S -c "{code}"'
+
+
+def note(record: RunRecord) -> str:
+    """The note at the step, which failed."""
+    (step,) = record.steps
+    assert step.status is Status.FAILED
+    (found,) = step.notes
+    return found
+
+
+def test_a_stack_that_the_step_s_python_lacks(run_steps) -> None:
+    assert "has no horovod; to get it: make horovod" in note(run_steps(Step("train", python("import horovod.torch"))))
+
+
+def test_the_network_outside_of_the_rack(rack_works: bool, run_steps) -> None:
+    if not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    download = python("import socket; socket.create_connection(('192.0.2.1', 80), 5)")
+    assert "--instances loopback" in note(run_steps(Step("download", download), instances="rack"))
+
+
+def test_a_temporary_folder_too_deep_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_steps) -> None:
+    deep = tmp_path / ("deep" * 30)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    bind = python("import os, socket; socket.socket(socket.AF_UNIX).bind(os.environ['TMPDIR'] + '/store')")
+    assert "set TMPDIR to a shorter one" in note(run_steps(Step("serve", bind)))
+
+
+def test_another_failure_has_none(run_steps) -> None:
+    (step,) = run_steps(Step("train", python("import no_such_module"))).steps
+    assert (step.status, step.notes) == (Status.FAILED, [])

@@ -1,0 +1,54 @@
+"""What scripts log to MLflow, without knowing of this engine, is the run's."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from allranks.local.tracking.needed import may_track
+from allranks.plan.graph import Plan, Step
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
+
+SCRIPT = """
+import mlflow
+for step in range(3):
+    mlflow.log_metric("loss", 1.0 / (step + 1), step=step)
+mlflow.log_metric("bad", float("nan"))
+mlflow.log_text("hello", "note.txt")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.mlflow
+def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, workspace: Workspace) -> None:
+    log = f"{sys.executable} - <<'END'\n{SCRIPT}END\n"
+    plan = Plan("p", (Step("good", log), Step("bad", log + "exit 3"), Step("shell", "true")), experiment="digits")
+    record = run_steps(plan=plan)
+    curves = record.step("good").metrics
+    assert [(point.step, point.value) for point in curves["loss"]] == [(0, 1.0), (1, 0.5), (2, 1 / 3)]
+    assert "bad" in curves
+    assert record.step("bad").status is Status.FAILED
+    assert len(record.step("bad").metrics["loss"]) == 3
+    assert record.step("shell").mlflow_run_id is None
+
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(workspace.tracking_uri)
+    ends = {}
+    for name in ("good", "bad"):
+        run = client.get_run(record.step(name).mlflow_run_id)
+        ends[name] = run.info.status
+        assert run.data.tags["allranks.run"] == record.id
+        assert client.get_experiment(run.info.experiment_id).name == "digits"
+        assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["note.txt"]
+    assert ends == {"good": "FINISHED", "bad": "FAILED"}
+
+
+def test_a_step_that_cannot_log_gets_no_mlflow_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: object())
+    assert not may_track(Step("a", "cp x y"))
+    assert may_track(Step("a", "python train.py"))
+    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: None)
+    assert not may_track(Step("a", "python train.py"))

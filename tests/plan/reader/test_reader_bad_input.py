@@ -1,0 +1,364 @@
+"""Whatever is wrong with a pipeline's file is told as problems with their places, and nothing else happens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from allranks.errors import InputError
+from allranks.plan.reader import read_plan
+from pipeline_files import write, write_dsl
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def problems(target: str | Path, values: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+    with pytest.raises(InputError) as caught:
+        read_plan(str(target), values or {}, Path("snapshots").absolute())
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return [(problem.where, problem.found) for problem in caught.value.problems]
+
+
+JOB = "type: pipeline\njobs:\n  a:\n    type: command\n    component: ./train.yml\n    inputs: {data: {path: data}}\n"
+
+YAML = {
+    "empty": ("", "x.yml", "it is empty"),
+    "list": ("- a\n", "x.yml", "it is a list"),
+    "syntax": ("a: [1\nb: 2\n", "x.yml:2:2", "it is not YAML: while parsing a flow sequence, did not find expected"),
+    "tab": ("type: pipeline\njobs:\n\ta: 1\n", "x.yml:3:1", "it is not YAML: while scanning for the next token"),
+    "tag": ("a: !!python/object:os.system {}\n", "x.yml:1:4", "it is not YAML: could not determine a constructor"),
+    "key": ("type: pipeline\ninputs: {yes: 1}\njobs: {}\n", "x.yml:2", "YAML does not read the key yes as text"),
+    "twice": (JOB + "  a:\n    command: ls\n", "x.yml:7", "key jobs.a stands here a second time"),
+    "type": ("type: pipelines\njobs: {}\n", "key type (x.yml:1)", "a job of type pipelines is not yet run"),
+    "sweep job": ("type: sweep\n", "key type (x.yml:1)", "a job of type sweep is not yet run by the local engine"),
+    "no type": ("jobs:\n  a:\n    command: ls\n", "x.yml", "it has jobs, but no type"),
+    "no jobs": ("type: pipeline\n", "key jobs (x.yml)", "the pipeline has no jobs"),
+    "unknown key": (
+        "command: ls\nenvironment: azureml:x:1\nfoo: 1\n",
+        "key foo (x.yml:3)",
+        "Azure ML knows no such key",
+    ),
+    "no environment": ("command: ls\n", "key environment (x.yml)", "the key is missing"),
+    "bad environment": ("command: ls\nenvironment: x\n", "key environment (x.yml:2)", "found 'x'"),
+    "component file": (
+        JOB.replace("train.yml", "nope.yml"),
+        "step a, key component (x.yml:5)",
+        "./nope.yml does not exist",
+    ),
+    "registered": (
+        JOB.replace("./train.yml", "azureml:train:3"),
+        "step a, key component (x.yml:3)",
+        "train:3 is registered in a workspace or registry",
+    ),
+    "text for a count": (
+        JOB + "    resources: {instance_count: two}\n",
+        "step a, key resources.instance_count (x.yml:7)",
+        "found 'two'",
+    ),
+    "shm_size": (
+        JOB + "    resources: {shm_size: much}\n",
+        "step a, key resources.shm_size (x.yml:3)",
+        "found 'much'",
+    ),
+    "bound count": (
+        JOB + '    resources: {instance_count: "${{parent.inputs.n}}"}\n',
+        "step a, key resources.instance_count (x.yml:3)",
+        "it is bound to the pipeline's input n, which has no value",
+    ),
+    "distribution": (
+        JOB + "    distribution: {type: horovod}\n",
+        "step a, key distribution (x.yml:7)",
+        'found \'{"type": "horovod"}\'',
+    ),
+    "input type": (
+        JOB.replace("{path: data}", "{type: uri_fold, path: data}"),
+        "step a, key inputs.data (x.yml:6)",
+        'found \'{"type": "uri_fold", "path": "data"}\'',
+    ),
+    "node type": (JOB.replace("type: command", "type: comand"), "step a, key type (x.yml:4)", "found 'comand'"),
+    "unknown input": (
+        JOB.replace("{data:", "{dat: 1, data:"),
+        "step a, key inputs.dat (x.yml:3)",
+        "the component has no input dat",
+    ),
+    "unknown output": (
+        JOB + "    outputs: {modle: }\n",
+        "step a, key outputs.modle (x.yml:3)",
+        "the component has no output modle",
+    ),
+    "unknown pipeline output": (
+        JOB + '    outputs: {model: "${{parent.outputs.best}}"}\n',
+        "step a, key outputs.model (x.yml:3)",
+        "the pipeline has no output best",
+    ),
+    "unknown pipeline input, written into the pipeline": (
+        (
+            "type: pipeline\njobs:\n  a:\n    command: ls ${{inputs.x}}\n    environment: azureml:x:1\n"
+            '    inputs:\n      x: "${{parent.inputs.nope}}"\n'
+        ),
+        "step a, key inputs.x (x.yml:7)",
+        "${{parent.inputs.nope}} names no input of the pipeline",
+    ),
+    "primitive output, written into the pipeline": (
+        (
+            "type: pipeline\njobs:\n  a:\n    command: ls\n    environment: azureml:x:1\n"
+            "    outputs: {score: {type: number}}\n"
+        ),
+        "step a, key outputs.score (x.yml:6)",
+        'found \'{"type": "number"}\'',
+    ),
+    "declared like a component's": (
+        "type: pipeline\ninputs: {n: {type: integer, default: 3}}\n" + JOB.removeprefix("type: pipeline\n"),
+        "key inputs.n (x.yml:2)",
+        "it declares a type",
+    ),
+    "code": (
+        "command: ls\nenvironment: azureml:x:1\ncode: ./nope\n",
+        "key code (x.yml:3)",
+        "nope does not exist",
+    ),
+    "a component": (
+        "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\ncommand: ls\n",
+        "x.yml",
+        "it describes a component, which is no job",
+    ),
+    "node name": (JOB.replace("  a:", "  A/b:"), "step A/b (x.yml:3)", "'A/b' cannot be the name of a step"),
+}
+
+
+@pytest.mark.parametrize(("text", "where", "found"), YAML.values(), ids=YAML)
+def test_yaml(here: Path, text: str, where: str, found: str) -> None:
+    (here / "x.yml").write_text(text)
+    ((at, said),) = problems("x.yml")
+    assert at == where
+    assert said.startswith(found)
+    assert not os.path.exists("snapshots") or not list(Path("snapshots").glob(".new-*"))
+
+
+NODES = {
+    "a sweep": """
+        type: sweep
+        trial: ./train.yml
+        inputs: {data: {path: data}}
+        search_space: {lr: {type: uniform, min_value: 0, max_value: 1}}
+        objective: {goal: minimize, primary_metric: loss}
+        sampling_algorithm: random
+        limits: {max_total_trials: 2}
+        """,
+    "a parallel node": """
+        type: parallel
+        mini_batch_size: "1"
+        input_data: ${{inputs.data}}
+        inputs: {data: {type: mltable, path: data}}
+        outputs: {out: }
+        task: {type: run_function, code: src, entry_script: main.py, environment: azureml:x:1}
+        """,
+    "a Spark node": """
+        type: spark
+        code: src
+        entry: {file: main.py}
+        conf:
+          spark.driver.cores: 1
+          spark.driver.memory: 2g
+          spark.executor.cores: 1
+          spark.executor.memory: 2g
+          spark.executor.instances: 1
+        resources: {instance_type: Standard_E4S_V3, runtime_version: "3.4"}
+        """,
+    "a nested pipeline": """
+        type: pipeline
+        component: ./inner.yml
+        """,
+}
+
+
+@pytest.mark.parametrize("kind", NODES)
+def test_nodes_that_are_not_run_yet(here: Path, kind: str) -> None:
+    write(
+        here,
+        "inner.yml",
+        "$schema: https://azuremlschemas.azureedge.net/latest/pipelineComponent.schema.json\n" + JOB,
+    )
+    body = NODES[kind].replace("\n        ", "\n    ")
+    write(here, "x.yml", f"type: pipeline\njobs:\n  special:{body}")
+    assert problems("x.yml") == [("step special (x.yml:3)", f"{kind} is not yet run by the local engine")]
+
+
+def test_control_flow_is_not_run_yet(here: Path) -> None:
+    write_dsl(
+        here,
+        """
+        from azure.ai.ml.dsl._parallel_for import parallel_for
+
+        @dsl.pipeline()
+        def loop():
+            body = train(data=Input(path="data"))
+            every = parallel_for(body=body, items=[{"lr": 0.1}, {"lr": 0.2}])
+        """,
+    )
+    ((_, found),) = problems("pipeline.py")
+    assert found == "a parallel_for loop is not yet run by the local engine"
+
+
+DSL = {
+    "syntax": ("def digits(:\n", "pipeline.py:5", "it is not Python: invalid syntax"),
+    "import": ("import no_such_module.part\n", "pipeline.py:5", "there is no module no_such_module"),
+    "raises on import": ("x = 1\ny = x / 0\n", "pipeline.py:6", "ZeroDivisionError: division by zero"),
+    "ends Python": ("import sys\nsys.exit(3)\n", "pipeline.py:6", "it ends Python while it is read"),
+    "no pipeline": ("def digits():\n    pass\n", "pipeline.py", "it has no pipeline"),
+    "component file": ("other = load_component(source='./nope.yml')\n", "pipeline.py:5", "nope.yml does not exist"),
+    "raises": (
+        "@dsl.pipeline()\ndef digits():\n    {}['x']\n",
+        "pipeline.py:7",
+        "KeyError: 'x'",
+    ),
+    "raises in a helper": (
+        "def helper():\n    raise ValueError('no\\nway')\n\n@dsl.pipeline()\ndef digits():\n    helper()\n",
+        "pipeline.py:6",
+        "ValueError: no way",
+    ),
+    "unknown argument": (
+        "@dsl.pipeline()\ndef digits():\n    step = train(data=Input(path='data'), lrr=1)\n",
+        "pipeline.py:7",
+        "[component] Train() got an unexpected keyword argument 'lrr'",
+    ),
+    "assert": ("@dsl.pipeline()\ndef digits():\n    assert False\n", "pipeline.py:7", "AssertionError"),
+    "returns nonsense": (
+        "@dsl.pipeline()\ndef digits():\n    return 3\n",
+        "pipeline.py",
+        "The return type of dsl.pipeline",
+    ),
+    "code": (
+        (
+            "from azure.ai.ml import command\n@dsl.pipeline()\ndef digits():\n"
+            "    step = command(command='ls', environment='azureml:x:1', code='./nope')()\n"
+        ),
+        "step step, key code (pipeline.py:8)",
+        "nope does not exist",
+    ),
+    "git": (
+        (
+            "from azure.ai.ml import command\n@dsl.pipeline()\ndef digits():\n"
+            "    step = command(command='ls', environment='azureml:x:1', code='git+https://x/y')()\n"
+        ),
+        "step step, key code (pipeline.py:8)",
+        "git+https://x/y is not on this machine",
+    ),
+    "bound count": (
+        (
+            "@dsl.pipeline()\ndef digits(n: int):\n    step = train(data=Input(path='data'))\n"
+            "    step.resources = {'instance_count': n}\n"
+        ),
+        "step step, key resources.instance_count (pipeline.py:7)",
+        "it is bound to the pipeline's input n, which has no value",
+    ),
+    "a fraction of a process": (
+        (
+            "from azure.ai.ml import PyTorchDistribution\n@dsl.pipeline()\ndef digits():\n"
+            "    step = train(data=Input(path='data'))\n"
+            "    step.distribution = PyTorchDistribution(process_count_per_instance=1.5)\n"
+        ),
+        "step step, key distribution.process_count_per_instance (pipeline.py:8)",
+        "found 1.5",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "where", "found"), DSL.values(), ids=DSL)
+def test_python(here: Path, body: str, where: str, found: str) -> None:
+    write_dsl(here, body)
+    ((at, said),) = problems("pipeline.py")
+    assert at == where
+    assert said.startswith(found)
+    assert "\n" not in said
+
+
+def test_a_helper_beside_the_file_that_raises(here: Path) -> None:
+    write(here, "helpers.py", "def fail():\n    raise RuntimeError('helpless')\n")
+    write_dsl(here, "import helpers\n\n@dsl.pipeline()\ndef digits():\n    helpers.fail()\n")
+    assert problems("pipeline.py") == [("pipeline.py:9", "RuntimeError: helpless")]
+
+
+PIPELINE = """
+@dsl.pipeline()
+def digits(data: Input(type="uri_folder"), epochs: int = 3, lr: float = 0.1, ready: bool = True):
+    step = train(data=data, epochs=epochs, lr=lr, fast=ready)
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "where", "found", "fix"),
+    [
+        ({"epoch": "3"}, "--set epoch", "the pipeline has no input epoch", "did you mean --set epochs=...?"),
+        ({"zzz": "3"}, "--set zzz", "the pipeline has no input zzz", "leave it out, or declare the input"),
+        ({"epochs": "2.5"}, "--set epochs", "found '2.5'", "give a whole number: --set epochs=VALUE"),
+        ({"epochs": ""}, "--set epochs", "found ''", "give a whole number: --set epochs=VALUE"),
+        ({"lr": "much"}, "--set lr", "found 'much'", "give a number: --set lr=VALUE"),
+        ({"lr": "nan"}, "--set lr", "found 'nan'", "give a number: --set lr=VALUE"),
+        ({"ready": "maybe"}, "--set ready", "found 'maybe'", "give true or false: --set ready=VALUE"),
+        ({"data": ""}, "--set data", "found ''", "give a path: --set data=VALUE"),
+    ],
+)
+def test_values(here: Path, values: dict[str, str], where: str, found: str, fix: str) -> None:
+    write_dsl(here, PIPELINE)
+    with pytest.raises(InputError) as caught:
+        read_plan("pipeline.py", values, here / "snapshots")
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.found, problem.fix) == (where, found, fix)
+
+
+def test_every_value_that_is_wrong_is_told(here: Path) -> None:
+    write_dsl(here, PIPELINE)
+    assert [where for where, _ in problems("pipeline.py", {"lr": "x", "epochs": "y"})] == ["--set lr", "--set epochs"]
+
+
+@pytest.mark.parametrize(
+    ("target", "where", "found"),
+    [
+        ("nope.py", "nope.py", "there is no such file"),
+        ("nope.py:digits", "nope.py", "there is no such file"),
+        (".", ".", "it is a folder"),
+        ("data/numbers.csv", "data/numbers.csv", "a file that ends with '.csv' is not known"),
+        ("pipeline.py:", "pipeline.py:", "there is no name after the colon"),
+        ("pipeline.py:digit", "pipeline.py", "there is no digit"),
+        ("pipeline.py:train", "pipeline.py", "train is no pipeline"),
+        ("x.yml:digits", "x.yml:digits", "digits names a function, but x.yml is no Python file"),
+    ],
+)
+def test_targets(here: Path, target: str, where: str, found: str) -> None:
+    write_dsl(here, PIPELINE)
+    write(here, "x.yml", JOB)
+    assert problems(target) == [(where, found)]
+
+
+def test_a_component_that_cannot_be_parsed(here: Path) -> None:
+    write(here, "train.yml", "a: [1\n")
+    write(here, "x.yml", JOB)
+    ((where, found),) = problems("x.yml")
+    assert where == "train.yml:2:1"
+    assert found.startswith("it is not YAML")
+
+
+def test_included_code_that_is_not_there(here: Path) -> None:
+    component = (here / "train.yml").read_text()
+    write(here, "train.yml", component + "additional_includes: [../nope]\n")
+    write(here, "x.yml", JOB)
+    ((where, found),) = problems("x.yml")
+    assert where == "step a, key additional_includes (x.yml:3)"
+    assert found.startswith("Unable to find additional include")
+
+
+def test_every_problem_of_every_step_is_told_once(here: Path) -> None:
+    write(here, "train.yml", (here / "train.yml").read_text().replace("shm_size: 4g", "shm_size: much"))
+    body = "type: command\n    component: ./train.yml\n    inputs: {data: {path: data}, dat: 1}\n"
+    write(here, "x.yml", f"type: pipeline\njobs:\n  a:\n    {body}  b:\n    {body}")
+    found = [where for where, _ in problems("x.yml")]
+    assert found == [
+        "step a, key inputs.dat (x.yml:3)",
+        "step a, key resources.shm_size (x.yml:3)",
+        "step b, key inputs.dat (x.yml:7)",
+        "step b, key resources.shm_size (x.yml:7)",
+    ]

@@ -1,0 +1,100 @@
+"""Macros in the values of a pipeline's inputs: what they are worth in a run, when it is resumed, and in a reuse key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from allranks.local.engine import Options, resume, run
+from allranks.plan import macros
+from allranks.plan.check import check
+from allranks.plan.codec import loads
+from allranks.plan.graph import Input, Literal, Output, PipelineInput, Plan, Step
+from allranks.runs import history
+from allranks.runs.records import RunRecord, Status
+from allranks.runs.store import Store
+from allranks.runs.workspace import Workspace
+
+FIRED = datetime(2026, 3, 29, 4, 30, tzinfo=timezone(timedelta(hours=2)))
+TRIGGERED = "${{creation_context.trigger_time}}"
+SAY = Step(
+    "say",
+    "echo '${{inputs.text}}' > ${{outputs.said}}; $[[test -e ${{inputs.mended}}]]",
+    inputs=(Input("text", "string", PipelineInput("text")), Input("mended", "string", optional=True)),
+    outputs=(Output("said", "uri_file", "rw_mount"),),
+)
+
+
+def plan(text: str, step: Step = SAY, kind: str = "string") -> Plan:
+    return Plan("p", (step,), (Input("text", kind, Literal(text)),))
+
+
+def execute(workspace: Workspace, text: str, **options: object) -> RunRecord:
+    return run(plan(text), workspace, Options(instances="loopback", **options))  # type: ignore[arg-type]
+
+
+def said(record: RunRecord) -> str:
+    (output,) = record.step("say").outputs
+    return Path(output.path).read_text().rstrip("\n")
+
+
+def test_the_time_is_the_firing_in_utc_and_the_name_the_runs(workspace: Workspace) -> None:
+    record = execute(workspace, f"at {TRIGGERED} by ${{{{ name }}}}", trigger_time=FIRED)
+    assert said(record) == f"at 2026-03-29 02:30:00 by {record.id}"
+    assert record.inputs == {"text": said(record)}
+    with Store(workspace.database) as store:
+        assert loads(store.plan(record.id)) == plan(f"at {TRIGGERED} by ${{{{ name }}}}")
+
+
+def test_the_name_may_be_given(workspace: Workspace) -> None:
+    assert said(execute(workspace, "by ${{name}}", run_name="weekly-20260329T023000Z")) == "by weekly-20260329T023000Z"
+
+
+def test_without_a_schedule_it_is_the_creation_time(workspace: Workspace) -> None:
+    record = execute(workspace, TRIGGERED)
+    assert said(record) == datetime.fromtimestamp(record.created, timezone.utc).strftime(macros.TIME_FORMAT)
+
+
+@pytest.mark.parametrize("fired", [FIRED, None], ids=["fired by a schedule", "started by hand"])
+def test_a_resumed_run_keeps_its_own(workspace: Workspace, tmp_path: Path, fired: datetime | None) -> None:
+    mended = tmp_path / "mended"
+    text, waits = SAY.inputs
+    step = replace(SAY, inputs=(text, replace(waits, value=Literal(str(mended)))))
+    failed = run(plan(f"{TRIGGERED} ${{{{name}}}}", step), workspace, Options(instances="loopback", trigger_time=fired))
+    assert failed.status is Status.FAILED
+    mended.touch()
+    resumed = resume(failed.id, workspace, Options(trigger_time=datetime(2000, 1, 1)))
+    assert said(resumed) == failed.inputs["text"]
+    assert history.run(workspace, failed.id).inputs == failed.inputs
+
+
+def test_a_step_is_reused_for_the_same_time_alone(workspace: Workspace) -> None:
+    first, same, later = (
+        execute(workspace, TRIGGERED, trigger_time=FIRED + timedelta(days=days)) for days in (0, 0, 1)
+    )
+    assert same.step("say").reused_from == first.id
+    assert later.step("say").reused_from is None
+    assert said(later) == "2026-03-30 02:30:00"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "found"),
+    [
+        ("string", "${{creation_context.time}}", "${{creation_context.time}} is no macro"),
+        ("integer", TRIGGERED, f"{TRIGGERED} is no macro"),
+    ],
+    ids=["unknown", "not in a string"],
+)
+def test_what_is_no_macro_is_refused(kind: str, text: str, found: str) -> None:
+    problem, *_ = check(plan(text, kind=kind))
+    assert (problem.found, problem.expected) == (found, f"{TRIGGERED} or ${{{{name}}}}, in a string")
+
+
+def test_a_step_has_no_macro_of_its_own() -> None:
+    text, waits = SAY.inputs
+    step = replace(SAY, inputs=(replace(text, value=Literal(TRIGGERED)), waits))
+    (problem,) = check(Plan("p", (step,)))
+    assert problem.found == f"{TRIGGERED} is no binding"

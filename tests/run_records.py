@@ -1,0 +1,43 @@
+"""Records of runs that never ran, for what is made of records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
+
+BEGIN = 1783166584.0
+NOW = BEGIN + 100
+
+
+def make_step(name: str, needs: tuple[str, ...] = (), **changes: Any) -> StepRecord:
+    step = StepRecord(name, "", "component", "none", 1, 1, needs, Status.COMPLETED, 0, BEGIN + 1, BEGIN + 5)
+    for key, value in changes.items():
+        setattr(step, key, value)
+    return step
+
+
+def make_run(*steps: StepRecord, **changes: Any) -> RunRecord:
+    run = RunRecord("calm_otter", "digits", "Digits", "digits.py", "rack", Status.COMPLETED, BEGIN, BEGIN + 60)
+    run.steps = list(steps)
+    for key, value in changes.items():
+        setattr(run, key, value)
+    return run
+
+
+def make_curve(*values: float) -> list[Point]:
+    return [Point(step, value, BEGIN + step) for step, value in enumerate(values)]
+
+
+def make_ranks(instances: int, processes: int) -> list[RankRecord]:
+    return [
+        RankRecord(rank, rank // processes, rank % processes, "host", Status.COMPLETED, BEGIN + 1, BEGIN + 4, 0)
+        for rank in range(instances * processes)
+    ]
+
+
+def write_matrix(path: Path, labels: object, matrix: object, kind: str = "confusion_matrix") -> None:
+    data = {"class_labels": labels, "matrix": matrix}
+    path.write_text(json.dumps({"schema_type": kind, "schema_version": "v1", "data": data}))

@@ -1,0 +1,180 @@
+"""What goes into the store comes out of it again."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from allranks.contract.pytorch import PyTorch
+from allranks.contract.tensorflow import TensorFlow
+from allranks.errors import InputError
+from allranks.plan.codec import dumps, loads
+from allranks.plan.graph import (
+    Code,
+    Input,
+    Literal,
+    Location,
+    Output,
+    PipelineInput,
+    PipelineOutput,
+    Plan,
+    Step,
+    StepOutput,
+    Text,
+)
+from allranks.plan.graph import Path as DataPath
+from allranks.runs.records import OutputRecord, Point, Progress, RankRecord, RunRecord, Status, StepRecord, Verdict
+from allranks.runs.store import Store
+
+PLAN = Plan(
+    "p",
+    (
+        Step(
+            "a",
+            "cmd",
+            "component",
+            "1",
+            code=Code("/c", "d"),
+            environment_variables={"A": "b"},
+            distribution=PyTorch(2),
+            timeout=1.5,
+            inputs=(
+                Input("i", "integer", Literal(3)),
+                Input("b", "boolean", Literal(True)),
+                Input("f", "number", Literal(3.0)),
+                Input("s", "string", Literal("3")),
+                Input("t", "string", Text(("x", PipelineInput("p"), StepOutput("z", "o")))),
+                Input("d", "uri_folder", DataPath("/d"), "ro_mount", enum=("a", "b")),
+                Input("none", "number", None, optional=True, minimum=0.5),
+            ),
+            outputs=(Output("o", "uri_folder", "upload", "./x"),),
+            location=Location("f.py", 3),
+            after=("z",),
+        ),
+        Step("z", "cmd", distribution=TensorFlow(worker_count=2)),
+    ),
+    outputs=(PipelineOutput("o", StepOutput("a", "o")),),
+)
+
+
+def _record(identity: str = "aaaa1111", created: float = 1.0) -> RunRecord:
+    step = StepRecord(
+        "a",
+        "A",
+        "component",
+        "pytorch",
+        1,
+        2,
+        ("z",),
+        Status.FAILED,
+        1,
+        1.0,
+        2.0,
+        "other",
+        "/f",
+        "mlflow",
+        [RankRecord(0, 0, 0, "node-0", Status.FAILED, 1.0, 2.0, None, "SIGKILL", "/log")],
+        {"i": "3"},
+        [OutputRecord("o", "uri_folder", "/o", None, "digest")],
+        progress=Progress(3, 10, 1),
+        artifacts=["outputs/x"],
+        notes=["n"],
+        verdict=Verdict("a", "why", 0, 0, None, "SIGKILL", "/log", ("tail",), "tb"),
+    )
+    return RunRecord(
+        identity,
+        "p",
+        "P",
+        "f.py",
+        "rack",
+        Status.RUNNING,
+        created,
+        folder="/r",
+        steps=[step, StepRecord("z", "z", "", "tensorflow", 1, 1)],
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store(tmp_path / "s.db") as opened:
+        yield opened
+
+
+def test_a_plan_comes_back_as_it_was(store: Store) -> None:
+    store.add_run(_record(), dumps(PLAN))
+    found = loads(store.plan("aaaa1111"))
+    assert found == PLAN
+    assert [type(port.value) for port in found.steps[0].inputs] == [type(port.value) for port in PLAN.steps[0].inputs]
+    assert [type(port.value.value) for port in found.steps[0].inputs[:4]] == [int, bool, float, str]
+
+
+def test_a_record_comes_back_as_it_was(store: Store) -> None:
+    record = _record()
+    store.add_run(record, dumps(PLAN))
+    assert store.run("aaaa1111") == record
+    record.step("a").status, record.ended = Status.COMPLETED, 5.0
+    store.save_step(record, record.step("a"))
+    store.save_run(record)
+    assert store.run("aaaa1111") == record
+
+
+def test_curves_come_back_in_order_with_nan_and_infinity(store: Store) -> None:
+    store.add_run(_record(), dumps(PLAN))
+    points = [Point(0, 1.5, 1.0), Point(1, math.nan, 2.0), Point(1, math.inf, 2.0)]
+    store.add_points(
+        "aaaa1111",
+        "a",
+        [("loss", points[0]), ("accuracy", Point(0, 0.1, 1.0)), ("loss", points[1]), ("loss", points[2])],
+    )
+    found = store.run("aaaa1111").step("a").metrics
+    assert list(found) == ["loss", "accuracy"]
+    assert repr(found["loss"]) == repr(points)
+    store.clear_points("aaaa1111", "a")
+    assert store.run("aaaa1111").step("a").metrics == {}
+
+
+def test_a_run_is_found_by_the_beginning_of_its_id(store: Store) -> None:
+    store.add_run(_record("aaaa1111", 1.0), dumps(PLAN))
+    store.add_run(_record("aabb2222", 2.0), dumps(PLAN))
+    assert store.find("aaa") == "aaaa1111"
+    assert store.find("latest") == "aabb2222"
+    with pytest.raises(InputError, match="fits 2 runs"):
+        store.find("aa")
+    for wrong in ("", "c", "%", "aaaa11112"):
+        with pytest.raises(InputError):
+            store.find(wrong)
+
+
+def test_runs_are_listed_the_newest_first(store: Store) -> None:
+    for number in range(3):
+        store.add_run(_record(f"r{number}", float(number)), dumps(PLAN))
+    assert [run.id for run in store.runs()] == ["r2", "r1", "r0"]
+
+
+def test_results_are_found_by_their_key(store: Store) -> None:
+    record = _record()
+    store.add_run(record, dumps(PLAN))
+    assert store.result("k") is None
+    store.add_result("k", record.id, "a")
+    found = store.result("k")
+    assert found is not None
+    assert (found[0], found[1].outputs) == (record.id, record.step("a").outputs)
+
+
+def test_what_ran_when_the_engine_died_is_marked(store: Store) -> None:
+    record = _record()
+    record.step("z").status = Status.RUNNING
+    store.add_run(record, dumps(PLAN))
+    store.interrupt()
+    found = store.run(record.id)
+    assert found.status is Status.INTERRUPTED
+    assert [step.status for step in found.steps] == [Status.FAILED, Status.INTERRUPTED]
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        store.connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(InputError, match="version 99"):
+        Store(tmp_path / "s.db")

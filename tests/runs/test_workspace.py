@@ -1,0 +1,115 @@
+"""The workspace folder: where it is, who holds it, and what a full disk does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from allranks.errors import InputError
+from allranks.plan.graph import Step
+from allranks.runs import history
+from allranks.runs.workspace import Workspace
+
+
+def test_it_is_found_in_a_folder_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert Workspace.at() == Workspace(below / ".allranks")
+    (tmp_path / ".allranks").mkdir()
+    assert Workspace.at() == Workspace(tmp_path / ".allranks")
+    assert Workspace.at("other") == Workspace(below / "other")
+
+
+def test_reading_makes_nothing(workspace: Workspace) -> None:
+    assert history.runs(workspace) == []
+    with pytest.raises(InputError, match="no workspace"):
+        history.run(workspace, "latest")
+    assert not workspace.root.exists()
+
+
+def test_another_engine_is_kept_out_and_told_who_holds_it(workspace: Workspace, run_steps) -> None:
+    hold = (
+        "import sys; from pathlib import Path; from allranks.runs.workspace import Workspace\n"
+        "with Workspace(Path(sys.argv[1])).hold(): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(workspace.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        assert workspace.is_held()
+        with pytest.raises(InputError, match=f"process {holder.pid}"):
+            run_steps(Step("a", "true"))
+        assert history.runs(workspace) == []
+        holder.kill()
+    assert not workspace.is_held()
+    run_steps(Step("a", "true"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="cannot be made a workspace"):
+        Workspace(tmp_path / "w").make()
+
+
+def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "w").write_text("")
+    with pytest.raises(InputError, match="cannot be made a workspace"):
+        Workspace(tmp_path / "w").make()
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(workspace: Workspace, run_steps) -> None:
+    workspace.make()
+    workspace.database.write_text("something else\n" * 100)
+    with pytest.raises(InputError, match="not a store"):
+        run_steps(Step("a", "true"))
+    assert workspace.database.read_text().startswith("something else")
+
+
+FULL = """
+import sys
+from pathlib import Path
+from allranks.local.engine import DiskFullError, Options, run
+from allranks.plan.graph import Output, Plan, Step
+from allranks.runs.workspace import Workspace
+out = (Output("out", "uri_folder", "rw_mount"),)
+fill = Step("fill", "dd if=/dev/zero of=${{outputs.out}}/big bs=64k count=1000 2>/dev/null; true", outputs=out)
+after = tuple(Step(f"s{number}", "echo a line of some length", after=("fill",)) for number in range(20))
+try:
+    print(run(Plan("p", (fill, *after)), Workspace(Path(sys.argv[1])), Options(instances="loopback")).status)
+except DiskFullError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_ends_the_run_with_one_message(rack_works: bool, tmp_path: Path) -> None:
+    if not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    mount = 'mount -t tmpfs -o size=2m none "$0" && exec "$@"'
+    done = subprocess.run(
+        [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            mount,
+            tmp_path,
+            sys.executable,
+            "-c",
+            FULL,
+            tmp_path / "w",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "Traceback" not in done.stderr
+    assert f"no space left on the disk of {tmp_path / 'w'}" in done.stdout
