@@ -32,7 +32,7 @@ from bench.timing import environment, medians, run
 from allranks.contract.layout import Layout
 from allranks.contract.pytorch import PyTorch
 from allranks.local import engine
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 
@@ -127,7 +127,7 @@ def _ours(bench: Bench, layout: Layout, command: str) -> float:
         environment_variables={"OMP_NUM_THREADS": "1"},
     )
     started = time.time()
-    record = engine.run(Plan("launch", (step,)), bench.workspace, engine.Options())
+    record = engine.run(Plan("launch", Graph((step,))), bench.workspace, engine.Options())
     if record.status is not Status.COMPLETED:
         raise RuntimeError(f"the run ended {record.status}: {record.verdict}")
     return _last(folder, layout) - started

@@ -19,7 +19,7 @@ from bench.timing import medians
 from allranks.contract.layout import Layout
 from allranks.contract.pytorch import PyTorch
 from allranks.local import engine
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 
@@ -81,7 +81,7 @@ def _launch(workspace: Workspace, training: Path, layout: Layout, *, checks: boo
             },
         )
         started = time.time()
-        record = engine.run(Plan("preflight", (step,)), workspace, engine.Options(track=False))
+        record = engine.run(Plan("preflight", Graph((step,))), workspace, engine.Options(track=False))
         if record.status is not Status.COMPLETED:
             raise RuntimeError(f"the run ended {record.status}: {record.verdict}")
         trained = max(float((Path(folder) / str(rank)).read_text()) for rank in range(layout.world_size))

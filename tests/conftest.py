@@ -15,7 +15,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 from allranks.local.engine import Options, run
 from allranks.local.instances.supervisor import Supervisor, UnfitError
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace
@@ -129,6 +129,6 @@ def run_steps(workspace: Workspace) -> Runner:
     ) -> RunRecord:
         options.setdefault("instances", "loopback")
         options.setdefault("slots", 8)
-        return run(plan or Plan("plan", steps), workspace, Options(**options), observer)  # type: ignore[arg-type]
+        return run(plan or Plan("plan", Graph(steps)), workspace, Options(**options), observer)  # type: ignore[arg-type]
 
     return run_them

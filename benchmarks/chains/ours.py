@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 
@@ -20,7 +20,7 @@ def main(shape: str, count: int, folder: Path, kind: str) -> None:
         Step(f"step_{number}", "true", after=(f"step_{number - 1}",) if number and shape == "chain" else ())
         for number in range(count)
     )
-    plan = Plan(shape, steps)
+    plan = Plan(shape, Graph(steps))
     started = time.perf_counter()
     record = run(plan, Workspace(folder), Options(instances=kind, force_rerun=True))
     taken = time.perf_counter() - started

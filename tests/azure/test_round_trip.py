@@ -17,8 +17,9 @@ from fake.server import Server
 from fake.service import FakeAzure
 
 from allranks.plan import digest
-from allranks.plan.graph import Input, Plan, Step
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.graph import Plan, Step
+from allranks.plan.ports import Input
+from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import dsl_file, read_job
 from allranks.plan.reader.rest import read_rest
 from allranks.sdk import session

@@ -11,7 +11,7 @@ from commands import Command, add_step, command, only_run, project, quick, write
 from fake.service import FakeAzure
 
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs import log_reader
 from allranks.runs.workspace import Workspace
 
@@ -165,7 +165,7 @@ def test_cancel(azure: FakeAzure, command: Command, name: str) -> None:
 
 def test_what_cannot_be_cancelled_or_resumed(azure: FakeAzure, command: Command, name: str, project: Path) -> None:
     assert command("cancel", "gone").code == 2
-    local = run(Plan("p", (Step("a", "true"),)), Workspace(project / ".allranks"), Options(instances="loopback"))
+    local = run(Plan("p", Graph((Step("a", "true"),))), Workspace(project / ".allranks"), Options(instances="loopback"))
     done = command("cancel", local.id)
     assert done.code == 2
     assert "it is on this machine" in done.err

@@ -11,7 +11,8 @@ import pytest
 
 from allranks.cli.main import main
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Output, Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace
 from allranks_command import Ended, allranks, content, write, write_job
 
@@ -121,7 +122,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in FILES.items():
         write(folder, name, text)
     said = Step("say", "echo said > ${{outputs.said}}", outputs=(Output("said", "uri_file", "rw_mount"),))
-    run(Plan("earlier", (said,)), Workspace(folder / ".allranks"), Options(instances="loopback"))
+    run(Plan("earlier", Graph((said,))), Workspace(folder / ".allranks"), Options(instances="loopback"))
     return folder
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, Fifo, allranks, environment, started, words, write_job
@@ -24,7 +24,7 @@ def ran(tmp_path: Path) -> Runner:
     """Runs steps in the workspace of tmp_path."""
 
     def run_them(*steps: Step) -> RunRecord:
-        return run(Plan("plan", steps), Workspace(tmp_path / ".allranks"), Options(instances="loopback"))
+        return run(Plan("plan", Graph(steps)), Workspace(tmp_path / ".allranks"), Options(instances="loopback"))
 
     return run_them
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Output, Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace
 from allranks_command import allranks, content, write, write_job
 
@@ -19,7 +20,7 @@ def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("allranks.local.engine.secrets.token_hex", lambda _: next(identities))
     for word in ("first", "second"):
         step = Step("say", f"echo {word} > ${{{{outputs.said}}}}", outputs=(Output("said", "uri_file", "rw_mount"),))
-        run(Plan(word, (step,)), Workspace(tmp_path / ".allranks"), Options(instances="loopback"))
+        run(Plan(word, Graph((step,))), Workspace(tmp_path / ".allranks"), Options(instances="loopback"))
     return tmp_path
 
 

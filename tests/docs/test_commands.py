@@ -16,7 +16,7 @@ from allranks.azure.workspace import WorkspaceName
 from allranks.cli.submitted import remembered
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, forked, started
 
@@ -66,7 +66,7 @@ def project(tmp_path: Path) -> Path:
         Step("train", f"echo loss; [ -e {mended} ]", distribution=PyTorch(2), instance_count=2, after=("prepare",)),
         Step("evaluate", "echo 0.98", after=("train",)),
     )
-    run(Plan("image_classification", steps), Workspace(mended.parent), Options(instances="loopback"))
+    run(Plan("image_classification", Graph(steps)), Workspace(mended.parent), Options(instances="loopback"))
     mended.touch()
     return tmp_path
 
@@ -82,7 +82,7 @@ def in_azure(request: pytest.FixtureRequest, project: Path) -> Callable[[str], d
         azure.executes = False
         azure.jobs["calm_plum"] = Job("calm_plum", {"jobType": "Pipeline"}, status="Running")
         where = WorkspaceName(names.SUBSCRIPTION, names.GROUP, names.WORKSPACE)
-        plan = Plan("image_classification", (Step("train", "echo"),))
+        plan = Plan("image_classification", Graph((Step("train", "echo"),)))
         remembered(Workspace(project / ".allranks"), plan, "calm_plum", where, "", pipeline=True)
         return azure.environment
 

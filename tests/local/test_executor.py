@@ -10,7 +10,7 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.local.executor import Executor
 from allranks.local.slots import Machines, Slots
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import RunRecord, Status, StepRecord
 
 
@@ -26,7 +26,7 @@ class Trial:
         retries: int = 0,
         go_on: bool = True,
     ) -> None:
-        self.plan = Plan("p", steps, continue_on_step_failure=go_on)
+        self.plan = Plan("p", Graph(steps), continue_on_step_failure=go_on)
         records = [StepRecord(step.name, step.name, "", "none", 1, 1, step.needs()) for step in steps]
         self.run = RunRecord("r", "p", "p", "", "loopback", steps=records)
         self.ends = ends or {}

@@ -9,7 +9,7 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.local import gpus
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 
 FOUR = ("0", "1", "2", "3")
@@ -38,20 +38,20 @@ def test_shares(instances: int, each: int, choice: str, shares: list[str]) -> No
 
 def test_a_machine_without_gpus_says_nothing_of_them() -> None:
     assert gpus.of_instances(step(2, 2), "auto", ()) == [{}, {}]
-    assert gpus.problems(Plan("p", (step(2, 2),)), "auto", ()) == []
+    assert gpus.problems(Plan("p", Graph((step(2, 2),))), "auto", ()) == []
 
 
 def test_too_few_gpus_name_the_way_out() -> None:
-    (problem,) = gpus.problems(Plan("p", (step(1, 1), step(2, 4))), "auto", FOUR)
+    (problem,) = gpus.problems(Plan("p", Graph((step(1, 1), step(2, 4)))), "auto", FOUR)
     assert (problem.where, problem.found) == ("step train", "8 ranks for 4 GPUs")
     assert "--gpus share" in problem.fix
     assert "--gpus 0" in problem.fix
     for choice in ("share", "0"):
-        assert gpus.problems(Plan("p", (step(2, 4),)), choice, FOUR) == []
+        assert gpus.problems(Plan("p", Graph((step(2, 4),))), choice, FOUR) == []
 
 
 def test_more_than_there_are() -> None:
-    (problem,) = gpus.problems(Plan("p", (step(1, 1),)), "8", FOUR)
+    (problem,) = gpus.problems(Plan("p", Graph((step(1, 1),))), "8", FOUR)
     assert problem.where == "--gpus 8"
     assert "at most 4" in problem.expected
 

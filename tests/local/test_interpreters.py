@@ -9,7 +9,7 @@ import pytest
 from allranks.local.step.interpreters import environment_name
 
 from allranks.local import interpreters
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 
 
@@ -39,7 +39,7 @@ def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -
     python.chmod(0o755)
     source = tmp_path / "pipelines" / "pipeline.py"
     steps = Step("own", "python", environment="own:1"), Step("other", "which python", environment="other:1")
-    plan = Plan("p", steps, source=str(source))
+    plan = Plan("p", Graph(steps), source=str(source))
     record = run_steps(plan=plan)
     assert record.status is Status.COMPLETED
     assert Path(record.step("own").ranks[0].log).read_text() == "own python\n"
@@ -48,7 +48,9 @@ def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -
 
 def test_without_one_it_is_the_engines_own(tmp_path: Path) -> None:
     step = Step("s", "python", environment="own:1")
-    assert interpreters.of_step(Plan("p", (step,), source=str(tmp_path / "pipeline.py")), step) == Path(sys.executable)
+    assert interpreters.of_step(Plan("p", Graph((step,)), source=str(tmp_path / "pipeline.py")), step) == Path(
+        sys.executable
+    )
 
 
 def test_a_stack_that_the_interpreter_lacks_is_named_with_the_command_that_installs_it(run_steps) -> None:

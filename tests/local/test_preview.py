@@ -8,7 +8,8 @@ from pathlib import Path
 from allranks.contract.pytorch import PyTorch
 from allranks.local import preview
 from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.plan.graph import Input, Literal, Output, PipelineInput, Plan, Step, StepOutput
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 
@@ -17,23 +18,25 @@ def _plan() -> Plan:
     out = (Output("out", "uri_folder", "rw_mount"), Output("count", "integer"))
     return Plan(
         "p",
-        (
-            Step("first", "echo 3 > ${{outputs.count}}; cp /proc/self/environ ${{outputs.out}}/0", outputs=out),
-            Step(
-                "train",
-                "cp /proc/self/environ ${{outputs.out}}/$RANK; : ${{inputs.lr}} ${{inputs.data}} ${{inputs.n}}",
-                inputs=(
-                    Input("lr", "number", PipelineInput("lr")),
-                    Input("data", "uri_folder", StepOutput("first", "out"), "ro_mount"),
-                    Input("n", "integer", StepOutput("first", "count")),
+        Graph(
+            (
+                Step("first", "echo 3 > ${{outputs.count}}; cp /proc/self/environ ${{outputs.out}}/0", outputs=out),
+                Step(
+                    "train",
+                    "cp /proc/self/environ ${{outputs.out}}/$RANK; : ${{inputs.lr}} ${{inputs.data}} ${{inputs.n}}",
+                    inputs=(
+                        Input("lr", "number", GraphInput("lr")),
+                        Input("data", "uri_folder", NodeOutput("first", "out"), "ro_mount"),
+                        Input("n", "integer", NodeOutput("first", "count")),
+                    ),
+                    outputs=out[:1],
+                    distribution=PyTorch(2),
+                    instance_count=2,
+                    environment_variables={"NCCL_DEBUG": "INFO"},
                 ),
-                outputs=out[:1],
-                distribution=PyTorch(2),
-                instance_count=2,
-                environment_variables={"NCCL_DEBUG": "INFO"},
             ),
+            inputs=(Input("lr", "number", Literal(0.5)),),
         ),
-        inputs=(Input("lr", "number", Literal(0.5)),),
     )
 
 

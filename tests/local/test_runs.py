@@ -16,8 +16,9 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.local.engine import Options, resume, run
-from allranks.plan.graph import Code, Input, Literal, Output, PipelineInput, PipelineOutput, Plan, Step, StepOutput
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.graph import Code, Graph, Plan, Step
+from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
+from allranks.plan.ports import Path as DataPath
 from allranks.runs import history
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord, Status, StepRecord
@@ -107,14 +108,16 @@ def test_pipeline_inputs_and_outputs(workspace: Workspace) -> None:
     step = Step(
         "say",
         "echo ${{inputs.x}} ${{inputs.flag}} > ${{outputs.out}}",
-        inputs=(Input("x", "number", PipelineInput("lr")), Input("flag", "boolean", Literal(True))),
+        inputs=(Input("x", "number", GraphInput("lr")), Input("flag", "boolean", Literal(True))),
         outputs=(Output("out", "uri_file", "rw_mount"),),
     )
     plan = Plan(
         "p",
-        (step,),
-        (Input("lr", "number", Literal(1e-05)),),
-        (PipelineOutput("result", StepOutput("say", "out"), "uri_file"),),
+        Graph(
+            (step,),
+            (Input("lr", "number", Literal(1e-05)),),
+            (GraphOutput("result", NodeOutput("say", "out"), "uri_file"),),
+        ),
     )
     record = run(plan, workspace, Options(instances="loopback"))
     assert Path(record.outputs["result"]).read_text() == "1e-05 True\n"
@@ -122,7 +125,7 @@ def test_pipeline_inputs_and_outputs(workspace: Workspace) -> None:
 
 
 def test_a_plan_that_cannot_run_starts_and_writes_nothing(workspace: Workspace) -> None:
-    plan = Plan("p", (Step("a", "echo ${{inputs.nope}}"), Step("b", "", distribution=PyTorch(0))))
+    plan = Plan("p", Graph((Step("a", "echo ${{inputs.nope}}"), Step("b", "", distribution=PyTorch(0)))))
     with pytest.raises(InputError) as caught:
         run(plan, workspace, Options())
     assert len(caught.value.problems) >= 2
@@ -165,7 +168,7 @@ class TestReuse:
             outputs=(Output("out", "uri_folder", "rw_mount"),),
         )
         second = Step(
-            "use", "cat ${{inputs.in}}/y", inputs=(Input("in", "uri_folder", StepOutput("prepare", "out"), "ro_mount"),)
+            "use", "cat ${{inputs.in}}/y", inputs=(Input("in", "uri_folder", NodeOutput("prepare", "out"), "ro_mount"),)
         )
         return first, second
 
@@ -255,10 +258,12 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
         train = f"{count.format('train')}; {half}; echo > {fifo}; exec sleep 1000"
         plan = Plan(
             "p",
-            (
-                Step("prepare", count.format("prepare")),
-                Step("train", train, after=("prepare",), outputs=(Output("out", "uri_folder", "rw_mount"),)),
-                Step("evaluate", count.format("evaluate"), after=("train",)),
+            Graph(
+                (
+                    Step("prepare", count.format("prepare")),
+                    Step("train", train, after=("prepare",), outputs=(Output("out", "uri_folder", "rw_mount"),)),
+                    Step("evaluate", count.format("evaluate"), after=("train",)),
+                )
             ),
         )
         engine = subprocess.Popen(

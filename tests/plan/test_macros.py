@@ -12,7 +12,8 @@ from allranks.local.engine import Options, resume, run
 from allranks.plan import macros
 from allranks.plan.check import check
 from allranks.plan.codec import loads
-from allranks.plan.graph import Input, Literal, Output, PipelineInput, Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import GraphInput, Input, Literal, Output
 from allranks.runs import history
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.store import Store
@@ -23,13 +24,13 @@ TRIGGERED = "${{creation_context.trigger_time}}"
 SAY = Step(
     "say",
     "echo '${{inputs.text}}' > ${{outputs.said}}; $[[test -e ${{inputs.mended}}]]",
-    inputs=(Input("text", "string", PipelineInput("text")), Input("mended", "string", optional=True)),
+    inputs=(Input("text", "string", GraphInput("text")), Input("mended", "string", optional=True)),
     outputs=(Output("said", "uri_file", "rw_mount"),),
 )
 
 
 def plan(text: str, step: Step = SAY, kind: str = "string") -> Plan:
-    return Plan("p", (step,), (Input("text", kind, Literal(text)),))
+    return Plan("p", Graph((step,), (Input("text", kind, Literal(text)),)))
 
 
 def execute(workspace: Workspace, text: str, **options: object) -> RunRecord:
@@ -96,5 +97,5 @@ def test_what_is_no_macro_is_refused(kind: str, text: str, found: str) -> None:
 def test_a_step_has_no_macro_of_its_own() -> None:
     text, waits = SAY.inputs
     step = replace(SAY, inputs=(replace(text, value=Literal(TRIGGERED)), waits))
-    (problem,) = check(Plan("p", (step,)))
+    (problem,) = check(Plan("p", Graph((step,))))
     assert problem.found == f"{TRIGGERED} is no binding"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.secrets import is_secret, without_secrets
 
 
@@ -40,7 +40,9 @@ def test_a_name_that_does_not(name: str) -> None:
 
 
 def test_only_what_is_shown_is_masked() -> None:
-    plan = Plan("p", (Step("a", "true", environment_variables={"HF_TOKEN": "hunter2", "A": "1"}), Step("b", "true")))
+    plan = Plan(
+        "p", Graph((Step("a", "true", environment_variables={"HF_TOKEN": "hunter2", "A": "1"}), Step("b", "true")))
+    )
     shown = without_secrets(plan)
     assert shown.step("a").environment_variables == {"HF_TOKEN": "***", "A": "1"}
     assert plan.step("a").environment_variables["HF_TOKEN"] == "hunter2"

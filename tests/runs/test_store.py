@@ -11,51 +11,42 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
 from allranks.plan.codec import dumps, loads
-from allranks.plan.graph import (
-    Code,
-    Input,
-    Literal,
-    Location,
-    Output,
-    PipelineInput,
-    PipelineOutput,
-    Plan,
-    Step,
-    StepOutput,
-    Text,
-)
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.graph import Code, Graph, Location, Plan, Step
+from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
+from allranks.plan.ports import Path as DataPath
 from allranks.runs.records import OutputRecord, Point, Progress, RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.store import Store
 
 PLAN = Plan(
     "p",
-    (
-        Step(
-            "a",
-            "cmd",
-            "component",
-            "1",
-            code=Code("/c", "d"),
-            environment_variables={"A": "b"},
-            distribution=PyTorch(2),
-            timeout=1.5,
-            inputs=(
-                Input("i", "integer", Literal(3)),
-                Input("b", "boolean", Literal(True)),
-                Input("f", "number", Literal(3.0)),
-                Input("s", "string", Literal("3")),
-                Input("t", "string", Text(("x", PipelineInput("p"), StepOutput("z", "o")))),
-                Input("d", "uri_folder", DataPath("/d"), "ro_mount", enum=("a", "b")),
-                Input("none", "number", None, optional=True, minimum=0.5),
+    Graph(
+        (
+            Step(
+                "a",
+                "cmd",
+                "component",
+                "1",
+                code=Code("/c", "d"),
+                environment_variables={"A": "b"},
+                distribution=PyTorch(2),
+                timeout=1.5,
+                inputs=(
+                    Input("i", "integer", Literal(3)),
+                    Input("b", "boolean", Literal(True)),
+                    Input("f", "number", Literal(3.0)),
+                    Input("s", "string", Literal("3")),
+                    Input("t", "string", Text(("x", GraphInput("p"), NodeOutput("z", "o")))),
+                    Input("d", "uri_folder", DataPath("/d"), "ro_mount", enum=("a", "b")),
+                    Input("none", "number", None, optional=True, minimum=0.5),
+                ),
+                outputs=(Output("o", "uri_folder", "upload", "./x"),),
+                location=Location("f.py", 3),
+                after=("z",),
             ),
-            outputs=(Output("o", "uri_folder", "upload", "./x"),),
-            location=Location("f.py", 3),
-            after=("z",),
+            Step("z", "cmd", distribution=TensorFlow(worker_count=2)),
         ),
-        Step("z", "cmd", distribution=TensorFlow(worker_count=2)),
+        outputs=(GraphOutput("o", NodeOutput("a", "o")),),
     ),
-    outputs=(PipelineOutput("o", StepOutput("a", "o")),),
 )
 
 

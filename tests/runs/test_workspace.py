@@ -76,7 +76,8 @@ FULL = """
 import sys
 from pathlib import Path
 from allranks.local.engine import DiskFullError, Options, run
-from allranks.plan.graph import Output, Plan, Step
+from allranks.plan.graph import Plan, Step
+from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace
 out = (Output("out", "uri_folder", "rw_mount"),)
 fill = Step("fill", "dd if=/dev/zero of=${{outputs.out}}/big bs=64k count=1000 2>/dev/null; true", outputs=out)

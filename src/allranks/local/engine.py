@@ -25,10 +25,11 @@ from allranks.local.slots import Slots
 from allranks.local.step.runner import Attempts, GpuShare
 from allranks.local.tracking.client import Tracking
 from allranks.plan import codec, macros, values
-from allranks.plan.graph import Plan, StepOutput
+from allranks.plan.graph import Plan
+from allranks.plan.ports import NodeOutput
 from allranks.runs import history
 from allranks.runs.observer import Observer
-from allranks.runs.recorder import Notebook
+from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
@@ -162,16 +163,16 @@ def _execute(
     available = gpus.found(os.environ)
     if problems := gpus.problems(plan, options.gpus, available):
         raise InputError(*problems)
-    notebook = Notebook(record, store, observer or Observer())
+    recorder = RunRecorder(record, store, observer or Observer())
     share = functools.partial(gpus.of_instances, choice=options.gpus, available=available)
-    asyncio.run(_run(plan, record, workspace, notebook, options, share, keep))
+    asyncio.run(_run(plan, record, workspace, recorder, options, share, keep))
     record.ended = time.time()
     record.outputs = _pipeline_outputs(plan, record)
     page = Path(record.folder) / "run.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     write_page(record, page)
     record.page = str(page)
-    notebook.ended()
+    recorder.ended()
     return record
 
 
@@ -179,7 +180,7 @@ async def _run(
     plan: Plan,
     record: RunRecord,
     workspace: Workspace,
-    notebook: Notebook,
+    recorder: RunRecorder,
     options: Options,
     share: GpuShare,
     keep: Callable[[], None],
@@ -192,10 +193,10 @@ async def _run(
         try:
             record.instances, record.status = supervisor.kind, Status.RUNNING
             keep()
-            notebook.started()
+            recorder.started()
             if missing:
-                notebook.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
-            await _run_steps(plan, record, workspace, notebook, options, supervisor, tracking, share)
+                recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
+            await _run_steps(plan, record, workspace, recorder, options, supervisor, tracking, share)
         finally:
             await supervisor.close()
     finally:
@@ -206,7 +207,7 @@ async def _run_steps(
     plan: Plan,
     record: RunRecord,
     workspace: Workspace,
-    notebook: Notebook,
+    recorder: RunRecorder,
     options: Options,
     supervisor: Supervisor,
     tracking: Tracking,
@@ -216,7 +217,7 @@ async def _run_steps(
         plan,
         record,
         workspace,
-        notebook,
+        recorder,
         supervisor,
         INSTANCE_KINDS[supervisor.kind],
         tracking,
@@ -228,11 +229,11 @@ async def _run_steps(
         record,
         Slots(options.slots or os.cpu_count() or 1),
         attempts,
-        notebook.note,
+        recorder.note,
         halt=lambda: attempts.stop(options.grace),
         retries=options.retries,
     )
-    with _interruptible(executor, attempts, options.grace, lambda text: notebook.note(None, text)):
+    with _interruptible(executor, attempts, options.grace, lambda text: recorder.note(None, text)):
         record.status = await executor.execute()
 
 
@@ -282,5 +283,5 @@ def _interruptible(executor: Executor, attempts: Attempts, grace: float, say: Ca
 
 def _pipeline_outputs(plan: Plan, record: RunRecord) -> dict[str, str]:
     output_of = values.outputs_of(record)
-    written = {StepOutput(step.name, output.name) for step in record.steps for output in step.outputs}
+    written = {NodeOutput(step.name, output.name) for step in record.steps for output in step.outputs}
     return {output.name: output_of(output.source) for output in plan.outputs if output.source in written}

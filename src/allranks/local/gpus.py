@@ -7,9 +7,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from allranks.contract import devices
+from allranks.contract.distributions import processes_per_instance
+from allranks.contract.single import Single
 from allranks.errors import Problem
-from allranks.local.executor import processes_per_instance
-from allranks.plan.graph import Plan, Step
+from allranks.hardware import sizes
+from allranks.plan.graph import Plan, Step, steps
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 AUTO = "auto"
@@ -18,8 +20,8 @@ _SECONDS = 20
 
 
 def found(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The GPUs that the engine may use, as CUDA names them: those of CUDA_VISIBLE_DEVICES, else all that the driver
-    tells of. None where there is no driver, or it does not answer."""
+    """Return the GPUs that the engine may use, as CUDA names them: those of CUDA_VISIBLE_DEVICES, else all that the
+    driver lists. None where there is no driver, or it does not answer."""
     if VARIABLE in environ:
         return tuple(name.strip() for name in environ[VARIABLE].split(",") if name.strip())
     program = shutil.which("nvidia-smi", path=environ.get("PATH"))
@@ -34,43 +36,63 @@ def found(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def allowed(choice: str, available: Sequence[str]) -> tuple[str, ...]:
-    """The GPUs that a run uses. choice: auto, share, or how many."""
+    """Return the GPUs that a run uses. choice: auto, share, or how many."""
     return tuple(available[: int(choice)] if choice.isdecimal() else available)
 
 
 def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]:
-    """Steps with more ranks than there are GPUs, and a choice of more GPUs than there are.
+    """Return steps with more ranks than there are GPUs, and a choice of more GPUs than there are.
 
     A machine without GPUs trains on its CPU, and so does one whose GPUs were not to be used.
     """
     if choice.isdecimal() and int(choice) > len(available):
-        expected = f"at most {len(available)}: so many has this machine"
+        expected = f"at most {len(available)}: this machine has no more"
         return [Problem(f"--gpus {choice}", "too many GPUs", expected, f"--gpus {len(available)}, or --gpus auto")]
     gpus = allowed(choice, available)
     if choice == SHARE or not gpus:
         return []
     return [
         Problem(
-            where=f"step {step.name}",
+            where=f"step {path}",
             found=f"{needed} ranks for {len(gpus)} GPU{'s' * (len(gpus) > 1)}",
             expected="a GPU for each rank",
             fix="--gpus share (ranks share them), or --gpus 0 (the CPU)",
         )
-        for step in plan.steps
+        for path, step in steps(plan.graph)
         if (needed := step.instance_count * processes_per_instance(step.distribution)) > len(gpus) and needed > 1
     ]
 
 
-def of_instances(step: Step, choice: str, available: Sequence[str]) -> list[dict[str, str]]:
-    """For each instance of a step the variables that name its GPUs; none where this machine has none.
+def exclusive(step: Step, choice: str, available: Sequence[str]) -> int:
+    """Return how many GPUs the step has for itself while it runs; 0 where GPUs are shared or there are none.
 
-    Each instance has its own, as many as every other, or all of them where they are shared. Steps that run side by side
-    have the same ones.
+    A rank that the platform starts has one. Where the step's command starts the ranks (per-node launch), each instance
+    has as many as its Azure size, or an equal share of all. A step without a distribution has as many as its size, or
+    one.
     """
     gpus = allowed(choice, available)
+    if choice == SHARE or not gpus:
+        return 0
+    share = max(len(gpus) // step.instance_count, 1)
+    each = processes_per_instance(step.distribution)
+    if each == 1:
+        size = sizes.known(step.instance_type) if step.instance_type else None
+        if size is not None and size.gpus:
+            each = min(size.gpus, share)
+        elif not isinstance(step.distribution, Single):
+            each = share
+    return min(each * step.instance_count, len(gpus))
+
+
+def of_instances(step: Step, choice: str, available: Sequence[str], own: Sequence[str]) -> list[dict[str, str]]:
+    """Return for each instance of a step the variables that name its GPUs; none where this machine has none.
+
+    own: the GPUs that the step has for itself, which are divided equally
+    """
     if not available:
         return [{} for _ in range(step.instance_count)]
     if choice == SHARE:
+        gpus = allowed(choice, available)
         return [{VARIABLE: ",".join(gpus), devices.SHARED: "1"} for _ in range(step.instance_count)]
-    each = len(gpus) // step.instance_count
-    return [{VARIABLE: ",".join(gpus[rank * each : (rank + 1) * each])} for rank in range(step.instance_count)]
+    each = len(own) // step.instance_count
+    return [{VARIABLE: ",".join(own[rank * each : (rank + 1) * each])} for rank in range(step.instance_count)]

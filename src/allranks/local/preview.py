@@ -15,7 +15,8 @@ from allranks.local.step.launch import launch_of
 from allranks.local.step.staging import seen_at
 from allranks.local.tracking.needed import may_track
 from allranks.plan import values
-from allranks.plan.graph import PRIMITIVES, Plan, Step, StepOutput
+from allranks.plan.graph import Plan, Step
+from allranks.plan.ports import PRIMITIVES, NodeOutput
 from allranks.runs.workspace import Workspace
 
 RUN = "RUN"
@@ -69,7 +70,7 @@ def _ports(
     return inputs, {output.name: str(folder / "named-outputs" / output.name) for output in step.outputs}
 
 
-def _yet_to_come(reference: StepOutput) -> str:
+def _yet_to_come(reference: NodeOutput) -> str:
     return f"<{reference.step}.{reference.name}>"
 
 

@@ -1,52 +1,212 @@
-"""How much of this machine is free: steps wait for it in the order in which they became ready."""
+"""How much of this machine is free: steps wait for slots and GPUs in the order in which they became ready.
+
+Slots and GPUs are shared between all runs of this user: each is a file that the run that uses it has locked. The kernel
+releases a lock when the run's process ends, however it ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import heapq
-from collections import deque
-from collections.abc import AsyncIterator
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+PATIENCE = 16
+"""How often a step that does not fit may be overtaken by smaller ones before it is its turn."""
+
+RETRY = 0.05
+"""Seconds between two tries to get what another run has."""
+
+TURN_AFTER = 1.0
+"""Seconds that a step waits for other runs before they let it go first."""
+
+_TURN = "turn"
+_Name = TypeVar("_Name", int, str)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a step has while it runs: slots of this machine, and GPUs by the names that CUDA has for them."""
+
+    slots: tuple[int, ...] = ()
+    gpus: tuple[str, ...] = ()
+
+
+@dataclass
+class _Waiter:
+    slots: int
+    gpus: int
+    turn: asyncio.Future[Share]
+    overtaken: int = 0
+
+
+class SharedLocks:
+    """Locks that processes of one user share, by name.
+
+    folder: where the lock files are; the default is this user's own, the same for every run
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or _default_folder()
+        self._held: dict[str, int] = {}
+
+    def take(self, name: str) -> bool:
+        """Lock a name; return whether it was free."""
+        try:
+            descriptor = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return self.take(name)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._held[name] = descriptor
+        return True
+
+    def give(self, name: str) -> None:
+        """Unlock a name."""
+        os.close(self._held.pop(name))
 
 
 class Slots:
-    """A number of ranks that may run at once. A step that needs more than there are runs alone."""
+    """Slots and GPUs of this machine as one run sees them.
 
-    def __init__(self, total: int) -> None:
+    total: how many ranks of this run may be active at once; a step that needs more gets all of them
+    gpus:  the GPUs that this run may use
+    """
+
+    def __init__(self, total: int, gpus: Sequence[str] = (), locks: SharedLocks | None = None) -> None:
+        self._locks = locks or SharedLocks()
         self._total = total
-        self._free = total
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._free_slots = list(range(total))
+        self._free_gpus = list(gpus)
+        self._gpu_count = len(gpus)
+        self._waiting: list[_Waiter] = []
+        self._retry: asyncio.TimerHandle | None = None
+        self._blocked_since: float | None = None
+        self._has_turn = False
 
     @contextlib.asynccontextmanager
-    async def take(self, count: int) -> AsyncIterator[None]:
-        """Holds `count` slots as long as the block runs; waits until they are free."""
-        count = min(count, self._total)
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((count, turn))
+    async def take(self, slots: int, gpus: int = 0) -> AsyncIterator[Share]:
+        """Hold slots and GPUs for the duration of the block; wait until they are free.
+
+        A step that needs more slots than there are holds all of them; it must not ask for more GPUs than there are.
+        """
+        waiter = _Waiter(
+            min(slots, self._total), min(gpus, self._gpu_count), asyncio.get_running_loop().create_future()
+        )
+        self._waiting.append(waiter)
         self._admit()
         try:
-            await turn
+            share = await waiter.turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._give(count)
+            if waiter.turn.done() and not waiter.turn.cancelled():
+                self._give(waiter.turn.result())
             else:
-                self._waiting.remove((count, turn))
+                self._waiting.remove(waiter)
                 self._admit()
             raise
         try:
-            yield
+            yield share
         finally:
-            self._give(count)
+            self._give(share)
 
-    def _give(self, count: int) -> None:
-        self._free += count
+    def _give(self, share: Share) -> None:
+        for number in share.slots:
+            self._locks.give(_slot(number))
+            heapq.heappush(self._free_slots, number)
+        for name in share.gpus:
+            self._locks.give(_gpu(name))
+            self._free_gpus.append(name)
         self._admit()
 
     def _admit(self) -> None:
-        while self._waiting and self._waiting[0][0] <= self._free:
-            count, turn = self._waiting.popleft()
-            self._free -= count
-            turn.set_result(None)
+        """Start every waiting step that fits, in order. A step that does not fit may be overtaken, but not for ever."""
+        index = 0
+        while index < len(self._waiting):
+            waiter = self._waiting[index]
+            share = self._acquire(waiter, first=index == 0)
+            if share is not None:
+                del self._waiting[index]
+                for earlier in self._waiting[:index]:
+                    earlier.overtaken += 1
+                waiter.turn.set_result(share)
+                continue
+            if waiter.overtaken >= PATIENCE or not self._free_slots:
+                return
+            index += 1
+
+    def _acquire(self, waiter: _Waiter, *, first: bool) -> Share | None:
+        """What a step needs, or None where it is not all free. What this run has free another run may have locked."""
+        if len(self._free_slots) < waiter.slots or len(self._free_gpus) < waiter.gpus:
+            return None
+        if self._is_turn_of_another_run():
+            self._wait_for_others()
+            return None
+        slots = self._locked([(number, _slot(number)) for number in self._free_slots], waiter.slots)
+        gpus = self._locked([(name, _gpu(name)) for name in self._free_gpus], waiter.gpus)
+        if len(slots) == waiter.slots and len(gpus) == waiter.gpus:
+            for number in slots:
+                self._free_slots.remove(number)
+            heapq.heapify(self._free_slots)
+            for name in gpus:
+                self._free_gpus.remove(name)
+            if first:
+                self._end_wait()
+            return Share(tuple(slots), tuple(gpus))
+        for number in slots:
+            self._locks.give(_slot(number))
+        for name in gpus:
+            self._locks.give(_gpu(name))
+        self._wait_for_others()
+        return None
+
+    def _locked(self, candidates: list[tuple[_Name, str]], count: int) -> list[_Name]:
+        """As many of the candidates, in order, as are needed and could be locked."""
+        found: list[_Name] = []
+        for candidate, name in candidates:
+            if len(found) == count:
+                break
+            if self._locks.take(name):
+                found.append(candidate)
+        return found
+
+    def _wait_for_others(self) -> None:
+        """Try again soon: what another run gives back is not announced. A run that has waited long takes the turn, and
+        the others start nothing until it has got what it needs."""
+        now = time.monotonic()
+        self._blocked_since = self._blocked_since or now
+        if now - self._blocked_since > TURN_AFTER and not self._has_turn:
+            self._has_turn = self._locks.take(_TURN)
+        if self._retry is None:
+            self._retry = asyncio.get_running_loop().call_later(RETRY, self._admit_again)
+
+    def _admit_again(self) -> None:
+        self._retry = None
+        self._admit()
+
+    def _is_turn_of_another_run(self) -> bool:
+        if self._has_turn:
+            return False
+        if self._locks.take(_TURN):
+            self._locks.give(_TURN)
+            return False
+        return True
+
+    def _end_wait(self) -> None:
+        self._blocked_since = None
+        if self._has_turn:
+            self._locks.give(_TURN)
+            self._has_turn = False
 
 
 class Machines:
@@ -57,13 +217,27 @@ class Machines:
         self._made = 0
 
     def take(self, count: int) -> list[int]:
-        """The lowest free indexes."""
+        """Return the lowest free indexes."""
         while len(self._free) < count:
             heapq.heappush(self._free, self._made)
             self._made += 1
         return [heapq.heappop(self._free) for _ in range(count)]
 
     def give(self, indexes: list[int]) -> None:
-        """Says that these are free again."""
+        """Say that these are free again."""
         for index in indexes:
             heapq.heappush(self._free, index)
+
+
+def _slot(number: int) -> str:
+    return f"slot-{number}"
+
+
+def _gpu(name: str) -> str:
+    return f"gpu-{name.replace(os.sep, '_')}"
+
+
+def _default_folder() -> Path:
+    # A run that a step starts must not wait for the slots of that step.
+    within = os.environ.get("AZUREML_RUN_ID", "")
+    return Path(tempfile.gettempdir()) / f"allranks-slots-{os.getuid()}{f'-{within}' if within else ''}"

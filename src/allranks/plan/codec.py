@@ -8,7 +8,8 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from allranks.contract.distributions import Distribution
-from allranks.plan.graph import Literal, Path, PipelineInput, Plan, StepOutput, Text
+from allranks.plan.graph import Condition, DoWhile, Item, ParallelFor, Pipeline, Plan, Step
+from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
 
 if TYPE_CHECKING:
     from cattrs.preconf.json import JsonConverter
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 TAG = "kind"
 """The key that says which class of a union an object is of."""
 
-TAGGED: tuple[Any, ...] = (*get_args(Distribution), Literal, Path, PipelineInput, StepOutput, Text)
-"""The classes that stand in unions. Text holds others of them, so it comes last."""
+TAGGED: tuple[Any, ...] = (
+    *(*get_args(Distribution), Literal, Path, GraphInput, NodeOutput, Text),
+    *(Step, Pipeline, Condition, DoWhile, ParallelFor),
+)
+"""The classes that stand in unions."""
 
 
 @cache
@@ -45,9 +49,13 @@ def converter() -> JsonConverter:
     def is_tagged_union(kind: Any) -> bool:
         return get_origin(kind) in (Union, UnionType) and any(part in TAGGED for part in get_args(kind))
 
-    made.register_structure_hook_func(
-        is_tagged_union, lambda data, _: readers[data[TAG]](data, None) if isinstance(data, dict) else data
-    )
+    def read(data: Any, _: Any) -> Any:
+        if isinstance(data, dict):
+            return readers[data[TAG]](data, None)
+        # The items of a loop are the one list in a union.
+        return made.structure(data, tuple[Item, ...]) if isinstance(data, list) else data
+
+    made.register_structure_hook_func(is_tagged_union, read)
     made.register_unstructure_hook_func(is_tagged_union, made.unstructure)
     for kind in TAGGED:
         tag(kind)

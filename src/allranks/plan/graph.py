@@ -1,23 +1,24 @@
-"""The compiled pipeline as plain data: what runs, on how many ranks, on which inputs, and nothing of any SDK."""
+"""The compiled pipeline as plain data: a graph of nodes, any of which may hold a graph of its own.
+
+A reference within a graph (`GraphInput`, `NodeOutput`) names something of that graph alone, so that a graph means the
+same wherever it stands. Nothing here knows azure-ai-ml.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from allranks.contract.distributions import Distribution
 from allranks.contract.single import Single
+from allranks.plan.environment import NO_ENVIRONMENT, Environment
+from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output, Text, Value, needed_nodes
 
-PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
-"""Port types whose value is a single literal."""
-
-FILE_TYPES = frozenset({"uri_file"}) | PRIMITIVES
-"""Port types whose output is one file; of every other type it is a folder."""
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
-"""An empty mapping that nobody can fill."""
+EMPTY: Mapping[str, str] = MappingProxyType({})
+"""An empty mapping that cannot be filled."""
 
 
 @dataclass(frozen=True)
@@ -32,80 +33,6 @@ class Location:
 
 
 @dataclass(frozen=True)
-class Literal:
-    """A value that is known before anything runs: a number, a text, a boolean."""
-
-    value: str | int | float | bool
-
-
-@dataclass(frozen=True)
-class Path:
-    """Data that exists before the run: an absolute local path, or a URI that this machine may be unable to read."""
-
-    path: str
-
-
-@dataclass(frozen=True)
-class PipelineInput:
-    """The value of an input of the pipeline: ``${{parent.inputs.NAME}}``."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class StepOutput:
-    """What another step writes: ``${{parent.jobs.STEP.outputs.NAME}}``."""
-
-    step: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text with bindings inside it, in order: ``"lr-${{parent.inputs.lr}}"`` is ``Text(("lr-",
-    PipelineInput("lr")))``."""
-
-    parts: tuple[str | PipelineInput | StepOutput, ...]
-
-
-Value: TypeAlias = Literal | Path | PipelineInput | StepOutput | Text
-
-
-@dataclass(frozen=True)
-class Input:
-    """An input port with what is bound to it.
-
-    type:  integer, number, string, boolean, uri_file, uri_folder, mltable, custom_model, mlflow_model, triton_model
-    value: None where an optional input is not given
-    mode:  ro_mount, rw_mount, mount, download, direct, eval_mount, eval_download; "" for a primitive
-    """
-
-    name: str
-    type: str
-    value: Value | None = None
-    mode: str = ""
-    optional: bool = False
-    minimum: float | None = None
-    maximum: float | None = None
-    enum: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Output:
-    """An output port.
-
-    mode: rw_mount, mount, upload, direct; "" for a primitive, which is the path of a file that the process writes
-    path: where the user wants it (a local path, or a template with ``${{name}}``, ``${{output_name}}``); None: the
-    run's folder
-    """
-
-    name: str
-    type: str
-    mode: str = ""
-    path: str | None = None
-
-
-@dataclass(frozen=True)
 class Code:
     """The snapshot that a step runs in: a folder that is never written to, and the digest of its content."""
 
@@ -115,18 +42,19 @@ class Code:
 
 @dataclass(frozen=True)
 class Step:
-    """A component as it is used in a pipeline.
+    """A node that runs a component's command.
 
     command:               the template, with ``${{inputs.x}}``, ``${{outputs.y}}`` and ``$[[ ... ]]`` in it
-    environment:           what the step names, for people and for the reuse key
-    environment_variables: the component's with the step's on top
+    environment_variables: the component's with the node's on top; a binding is resolved when the step starts
     timeout:               seconds after which the step is stopped, or None
     shm_size:              bytes of /dev/shm an instance
-    deterministic:         whether an earlier result of the same inputs may stand in for a run
-    after:                 names of steps that must end first although no data passes between them
-    unsent_environment:    what the step itself names in place of its component's, which azure-ai-ml never sends
+    deterministic:         whether an earlier result of the same inputs may be reused
+    after:                 names of nodes that must end first although no data passes between them
+    ignored_environment:   what the node itself names in place of its component's, which azure-ai-ml never sends
     spec:                  the file on this machine that describes the component, for messages; "" where there is none
     """
+
+    kind: ClassVar[str] = "command"
 
     name: str
     command: str
@@ -135,8 +63,8 @@ class Step:
     display_name: str = ""
     description: str = ""
     code: Code | None = None
-    environment: str = ""
-    environment_variables: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    environment: Environment = NO_ENVIRONMENT
+    environment_variables: Mapping[str, str | GraphInput | NodeOutput | Text] = field(default_factory=lambda: EMPTY)
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()
     distribution: Distribution = field(default_factory=Single)
@@ -147,43 +75,214 @@ class Step:
     deterministic: bool = True
     after: tuple[str, ...] = ()
     location: Location | None = None
-    unsent_environment: str = field(default="", compare=False)
+    ignored_environment: Environment = field(default=NO_ENVIRONMENT, compare=False)
     spec: str = field(default="", compare=False)
 
-    def needs(self) -> tuple[str, ...]:
-        """Names of the steps that must end before this one starts, each once, in the order in which they are met."""
-        found: dict[str, None] = {}
-        for port in self.inputs:
-            for reference in references(port.value):
-                if isinstance(reference, StepOutput):
-                    found[reference.step] = None
-        return tuple(found | dict.fromkeys(self.after))
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        yield from (port.value for port in self.inputs)
+        yield from self.environment_variables.values()
 
 
 @dataclass(frozen=True)
-class PipelineOutput:
-    """An output of the pipeline and the step that writes it."""
+class Pipeline:
+    """A node that is a pipeline component: a graph of its own.
+
+    inputs: the graph's inputs with what is bound to them here, outside of it
+    """
+
+    kind: ClassVar[str] = "pipeline"
 
     name: str
-    source: StepOutput
-    type: str = "uri_folder"
-    path: str | None = None
+    graph: Graph
+    component: str = ""
+    version: str = ""
+    display_name: str = ""
+    description: str = ""
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    after: tuple[str, ...] = ()
+    location: Location | None = None
+
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        yield from (port.value for port in self.inputs)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An ``if_else`` node: of its two lists of nodes of the same graph one runs, the other is skipped.
+
+    condition: a boolean: a literal, an input of the graph or an output of a node
+    """
+
+    kind: ClassVar[str] = "condition"
+    inputs: ClassVar[tuple[Input, ...]] = ()
+    outputs: ClassVar[tuple[Output, ...]] = ()
+    component: ClassVar[str] = ""
+
+    name: str
+    condition: Value
+    then: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    location: Location | None = None
+
+    @property
+    def display_name(self) -> str:
+        return self.name
+
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        yield self.condition
+
+
+@dataclass(frozen=True)
+class DoWhile:
+    """A ``do_while`` loop: its body runs, then again as long as the condition holds, at most `limit` times.
+
+    condition: the boolean output of the body that is read after each iteration; "" repeats up to the limit
+    feedback:  (output of an iteration, input of the next one)
+    limit:     1 to 1000 iterations
+    """
+
+    kind: ClassVar[str] = "do_while"
+
+    name: str
+    body: Step | Pipeline
+    condition: str = ""
+    feedback: tuple[tuple[str, str], ...] = ()
+    limit: int = 1000
+    after: tuple[str, ...] = ()
+    location: Location | None = None
+
+    @property
+    def component(self) -> str:
+        return self.body.component
+
+    @property
+    def display_name(self) -> str:
+        return self.name
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The body's inputs as its first iteration has them."""
+        return self.body.inputs
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The body's outputs: those of the last iteration."""
+        return self.body.outputs
+
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        yield from self.body.values()
+
+
+@dataclass(frozen=True)
+class ParallelFor:
+    """A ``parallel_for`` loop: its body runs once for each item.
+
+    items:           for each item its name and the values that it gives to inputs of the body; or a value whose text is
+                     the items as JSON, known when the loop starts
+    outputs:         of each output of the body all iterations' values: an mltable of data, a JSON list of primitives
+    max_concurrency: how many iterations may run at once; None: as many as the machine's slots allow
+    """
+
+    kind: ClassVar[str] = "parallel_for"
+
+    name: str
+    body: Step | Pipeline
+    items: tuple[Item, ...] | Value = ()
+    outputs: tuple[Output, ...] = ()
+    max_concurrency: int | None = None
+    after: tuple[str, ...] = ()
+    location: Location | None = None
+
+    @property
+    def component(self) -> str:
+        return self.body.component
+
+    @property
+    def display_name(self) -> str:
+        return self.name
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The body's inputs that are the same for every item."""
+        return self.body.inputs
+
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        yield from self.body.values()
+        if isinstance(self.items, tuple):
+            for item in self.items:
+                yield from (value for _, value in item.values)
+        else:
+            yield self.items
+
+
+@dataclass(frozen=True)
+class Item:
+    """One iteration of a parallel_for loop. values: pairs of an input of the body and what it is given."""
+
+    name: str
+    values: tuple[tuple[str, Value], ...] = ()
+
+
+Node: TypeAlias = Step | Pipeline | Condition | DoWhile | ParallelFor
+"""Whatever stands in a graph. A sweep and a parallel task will be two more."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes that are joined by data and by control edges.
+
+    nodes: in an order in which every node comes after those that it needs
+    """
+
+    nodes: tuple[Node, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[GraphOutput, ...] = ()
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def input_by_name(self) -> Mapping[str, Input]:
+        """The inputs by name."""
+        return {port.name: port for port in self.inputs}
+
+    @cached_property
+    def conditions(self) -> Mapping[str, tuple[tuple[str, bool], ...]]:
+        """By node, the conditions that decide whether it runs: (name of the condition, outcome that lets it run)."""
+        found: dict[str, list[tuple[str, bool]]] = {}
+        for node in self.nodes:
+            if isinstance(node, Condition):
+                for outcome, names in ((True, node.then), (False, node.otherwise)):
+                    for name in names:
+                        found.setdefault(name, []).append((node.name, outcome))
+        return {name: tuple(gates) for name, gates in found.items()}
+
+    def needs(self, node: Node) -> tuple[str, ...]:
+        """Return the names of the nodes that must end before this one starts, each once."""
+        gates = tuple(name for name, _ in self.conditions.get(node.name, ()))
+        return tuple(dict.fromkeys((*needed_nodes(node.values()), *node.after, *gates)))
 
 
 @dataclass(frozen=True)
 class Plan:
     """A pipeline that is ready to run.
 
-    steps:                    in an order in which every step comes after those it needs
     source:                   the file it was read from
-    continue_on_step_failure: whether steps that need nothing of a failed step still run
+    continue_on_step_failure: whether nodes that need nothing of a failed one still run
     force_rerun:              whether earlier results are left aside
     """
 
     name: str
-    steps: tuple[Step, ...]
-    inputs: tuple[Input, ...] = ()
-    outputs: tuple[PipelineOutput, ...] = ()
+    graph: Graph
     display_name: str = ""
     description: str = ""
     experiment: str = ""
@@ -191,18 +290,66 @@ class Plan:
     continue_on_step_failure: bool = True
     force_rerun: bool = False
 
-    def step(self, name: str) -> Step:
-        """The step of that name. Raises KeyError where there is none."""
-        for step in self.steps:
-            if step.name == name:
-                return step
-        raise KeyError(name)
+
+def steps(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:
+    """Yield every step of the graph and of the graphs within it, with its path; those of a loop's body once."""
+    for node in graph.nodes:
+        if isinstance(node, Step):
+            yield f"{path}{node.name}", node
+        elif isinstance(node, Pipeline):
+            yield from steps(node.graph, f"{path}{node.name}.")
+        elif isinstance(node, (DoWhile, ParallelFor)):
+            yield from steps(as_pipeline(node.body).graph, f"{path}{node.name}[].")
 
 
-def references(value: Value | None) -> tuple[PipelineInput | StepOutput, ...]:
-    """The bindings that stand in a value."""
-    if isinstance(value, (PipelineInput, StepOutput)):
-        return (value,)
-    if isinstance(value, Text):
-        return tuple(part for part in value.parts if not isinstance(part, str))
-    return ()
+def with_steps(graph: Graph, change: Callable[[Step], Step]) -> Graph:
+    """Return the graph with every step, at any depth, replaced by what `change` returns for it."""
+    return replace(graph, nodes=tuple(_changed(node, change) for node in graph.nodes))
+
+
+def _changed(node: Node, change: Callable[[Step], Step]) -> Node:
+    if isinstance(node, Step):
+        return change(node)
+    if isinstance(node, Pipeline):
+        return replace(node, graph=with_steps(node.graph, change))
+    if isinstance(node, (DoWhile, ParallelFor)):
+        body = _changed(node.body, change)
+        assert isinstance(body, (Step, Pipeline))
+        return replace(node, body=body)
+    return node
+
+
+def as_pipeline(body: Step | Pipeline) -> Pipeline:
+    """Return a loop's body as a pipeline. A step is put into a graph of its own, whose inputs and outputs are the
+    step's."""
+    if isinstance(body, Pipeline):
+        return body
+    ports = list(body.inputs)
+    variables = dict(body.environment_variables)
+    for name, value in variables.items():
+        if not isinstance(value, str):
+            ports.append(Input(f"environment_variables.{name}", "string", value))
+            variables[name] = GraphInput(ports[-1].name)
+    step = replace(
+        body,
+        inputs=tuple(replace(port, value=GraphInput(port.name)) for port in body.inputs),
+        outputs=tuple(replace(port, path=None) for port in body.outputs),
+        environment_variables=variables,
+        after=(),
+    )
+    inner = Graph(
+        (step,),
+        tuple(replace(port, value=None) for port in ports),
+        tuple(GraphOutput(port.name, NodeOutput(body.name, port.name), port.type) for port in body.outputs),
+    )
+    return Pipeline(
+        body.name,
+        inner,
+        component=body.component,
+        version=body.version,
+        display_name=body.display_name,
+        inputs=tuple(ports),
+        outputs=body.outputs,
+        after=body.after,
+        location=body.location,
+    )

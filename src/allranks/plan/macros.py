@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from allranks.plan.graph import Input, Literal, Plan
+from allranks.plan.graph import Plan
+from allranks.plan.ports import Input, Literal
 from allranks.runs.records import RunRecord
 
 NAME = "name"
@@ -34,7 +35,8 @@ def filled(plan: Plan, run: RunRecord) -> Plan:
         NAME: run.job_name or run.id,
         TRIGGER_TIME: datetime.fromtimestamp(fired, timezone.utc).strftime(TIME_FORMAT),
     }
-    return replace(plan, inputs=tuple(_filled(port, worth) for port in plan.inputs))
+    inputs = tuple(_filled(port, worth) for port in plan.graph.inputs)
+    return replace(plan, graph=replace(plan.graph, inputs=inputs))
 
 
 def seconds(time: datetime) -> float:

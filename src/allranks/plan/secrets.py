@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from allranks.plan.graph import Plan
+from allranks.plan.graph import Plan, Step, with_steps
 
 MASK = "***"
 """Stands where a secret is."""
@@ -24,15 +24,9 @@ def is_secret(name: str) -> bool:
 
 def without_secrets(plan: Plan) -> Plan:
     """The plan as it may be shown: its steps' secrets are ``***``. The plan that runs has to be the original."""
-    return replace(
-        plan,
-        steps=tuple(
-            replace(
-                step,
-                environment_variables={
-                    name: MASK if is_secret(name) else value for name, value in step.environment_variables.items()
-                },
-            )
-            for step in plan.steps
-        ),
-    )
+    return replace(plan, graph=with_steps(plan.graph, _masked))
+
+
+def _masked(step: Step) -> Step:
+    shown = {name: MASK if is_secret(name) else value for name, value in step.environment_variables.items()}
+    return replace(step, environment_variables=shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allranks.errors import InputError, Problem
+from allranks.runs import locks
 from allranks.runs.records import RunRecord
 from allranks.runs.store import Store, mark_interrupted
 from allranks.runs.workspace import Workspace
@@ -34,6 +35,6 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
 
 def _with_true_state(run: RunRecord, workspace: Workspace) -> RunRecord:
     # A submitted run goes on without an engine here.
-    if not run.status.ended and run.submitted is None and not workspace.is_held():
+    if not run.status.ended and run.submitted is None and locks.holder(workspace.run_folder(run.id)) is None:
         mark_interrupted(run)
     return run

@@ -1,4 +1,4 @@
-"""Keeps what becomes of a run, and tells whoever watches: every change goes through here, on the engine's thread."""
+"""Save every change of a run and pass it to the observer, on the engine's thread."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from allranks.runs.records import Point, RunRecord, StepRecord
 from allranks.runs.store import Store
 
 
-class Notebook:
-    """The store and the observer of one run, in step with each other."""
+class RunRecorder:
+    """The store and the observer of one run."""
 
     def __init__(self, run: RunRecord, store: Store, observer: Observer) -> None:
         self._run = run
@@ -21,6 +21,15 @@ class Notebook:
         """The run begins."""
         self._store.save_run(self._run)
         self._observer.started(self._run)
+
+    def added(self, step: StepRecord) -> None:
+        """Add a node to the run."""
+        self._run.add(step)
+        self._store.add_step(self._run, step)
+
+    def decided(self, path: str, key: str, value: str) -> None:
+        """Save what a control node has decided, before it takes effect."""
+        self._store.add_decision(self._run.id, path, key, value)
 
     def changed(self, step: StepRecord) -> None:
         """The state of a step is another."""

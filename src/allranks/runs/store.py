@@ -6,43 +6,37 @@ engine writes.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.runs.codec import converter
+from allranks.runs.migrations import VERSION, migrate
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
-
-VERSION = 1
-"""Of the tables below; a file of another version is refused, not guessed at."""
-
-TABLES = """
-CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
-CREATE TABLE step (run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, name TEXT NOT NULL, record TEXT NOT
-NULL,
-    PRIMARY KEY (run, name)) STRICT;
-CREATE TABLE point (run TEXT NOT NULL, step TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time
-REAL NOT NULL) STRICT; CREATE INDEX point_of_step ON point (run, step); CREATE TABLE result (key TEXT PRIMARY KEY, run
-TEXT NOT NULL, step TEXT NOT NULL) STRICT;
-"""
 
 
 class Store:
     """An open store. Use it as a context manager, on one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file, and makes it where there is none. Raises InputError where it is no store of this version."""
+        """Open the file; make it where there is none; bring one of an earlier version up to date.
+
+        Raise InputError where it is no store, or one of a later version.
+        """
         self.path = path
         try:
             # The engine's writes are short; a reader that meets one waits for it.
+            _make_private(path)
             self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.execute("PRAGMA synchronous = NORMAL")
             (version,) = self.connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                self.connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+            if version < VERSION:
+                migrate(self.connection, version)
                 version = VERSION
         except sqlite3.DatabaseError as error:
             if _is_full(error):
@@ -72,7 +66,7 @@ class Store:
         with self.connection:
             self.connection.execute("BEGIN")
             self.save_run(run)
-            self.connection.execute("DELETE FROM step WHERE run = ?", (run.id,))
+            self.connection.execute("DELETE FROM node WHERE run = ?", (run.id,))
             self._add_steps(run)
 
     def save_run(self, run: RunRecord) -> None:
@@ -82,8 +76,32 @@ class Store:
     def save_step(self, run: RunRecord, step: StepRecord) -> None:
         """Keeps a step's state without its curves."""
         self.connection.execute(
-            "UPDATE step SET record = ? WHERE run = ? AND name = ?", (_dump_step(step), run.id, step.name)
+            "UPDATE node SET record = ? WHERE run = ? AND path = ?", (_dump_step(step), run.id, step.name)
         )
+
+    def add_step(self, run: RunRecord, step: StepRecord) -> None:
+        """Add a node that was made while the run goes on."""
+        self.connection.execute(
+            "INSERT OR REPLACE INTO node VALUES (?, ?, ?, ?)", (run.id, len(run.steps), step.name, _dump_step(step))
+        )
+
+    def add_decision(self, run: str, path: str, key: str, value: str) -> None:
+        """Save what a control node has decided, before it takes effect."""
+        self.connection.execute("INSERT OR REPLACE INTO decision VALUES (?, ?, ?, ?)", (run, path, key, value))
+
+    def decisions(self, run: str) -> dict[tuple[str, str], str]:
+        """Return every decision of a run: (path, key) -> value."""
+        rows = self.connection.execute("SELECT path, key, value FROM decision WHERE run = ?", (run,))
+        return {(path, key): value for path, key, value in rows}
+
+    def add_cancellation(self, run: str, path: str) -> None:
+        """Save that a user wants a node of a run, and all that it holds, to end."""
+        self.connection.execute("INSERT OR REPLACE INTO cancellation VALUES (?, ?)", (run, path))
+
+    def cancellations(self, run: str) -> list[str]:
+        """Return the paths of the nodes that a user wants to end, and forget them."""
+        rows = self.connection.execute("DELETE FROM cancellation WHERE run = ? RETURNING path", (run,)).fetchall()
+        return [path for (path,) in rows]
 
     def add_points(self, run: str, step: str, points: Iterable[tuple[str, Point]]) -> None:
         """Adds to the curves of a step: pairs of a metric's name and a point."""
@@ -96,7 +114,7 @@ class Store:
 
     def clear_points(self, run: str, step: str) -> None:
         """Forgets the curves of a step, before it is tried again or before better ones are added."""
-        self.connection.execute("DELETE FROM point WHERE run = ? AND step = ?", (run, step))
+        self.connection.execute("DELETE FROM point WHERE run = ? AND node = ?", (run, step))
 
     def add_result(self, key: str, run: str, step: str) -> None:
         """Remembers that the step of this run did what the key stands for."""
@@ -105,8 +123,8 @@ class Store:
     def result(self, key: str) -> tuple[str, StepRecord] | None:
         """The run and the step that did what the key stands for."""
         row = self.connection.execute(
-            "SELECT step.run, step.record FROM result"
-            " JOIN step ON step.run = result.run AND step.name = result.step WHERE key = ?",
+            "SELECT node.run, node.record FROM result"
+            " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
             (key,),
         ).fetchone()
         return (row[0], converter().loads(row[1], StepRecord)) if row else None
@@ -122,7 +140,7 @@ class Store:
         identity = self.find(run)
         (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
         record = converter().loads(text, RunRecord)
-        rows = self.connection.execute("SELECT record FROM step WHERE run = ? ORDER BY position", (identity,))
+        rows = self.connection.execute("SELECT record FROM node WHERE run = ? ORDER BY position", (identity,))
         record.steps = [converter().loads(row[0], StepRecord) for row in rows]
         for step in record.steps:
             step.metrics = self.curves(identity, step.name)
@@ -131,7 +149,7 @@ class Store:
     def curves(self, run: str, step: str) -> dict[str, list[Point]]:
         """The curves of a step by metric, each in the order in which its points came."""
         rows = self.connection.execute(
-            "SELECT metric, x, value, time FROM point WHERE run = ? AND step = ? ORDER BY rowid", (run, step)
+            "SELECT metric, x, value, time FROM point WHERE run = ? AND node = ? ORDER BY rowid", (run, step)
         )
         found: dict[str, list[Point]] = {}
         for metric, x, value, time in rows:
@@ -145,7 +163,7 @@ class Store:
             "SELECT id, record FROM run ORDER BY created DESC, rowid DESC"
         ).fetchall():
             record = converter().loads(text, RunRecord)
-            rows = self.connection.execute("SELECT record FROM step WHERE run = ? ORDER BY position", (identity,))
+            rows = self.connection.execute("SELECT record FROM node WHERE run = ? ORDER BY position", (identity,))
             record.steps = [converter().loads(row[0], StepRecord) for row in rows]
             records.append(record)
         return records
@@ -171,8 +189,8 @@ class Store:
             Problem(f"run {run}", f"there is no such run in {self.path.parent}", "", "`allranks runs` lists them")
         )
 
-    def interrupt(self) -> None:
-        """Marks what was running when its engine died. Only for the engine that holds the workspace."""
+    def interrupt(self, is_executed: Callable[[str], bool]) -> None:
+        """Mark the runs whose engine died. is_executed: whether an engine executes the run of that id now."""
         ended = [str(status) for status in Status if status.ended]
         marks = ", ".join("?" * len(ended))
         rows = self.connection.execute(
@@ -181,6 +199,8 @@ class Store:
             ended,
         ).fetchall()
         for (identity,) in rows:
+            if is_executed(identity):
+                continue
             run = self.run(identity)
             mark_interrupted(run)
             self.save_run(run)
@@ -189,7 +209,7 @@ class Store:
 
     def _add_steps(self, run: RunRecord) -> None:
         self.connection.executemany(
-            "INSERT INTO step VALUES (?, ?, ?, ?)",
+            "INSERT INTO node VALUES (?, ?, ?, ?)",
             [(run.id, position, step.name, _dump_step(step)) for position, step in enumerate(run.steps)],
         )
 
@@ -200,6 +220,12 @@ class Store:
             "",
             "move the file away, or use another folder: --folder DIR",
         )
+
+
+def _make_private(path: Path) -> None:
+    """Make the file where there is none, so that nobody else can read it. SQLite gives its other files the same mode."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def mark_interrupted(run: RunRecord) -> None:

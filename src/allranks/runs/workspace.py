@@ -3,13 +3,7 @@ data."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
-import json
-import os
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,10 +46,6 @@ class Workspace:
         return self.root / "runs"
 
     @property
-    def lock(self) -> Path:
-        return self.root / "engine.lock"
-
-    @property
     def tracking_uri(self) -> str:
         """Where MLflow keeps metrics and models of this workspace."""
         return f"sqlite:///{self.root / 'mlflow.db'}"
@@ -78,45 +68,6 @@ class Workspace:
                 Problem(str(self.root), found, "a folder that you may write to", "give another one: --folder DIR")
             ) from None
 
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
-        """Keeps other engines out as long as the block runs; the kernel lets go when this process ends, however it
-        ends.
-
-        Raises InputError where another engine holds it, with the id of its process.
-        """
-        self.make()
-        with open(self.lock, "a+", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(self._held(file.name)) from None
-            file.seek(0)
-            file.truncate()
-            json.dump({"pid": os.getpid(), "since": time.strftime("%H:%M:%S")}, file)
-            file.flush()
-            yield
-
-    def is_held(self) -> bool:
-        """Whether an engine works in this workspace now."""
-        try:
-            with open(self.lock, encoding="utf-8") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
-
-    def _held(self, lock: str) -> Problem:
-        try:
-            holder = json.loads(Path(lock).read_text(encoding="utf-8"))
-            who = f"process {holder['pid']} has been running a pipeline in it since {holder['since']}"
-        except (OSError, ValueError, KeyError):
-            who = "another engine is running a pipeline in it"
-        return Problem(
-            str(self.root),
-            f"the workspace is in use: {who}",
-            "",
-            "wait for it to end, or use another folder: --folder DIR",
-        )
+    def run_folder(self, run: str) -> Path:
+        """Return the folder of a run."""
+        return self.runs / run

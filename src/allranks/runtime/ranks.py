@@ -95,7 +95,7 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
 
 @contextmanager
 def started(*, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS) -> Generator[Ranks]:
-    """What `main` gives to a training, as a block: for a notebook, or a program with a main of its own."""
+    """What `main` gives to a training, as a block: for a recorder, or a program with a main of its own."""
     ranks = start(strategy, timeout_seconds)
     try:
         yield ranks

@@ -12,20 +12,8 @@ from allranks.contract.launch import Launch, environment, processes
 from allranks.contract.process import Process
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
-from allranks.plan.graph import (
-    Input,
-    Literal,
-    Location,
-    Output,
-    Path,
-    PipelineInput,
-    PipelineOutput,
-    Plan,
-    Step,
-    StepOutput,
-    Text,
-    Value,
-)
+from allranks.plan.graph import Graph, Location, Plan, Step
+from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Path, Text, Value
 
 Screens = Callable[..., Any]
 
@@ -35,7 +23,7 @@ def make_plan(processes_of_train: int = 2) -> Plan:
         "prepare",
         "python prepare.py --source ${{inputs.source}}",
         component="prepare_images",
-        inputs=(Input("source", "string", PipelineInput("source")),),
+        inputs=(Input("source", "string", GraphInput("source")),),
         outputs=(Output("images", "uri_folder", "rw_mount"),),
         location=Location("pipelines/digits.py", 12),
     )
@@ -43,7 +31,7 @@ def make_plan(processes_of_train: int = 2) -> Plan:
         "train",
         "python train.py",
         environment="pytorch-cpu",
-        inputs=(Input("data", "uri_folder", StepOutput("prepare", "images"), "ro_mount"),),
+        inputs=(Input("data", "uri_folder", NodeOutput("prepare", "images"), "ro_mount"),),
         outputs=(Output("model", "uri_folder"),),
         distribution=PyTorch(processes_of_train),
         instance_count=2,
@@ -52,9 +40,11 @@ def make_plan(processes_of_train: int = 2) -> Plan:
     )
     return Plan(
         "digits",
-        (prepare, train),
-        (Input("source", "string", Literal("digits")),),
-        (PipelineOutput("model", StepOutput("train", "model")),),
+        Graph(
+            (prepare, train),
+            (Input("source", "string", Literal("digits")),),
+            (GraphOutput("model", NodeOutput("train", "model")),),
+        ),
         source="pipelines/digits.py",
     )
 
@@ -115,7 +105,7 @@ def test_many_ranks_are_cut_into_tables_that_fit_and_none_is_lost(screen: Screen
 
 def test_a_long_value_that_differs_is_written_out_for_each_rank(screen: Screens) -> None:
     step = Step("train", "python train.py", distribution=TensorFlow(worker_count=2), instance_count=2)
-    plan = Plan("digits", (step,))
+    plan = Plan("digits", Graph((step,)))
     console = screen()
     environments = make_environments(plan)
     print_plan(console, plan, environments)
@@ -151,9 +141,9 @@ def test_json_holds_the_plan_and_each_ranks_environment() -> None:
         (Literal(True), "true"),
         (Literal(0.5), "0.5"),
         (Path("/data"), "/data"),
-        (PipelineInput("lr"), "${{parent.inputs.lr}}"),
+        (GraphInput("lr"), "${{parent.inputs.lr}}"),
         (
-            Text(("lr-", PipelineInput("lr"), "-", StepOutput("a", "b"))),
+            Text(("lr-", GraphInput("lr"), "-", NodeOutput("a", "b"))),
             "lr-${{parent.inputs.lr}}-${{parent.jobs.a.outputs.b}}",
         ),
     ],

@@ -10,8 +10,9 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
-from allranks.plan.graph import Input, Output, Step, StepOutput
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.graph import Step
+from allranks.plan.ports import Input, NodeOutput, Output
+from allranks.plan.ports import Path as DataPath
 from allranks.runs.records import RunRecord, Status
 
 LOOK = """
@@ -173,8 +174,8 @@ def test_outputs_reach_the_next_step(mode: str, kind: str, run_steps) -> None:
             "read",
             "ls ${{inputs.in}} && echo n=${{inputs.n}}",
             inputs=(
-                Input("in", "uri_folder", StepOutput("write", "out"), "ro_mount"),
-                Input("n", "integer", StepOutput("write", "count")),
+                Input("in", "uri_folder", NodeOutput("write", "out"), "ro_mount"),
+                Input("n", "integer", NodeOutput("write", "count")),
             ),
         ),
         instances=kind,

@@ -29,7 +29,8 @@ import sys
 from pathlib import Path
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Output, Plan, Step
+from allranks.plan.graph import Plan, Step
+from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace
 
 step = Step("spin", {command!r}, outputs=(Output("pids", "uri_folder"),), distribution=PyTorch(2), instance_count=2)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from allranks.local.tracking.needed import may_track
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 
@@ -24,7 +24,9 @@ mlflow.log_text("hello", "note.txt")
 @pytest.mark.mlflow
 def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, workspace: Workspace) -> None:
     log = f"{sys.executable} - <<'END'\n{SCRIPT}END\n"
-    plan = Plan("p", (Step("good", log), Step("bad", log + "exit 3"), Step("shell", "true")), experiment="digits")
+    plan = Plan(
+        "p", Graph((Step("good", log), Step("bad", log + "exit 3"), Step("shell", "true"))), experiment="digits"
+    )
     record = run_steps(plan=plan)
     curves = record.step("good").metrics
     assert [(point.step, point.value) for point in curves["loss"]] == [(0, 1.0), (1, 0.5), (2, 1 / 3)]

@@ -15,21 +15,11 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError, Problem
 from allranks.plan.check import check
-from allranks.plan.graph import (
-    Input,
-    Literal,
-    Location,
-    Output,
-    PipelineInput,
-    PipelineOutput,
-    Plan,
-    Step,
-    StepOutput,
-    Text,
-)
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.graph import Graph, Location, Plan, Step
+from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
+from allranks.plan.ports import Path as DataPath
 
-DATA = Input("data", "uri_folder", PipelineInput("data"), "ro_mount")
+DATA = Input("data", "uri_folder", GraphInput("data"), "ro_mount")
 
 
 TRAIN = Step(
@@ -37,7 +27,7 @@ TRAIN = Step(
     "x ${{inputs.data}} ${{inputs.lr}} $[[${{inputs.epochs}}]] ${{outputs.model}} ${{outputs.score}}",
     inputs=(
         DATA,
-        Input("lr", "number", PipelineInput("lr"), minimum=0, maximum=1),
+        Input("lr", "number", GraphInput("lr"), minimum=0, maximum=1),
         Input("epochs", "integer", None, optional=True, minimum=1),
     ),
     outputs=(Output("model", "uri_folder", "rw_mount"), Output("score", "number")),
@@ -51,9 +41,9 @@ TEST = Step(
     "test",
     "x ${{inputs.model}} ${{inputs.least}}",
     inputs=(
-        Input("model", "uri_folder", StepOutput("train", "model"), "ro_mount"),
-        Input("least", "number", StepOutput("train", "score")),
-        Input("name", "string", Text(("run-", PipelineInput("lr")))),
+        Input("model", "uri_folder", NodeOutput("train", "model"), "ro_mount"),
+        Input("least", "number", NodeOutput("train", "score")),
+        Input("name", "string", Text(("run-", GraphInput("lr")))),
     ),
     outputs=(Output("report", "uri_file", "rw_mount"),),
     location=Location("p.py", 9),
@@ -66,8 +56,8 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     (tmp_path / "data").mkdir()
     (tmp_path / "file").touch()
     inputs = (Input("data", "uri_folder", DataPath(str(tmp_path / "data"))), Input("lr", "number", Literal(0.1)))
-    outputs = (PipelineOutput("best", StepOutput("train", "model")),)
-    return Plan("digits", (TRAIN, TEST), inputs, outputs, source=str(tmp_path / "p.py"))
+    outputs = (GraphOutput("best", NodeOutput("train", "model")),)
+    return Plan("digits", Graph((TRAIN, TEST), inputs, outputs), source=str(tmp_path / "p.py"))
 
 
 def test_a_sound_plan(plan: Plan) -> None:
@@ -181,56 +171,56 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "the input is required, but nothing is bound to it",
     ),
     "no such pipeline input": (
-        port("lr", value=PipelineInput("rl")),
+        port("lr", value=GraphInput("rl")),
         "step train, key inputs.lr (p.py:7)",
         "the pipeline has no input rl",
     ),
     "no such step": (
-        port("lr", value=StepOutput("tset", "x")),
+        port("lr", value=NodeOutput("tset", "x")),
         "step train, key inputs.lr (p.py:7)",
         "there is no step tset",
     ),
     "no such output": (
         lambda plan: with_step(
-            plan, "test", command="x", inputs=(replace(TEST.inputs[0], value=StepOutput("train", "modle")),)
+            plan, "test", command="x", inputs=(replace(TEST.inputs[0], value=NodeOutput("train", "modle")),)
         ),
         "step test, key inputs.model (p.py:9)",
         "step train has no output modle",
     ),
     "no such reference in a text": (
-        port("epochs", type="string", value=Text(("a", PipelineInput("nope")))),
+        port("epochs", type="string", value=Text(("a", GraphInput("nope")))),
         "step train, key inputs.epochs (p.py:7)",
         "the pipeline has no input nope",
     ),
     "a folder for a number": (
-        lambda plan: with_step(plan, "test", command="x", inputs=(Input("n", "number", StepOutput("train", "model")),)),
+        lambda plan: with_step(plan, "test", command="x", inputs=(Input("n", "number", NodeOutput("train", "model")),)),
         "step test, key inputs.n (p.py:9)",
         "output model of step train is a uri_folder, and is bound to a number",
     ),
     "a number for a folder": (
         lambda plan: with_step(
-            plan, "test", command="x", inputs=(Input("d", "mltable", StepOutput("train", "score")),)
+            plan, "test", command="x", inputs=(Input("d", "mltable", NodeOutput("train", "score")),)
         ),
         "step test, key inputs.d (p.py:9)",
         "output score of step train is a number, and is bound to a mltable",
     ),
     "a number for an integer": (
-        port("epochs", value=PipelineInput("lr")),
+        port("epochs", value=GraphInput("lr")),
         "step train, key inputs.epochs (p.py:7)",
         "input lr of the pipeline is a number, and is bound to an integer",
     ),
     "a folder inside a number": (
-        port("lr", value=Text(("1", PipelineInput("data")))),
+        port("lr", value=Text(("1", GraphInput("data")))),
         "step train, key inputs.lr (p.py:7)",
         "input data of the pipeline is a uri_folder, and is bound to a number",
     ),
     "no such pipeline output": (
-        lambda plan: replace(plan, outputs=(PipelineOutput("best", StepOutput("trian", "model")),)),
+        lambda plan: replace(plan, outputs=(GraphOutput("best", NodeOutput("trian", "model")),)),
         "pipeline digits, key outputs.best (p.py)",
         "there is no step trian",
     ),
     "another type of pipeline output": (
-        lambda plan: replace(plan, outputs=(PipelineOutput("best", StepOutput("train", "score")),)),
+        lambda plan: replace(plan, outputs=(GraphOutput("best", NodeOutput("train", "score")),)),
         "pipeline digits, key outputs.best (p.py)",
         "output score of step train is a number, and is returned as a uri_folder",
     ),
@@ -318,10 +308,10 @@ FITTING: dict[str, Change] = {
     "a number for a text": port("epochs", type="string", value=Literal(3)),
     "a choice that is a number": port("epochs", value=Literal(3), enum=("3", "4")),
     "an optional input of the pipeline": lambda plan: with_port(
-        replace(plan, inputs=(*plan.inputs, Input("n", "integer", optional=True))), "epochs", value=PipelineInput("n")
+        replace(plan, inputs=(*plan.inputs, Input("n", "integer", optional=True))), "epochs", value=GraphInput("n")
     ),
     "any data for any data": lambda plan: with_port(plan, "data", type="mltable"),
-    "a path inside a text": port("epochs", type="string", value=Text((PipelineInput("data"), "/x"))),
+    "a path inside a text": port("epochs", type="string", value=Text((GraphInput("data"), "/x"))),
     "a file of a model": lambda plan: with_input(
         plan, "data", type="custom_model", value=DataPath(os.path.abspath("file"))
     ),
@@ -348,7 +338,7 @@ def test_an_input_of_the_pipeline_that_is_not_given_is_told_with_the_way_to_give
 
 
 def test_what_was_probably_meant(plan: Plan) -> None:
-    (problem,) = check(with_port(plan, "data", value=PipelineInput("dat")))
+    (problem,) = check(with_port(plan, "data", value=GraphInput("dat")))
     assert (problem.expected, problem.fix) == ("one of data, lr", "did you mean data?")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from allranks.plan.check import check
-from allranks.plan.graph import Input, Output, Plan, Step, StepOutput
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Input, NodeOutput, Output
 
 
 def ring(*names: str) -> tuple[Step, ...]:
@@ -14,7 +15,7 @@ def ring(*names: str) -> tuple[Step, ...]:
         Step(
             name,
             "x",
-            inputs=(Input("i", "uri_folder", StepOutput(names[place - 1], "o")),),
+            inputs=(Input("i", "uri_folder", NodeOutput(names[place - 1], "o")),),
             outputs=(Output("o", "uri_folder"),),
         )
         for place, name in enumerate(names)
@@ -32,11 +33,11 @@ def ring(*names: str) -> tuple[Step, ...]:
     ],
 )
 def test_cycles(steps: tuple[Step, ...], cycles: list[str]) -> None:
-    assert [problem.found for problem in check(Plan("p", steps))] == [
+    assert [problem.found for problem in check(Plan("p", Graph(steps)))] == [
         f"steps wait for each other: {cycle}" for cycle in cycles
     ]
 
 
 def test_a_long_chain_is_no_cycle() -> None:
     steps = [Step("s0", "x")] + [Step(f"s{n}", "x", after=(f"s{n - 1}",)) for n in range(1, 3000)]
-    assert check(Plan("p", tuple(reversed(steps)))) == []
+    assert check(Plan("p", Graph(tuple(reversed(steps))))) == []

@@ -12,14 +12,14 @@ from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.plan.check import check, warnings
-from allranks.plan.graph import Location, Plan, Step
+from allranks.plan.graph import Graph, Location, Plan, Step
 
 TODAY = date(2026, 11, 1)
 
 
 def found(size: str, **given: object) -> list[str]:
     step = Step("train", "x", instance_type=size, location=Location("p.py", 7), **given)  # type: ignore[arg-type]
-    plan = Plan("p", (step,))
+    plan = Plan("p", Graph((step,)))
     assert check(plan) == []
     return [f"{warning.where}: {warning.found}" for warning in warnings(plan, TODAY)]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allranks.plan.graph import Literal, PipelineInput, StepOutput, Text, Value
+from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value
 from allranks.plan.reader.bindings import pipeline_output, value_of
 
 
@@ -15,12 +15,12 @@ from allranks.plan.reader.bindings import pipeline_output, value_of
     [
         ("", Literal("")),
         ("plain", Literal("plain")),
-        ("${{parent.inputs.lr}}", PipelineInput("lr")),
-        ("${{ parent.inputs.group.lr }}", PipelineInput("group.lr")),
-        ("${{parent.jobs.a.outputs.model}}", StepOutput("a", "model")),
-        ("x-${{parent.inputs.lr}}", Text(("x-", PipelineInput("lr")))),
-        ("${{parent.jobs.a.outputs.b}}/c", Text((StepOutput("a", "b"), "/c"))),
-        ("${{parent.inputs.a}}${{parent.inputs.b}}", Text((PipelineInput("a"), PipelineInput("b")))),
+        ("${{parent.inputs.lr}}", GraphInput("lr")),
+        ("${{ parent.inputs.group.lr }}", GraphInput("group.lr")),
+        ("${{parent.jobs.a.outputs.model}}", NodeOutput("a", "model")),
+        ("x-${{parent.inputs.lr}}", Text(("x-", GraphInput("lr")))),
+        ("${{parent.jobs.a.outputs.b}}/c", Text((NodeOutput("a", "b"), "/c"))),
+        ("${{parent.inputs.a}}${{parent.inputs.b}}", Text((GraphInput("a"), GraphInput("b")))),
         ("${{parent.outputs.x}}", Literal("${{parent.outputs.x}}")),
         ("${{inputs.x}}", Literal("${{inputs.x}}")),
     ],
@@ -37,21 +37,21 @@ def test_pipeline_output(text: str, name: str | None) -> None:
 
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
-REFERENCES = st.builds(PipelineInput, NAMES) | st.builds(StepOutput, NAMES, NAMES)
+REFERENCES = st.builds(GraphInput, NAMES) | st.builds(NodeOutput, NAMES, NAMES)
 TEXTS = st.text(min_size=1).filter(lambda text: "$" not in text and "{" not in text and "}" not in text)
 
 
-def written(part: str | PipelineInput | StepOutput) -> str:
-    if isinstance(part, PipelineInput):
+def written(part: str | GraphInput | NodeOutput) -> str:
+    if isinstance(part, GraphInput):
         return f"${{{{parent.inputs.{part.name}}}}}"
-    if isinstance(part, StepOutput):
+    if isinstance(part, NodeOutput):
         return f"${{{{parent.jobs.{part.step}.outputs.{part.name}}}}}"
     return part
 
 
 @given(TEXTS, REFERENCES, TEXTS, REFERENCES)
 def test_what_is_written_is_read_back(
-    before: str, first: PipelineInput | StepOutput, between: str, second: PipelineInput | StepOutput
+    before: str, first: GraphInput | NodeOutput, between: str, second: GraphInput | NodeOutput
 ) -> None:
     parts = (before, first, between, second)
     assert value_of("".join(map(written, parts))) == Text(parts)

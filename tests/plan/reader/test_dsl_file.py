@@ -12,8 +12,8 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
-from allranks.plan.graph import Input, Literal, PipelineInput
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.ports import GraphInput, Input, Literal
+from allranks.plan.ports import Path as DataPath
 from pipeline_files import read, write, write_dsl
 
 UNTYPED = """
@@ -68,7 +68,7 @@ def test_groups(here: Path) -> None:
         ("settings.lr", Literal(0.4)),
         ("settings.epochs", Literal(3)),
     ]
-    assert plan.steps[0].inputs[1].value == PipelineInput("settings.lr")
+    assert plan.steps[0].inputs[1].value == GraphInput("settings.lr")
     # The function keeps its own defaults.
     assert read(file).inputs[1].value == Literal(0.2)
 

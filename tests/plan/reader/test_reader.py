@@ -17,19 +17,9 @@ from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.plan.check import check
-from allranks.plan.graph import (
-    Input,
-    Literal,
-    Location,
-    Output,
-    PipelineInput,
-    PipelineOutput,
-    Plan,
-    Step,
-    StepOutput,
-    Text,
-)
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.graph import Location, Plan, Step
+from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
+from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_job
 from allranks.plan.reader.pipeline import in_order
 from pipeline_files import read, write, write_dsl
@@ -114,10 +104,10 @@ def test_everything_that_a_step_says(here: Path) -> None:
         environment="azureml:torch@latest",
         environment_variables={"A": "1", "B": "2", "C": "${{parent.inputs.tag}}"},
         inputs=(
-            Input("data", "uri_folder", StepOutput("first", "model"), "download"),
+            Input("data", "uri_folder", NodeOutput("first", "model"), "download"),
             Input("lr", "number", Literal(0.1), minimum=0.0, maximum=1.0),
             Input("kind", "string", Literal("large"), enum=("small", "large")),
-            Input("epochs", "integer", PipelineInput("count"), optional=True, minimum=1),
+            Input("epochs", "integer", GraphInput("count"), optional=True, minimum=1),
             Input("fast", "boolean", Literal(True)),
         ),
         outputs=(Output("model", "uri_folder", "upload"), Output("score", "number")),
@@ -137,7 +127,7 @@ def test_everything_that_a_step_says(here: Path) -> None:
         Input("count", "integer", Literal(3)),
         Input("tag", "string", Literal("x")),
     )
-    assert plan.outputs == (PipelineOutput("final", StepOutput("second", "model"), "uri_folder"),)
+    assert plan.outputs == (GraphOutput("final", NodeOutput("second", "model"), "uri_folder"),)
     assert plan.source == str(here / "pipeline.py")
     assert (plan.display_name, plan.description, plan.force_rerun) == ("digits", "Two trainings.", False)
 
@@ -176,19 +166,19 @@ def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
         )
     )
     make, use = plan.steps
-    assert [port.value for port in make.inputs] == [PipelineInput("lr"), Text(("lr-", PipelineInput("lr")))]
+    assert [port.value for port in make.inputs] == [GraphInput("lr"), Text(("lr-", GraphInput("lr")))]
     assert make.outputs[0] == Output("table", "uri_file", "rw_mount", "azureml://datastores/x/paths/${{name}}.csv")
     assert (make.component, make.version, make.code, make.instance_type) == ("", "", None, "Standard_D2")
     assert make.environment.startswith("x, image python, conda ")
     assert use.environment.startswith("build ")
     assert [port.value for port in use.inputs] == [
-        Text((PipelineInput("data"), "/part")),
-        StepOutput("make", "table"),
+        Text((GraphInput("data"), "/part")),
+        NodeOutput("make", "table"),
         DataPath(str(here / "data/numbers.csv")),
         DataPath("azureml:images:3"),
     ]
     assert use.inputs[2].mode == "direct"
-    assert plan.outputs == (PipelineOutput("all", StepOutput("use", "all"), "uri_folder"),)
+    assert plan.outputs == (GraphOutput("all", NodeOutput("use", "all"), "uri_folder"),)
     assert plan.force_rerun
     assert plan.continue_on_step_failure
 
@@ -214,7 +204,7 @@ def test_a_command_job_is_a_plan_of_one_step(here: Path) -> None:
         Input("text", "uri_file", DataPath(str(here / "data/numbers.csv")), "ro_mount"),
         Input("lr", "number", Literal(0.5)),
     )
-    assert [port.value for port in step.inputs] == [PipelineInput("text"), PipelineInput("lr")]
+    assert [port.value for port in step.inputs] == [GraphInput("text"), GraphInput("lr")]
     assert (step.distribution, step.instance_count, step.timeout) == (PyTorch(1), 3, 20.0)
     # Azure ML reuses results of steps, never of a job by itself.
     assert not step.deterministic

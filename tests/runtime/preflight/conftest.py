@@ -10,7 +10,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace
 
@@ -59,7 +59,7 @@ def job(tmp_path: Path, rack_works: bool) -> Callable[..., RunRecord]:
             shm_size=shm_size,
             environment_variables={"OMP_NUM_THREADS": "1", **variables},
         )
-        return run(Plan("preflight", (step,)), workspace, Options(instances="rack", slots=8, track=False))
+        return run(Plan("preflight", Graph((step,))), workspace, Options(instances="rack", slots=8, track=False))
 
     return run_it
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from allranks.azure.changes import Changes
     from allranks.azure.wanted import Wanted
     from allranks.azure.workspace import WorkspaceOptions
-    from allranks.plan.graph import Plan
+    from allranks.plan.graph import Graph, Plan
     from allranks.plan.reader import OpenJob
     from allranks.runs.records import RunRecord
     from allranks.runs.workspace import Workspace
@@ -223,7 +223,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
     from allranks.plan.graph import Plan
 
     if unread := job.unread():
-        plan = Plan(str(job.job.display_name or Path(job.source).stem), (), source=job.source)
+        plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
         said = (
             f"note: only Azure ML can check {', '.join(unread)}: registered, or not run here; the plan is not checked"
         )

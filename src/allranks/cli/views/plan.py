@@ -13,7 +13,8 @@ from rich.text import Text
 
 from allranks.cli.views.rank_variables import print_variables, rank_variables
 from allranks.contract.process import Process
-from allranks.plan.graph import Input, Literal, Output, Path, PipelineInput, Plan, Step, StepOutput, Value
+from allranks.plan.graph import Plan, Step
+from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain
 
 Environments = Mapping[str, Sequence[tuple[Process, Mapping[str, str]]]]
@@ -74,9 +75,9 @@ def expression(value: Value | None) -> str:
         return str(value.value).lower() if isinstance(value.value, bool) else plain(str(value.value))
     if isinstance(value, Path):
         return plain(value.path)
-    if isinstance(value, PipelineInput):
+    if isinstance(value, GraphInput):
         return f"${{{{parent.inputs.{value.name}}}}}"
-    if isinstance(value, StepOutput):
+    if isinstance(value, NodeOutput):
         return f"${{{{parent.jobs.{value.step}.outputs.{value.name}}}}}"
     return "".join(part if isinstance(part, str) else expression(part) for part in value.parts)
 

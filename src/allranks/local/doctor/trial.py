@@ -11,7 +11,7 @@ from allranks.local.boot import SOURCE
 from allranks.local.doctor.launches import Launch
 from allranks.local.engine import Options, run
 from allranks.plan import digest
-from allranks.plan.graph import Code, Plan, Step
+from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.runs.records import RankRecord, RunRecord, Status
 from allranks.runs.workspace import Workspace
 
@@ -38,7 +38,7 @@ def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, pro
         timeout=TIMEOUT,
         deterministic=False,
     )
-    plan = Plan("stacks", (step,), source=str(project / "stacks"))
+    plan = Plan("stacks", Graph((step,)), source=str(project / "stacks"))
     record = run(plan, workspace, Options(instances=kind, track=False))
     return _wrong(record, layout, launch.told(layout))
 

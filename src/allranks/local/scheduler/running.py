@@ -59,43 +59,33 @@ def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str,
     from allranks.local.engine import DiskFullError
 
     workspace = Workspace(Path(firing.workspace))
-    while True:
-        _wait_for(workspace)
-        try:
-            record = _run(options, plan, firing, workspace)
-        except DiskFullError as error:
-            print(error, file=sys.stderr)
-            return "Failed", str(error)
-        except InputError as error:
-            if workspace.is_held():
-                continue  # another engine was quicker
-            print(error, file=sys.stderr)
-            return "Failed", str(error.problems[0]).splitlines()[0]
-        verdict = record.verdict
-        return str(record.status), f"{verdict.step}: {verdict.reason}" if verdict else ""
+    try:
+        record = _run(options, plan, firing, workspace)
+    except DiskFullError as error:
+        print(error, file=sys.stderr)
+        return "Failed", str(error)
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return "Failed", str(error.problems[0]).splitlines()[0]
+    verdict = record.verdict
+    return str(record.status), f"{verdict.step}: {verdict.reason}" if verdict else ""
 
 
 def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspace) -> RunRecord:
     from allranks.local.engine import Options, resume, run
     from allranks.plan.codec import converter
     from allranks.plan.graph import Plan
-    from allranks.runs import history
+    from allranks.runs import history, locks
     from allranks.runs.records import Status
 
     chosen = Options(**options, trigger_time=firing.at, run_name=firing.run)
     begun = [record for record in history.runs(workspace) if record.job_name == firing.run]
     if not begun:
         return run(converter().loads(plan, Plan), workspace, chosen)
-    if begun[0].status in (Status.COMPLETED, Status.FAILED):
+    locks.wait(workspace.run_folder(begun[0].id))
+    if history.run(workspace, begun[0].id).status in (Status.COMPLETED, Status.FAILED):
         return history.run(workspace, begun[0].id)  # it was killed between its end and the ledger
     return resume(begun[0].id, workspace, chosen)
-
-
-def _wait_for(workspace: Workspace) -> None:
-    """Waits until no engine has the workspace."""
-    workspace.make()
-    with open(workspace.lock, "a", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
 
 
 def main() -> None:

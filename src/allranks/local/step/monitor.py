@@ -13,7 +13,7 @@ from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers import Launching
 from allranks.local.launchers import events as launcher_events
 from allranks.local.step import verdict
-from allranks.runs.recorder import Notebook
+from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 
 POLL = 0.2
@@ -53,12 +53,12 @@ class Watch:
     """stopping: whether the run is being stopped, so that a rank's end by a signal is no failure"""
 
     def __init__(
-        self, watched: Watched, notebook: Notebook, supervisor: Supervisor, stopping: Callable[[], bool]
+        self, watched: Watched, recorder: RunRecorder, supervisor: Supervisor, stopping: Callable[[], bool]
     ) -> None:
         self._watched = watched
         self._record = watched.record
         self._ranks = {launcher_events.rank_name(rank.rank): rank for rank in watched.record.ranks}
-        self._notebook = notebook
+        self._recorder = recorder
         self._supervisor = supervisor
         self._stopping = stopping
         self._left = set(watched.keepers)
@@ -87,7 +87,7 @@ class Watch:
                 self._read_notices(clock())
                 if self._moved:
                     self._moved = False
-                    self._notebook.keep(self._record)
+                    self._recorder.keep(self._record)
             timeout = self._watched.timeout
             if timeout is not None and self._overdue is None and clock() > started + timeout:
                 self._overdue = clock()
@@ -133,7 +133,7 @@ class Watch:
                 rank.ended = event.time
                 self._end(rank, event.code, now)
             self._moved = True
-            self._notebook.moved(self._record)
+            self._recorder.moved(self._record)
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
             # Whoever starts ranks ends after them: what they told is to be known first. Not so where it was killed.
             self._orphaned = event.code < 0
@@ -149,7 +149,7 @@ class Watch:
 
     def _end(self, rank: RankRecord, code: int, now: float) -> None:
         if code and verdict.aborted_after_its_work(rank, code):
-            self._notebook.note(
+            self._recorder.note(
                 self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
             )
             self._forgiven, code = True, 0
@@ -185,9 +185,9 @@ class Watch:
                 for name, value in event.metrics.items():
                     curves.setdefault(name, []).append(Point(event.step, value, event.time))
             elif isinstance(event, report.Note):
-                self._notebook.note(self._record, event.text)
+                self._recorder.note(self._record, event.text)
         if events:
-            self._notebook.progressed(self._record, curves)
+            self._recorder.progressed(self._record, curves)
 
     def _judge(self) -> None:
         record, ranks = self._record, self._record.ranks

@@ -32,9 +32,10 @@ from allranks.local.step.monitor import Watch, Watched
 from allranks.local.step.staging import Ports, stage, upload, working_copy
 from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.plan import digest, values
-from allranks.plan.graph import FILE_TYPES, PRIMITIVES, Output, Plan, Step
+from allranks.plan.graph import Plan, Step
+from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.plan.values import Given
-from allranks.runs.recorder import Notebook
+from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import OutputRecord, RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
 
@@ -63,7 +64,7 @@ class Attempts:
         plan: Plan,
         run: RunRecord,
         workspace: Workspace,
-        notebook: Notebook,
+        recorder: RunRecorder,
         supervisor: Supervisor,
         kind: InstanceKind,
         tracking: Tracking,
@@ -74,7 +75,7 @@ class Attempts:
         self._plan = plan
         self._run = run
         self._workspace = workspace
-        self._notebook = notebook
+        self._recorder = recorder
         self._supervisor = supervisor
         self._kind = kind
         self._tracking = tracking
@@ -90,8 +91,8 @@ class Attempts:
         record.status = Status.PREPARING
         record.started, record.ended, record.verdict, record.progress = time.time(), None, None, None
         record.ranks = []
-        self._notebook.forget_points(record)
-        self._notebook.changed(record)
+        self._recorder.forget_points(record)
+        self._recorder.changed(record)
         given = values.given(self._plan, step, values.outputs_of(self._run))
         record.inputs = {port.name: port.value for port in given if port.value is not None}
         has_data = any(port.value is not None and port.type not in PRIMITIVES for port in given)
@@ -104,8 +105,8 @@ class Attempts:
         finally:
             self._machines.give(indexes)
         if key is not None and record.status is Status.COMPLETED:
-            self._notebook.remember(key, record)
-        self._notebook.changed(record)
+            self._recorder.remember(key, record)
+        self._recorder.changed(record)
 
     async def stop(self, grace: float) -> None:
         """Ends every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL."""
@@ -131,20 +132,20 @@ class Attempts:
         return reuse.key(step, inputs)
 
     async def _reuse(self, key: str, record: StepRecord) -> bool:
-        found = self._notebook.recall(key)
+        found = self._recorder.recall(key)
         if found is None:
             return False
         run, earlier = found
         if not await asyncio.to_thread(reuse.is_intact, earlier):
-            self._notebook.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
+            self._recorder.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
             return False
         record.reused_from, record.folder = run, earlier.folder
         record.outputs, record.artifacts = earlier.outputs, earlier.artifacts
         record.mlflow_run_id = earlier.mlflow_run_id
         record.status, record.ended = Status.COMPLETED, time.time()
-        self._notebook.add_points(record, earlier.metrics)
-        self._notebook.note(record, f"reused from run {run}")
-        self._notebook.changed(record)
+        self._recorder.add_points(record, earlier.metrics)
+        self._recorder.note(record, f"reused from run {run}")
+        self._recorder.changed(record)
         return True
 
     async def _run_ranks(
@@ -171,14 +172,14 @@ class Attempts:
             assignment = Assignment(launch, ranks, self._kind, variables, own, folder / logs.mpi_log(record.attempt))
             launching = LAUNCHERS[step.distribution.type].launch(assignment)
             record.status = Status.RUNNING
-            self._notebook.changed(record)
+            self._recorder.changed(record)
             self._keepers.update(keepers)
             try:
                 for rank, keeper in enumerate(keepers):
                     onto = self._machine(step, interpreter, instances[rank], instances, given, prepared[rank][1])
                     await self._supervisor.launch(keeper, onto, launching.programs[rank], events)
                 watched = Watched(record, frozenset(keepers), events, launching, assignment.log, reports, step.timeout)
-                await Watch(watched, self._notebook, self._supervisor, lambda: self._stopping).until_gone()
+                await Watch(watched, self._recorder, self._supervisor, lambda: self._stopping).until_gone()
             finally:
                 self._keepers.difference_update(keepers)
                 if not self._keepers:
@@ -190,7 +191,7 @@ class Attempts:
             collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared])
             await _do(collect, aside=bool(places))
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
-            self._notebook.note(record, hint)
+            self._recorder.note(record, hint)
         await self._end_mlflow_run(record)
         record.ended = time.time()
         if record.status is Status.COMPLETED:
@@ -245,7 +246,7 @@ class Attempts:
         try:
             return await self._tracking.create(self._experiment(), record.display_name, tags)
         except TrackingError as error:
-            self._notebook.note(record, f"MLflow gets no metrics of this step: {error}")
+            self._recorder.note(record, f"MLflow gets no metrics of this step: {error}")
             return None
 
     async def _end_mlflow_run(self, record: StepRecord) -> None:
@@ -255,13 +256,13 @@ class Attempts:
         try:
             curves = await self._tracking.end(record.mlflow_run_id, status)
         except TrackingError as error:
-            self._notebook.note(record, f"MLflow gave no metrics of this step: {error}")
+            self._recorder.note(record, f"MLflow gave no metrics of this step: {error}")
             return
         if curves:
             # MLflow has everything that was logged, also by a script that reports nothing to the engine.
             reported = {name: points for name, points in record.metrics.items() if name not in curves}
-            self._notebook.forget_points(record)
-            self._notebook.add_points(record, {**reported, **curves})
+            self._recorder.forget_points(record)
+            self._recorder.add_points(record, {**reported, **curves})
 
     def _experiment(self) -> str:
         return self._plan.experiment or self._plan.name

@@ -13,7 +13,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from allranks.plan.graph import FILE_TYPES, PRIMITIVES, Output
+from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.plan.values import Given
 
 DOWNLOADED = frozenset({"download", "eval_download"})

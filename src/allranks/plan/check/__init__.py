@@ -1,4 +1,7 @@
-"""What is wrong with a plan, before anything runs: above all what azure-ai-ml lets through."""
+"""What is wrong with a plan, before anything runs: above all what azure-ai-ml lets through.
+
+Every rule looks at one graph in its scope, so that it holds at any depth.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +9,96 @@ from collections.abc import Iterator
 from datetime import date
 
 from allranks.errors import Problem
-from allranks.plan.check import bindings, commands, graph, hardware, layouts, names, paths, unsent, values
-from allranks.plan.graph import Plan, Step
+from allranks.plan.check import (
+    bindings,
+    commands,
+    control_flow,
+    cycles,
+    hardware,
+    ignored,
+    layouts,
+    names,
+    paths,
+    values,
+    variables,
+)
+from allranks.plan.check.scope import Scope, of_plan
+from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, Step
 
 __all__ = ["check", "warnings"]
 
 
 def check(plan: Plan, *, here: bool = True) -> list[Problem]:
-    """Every problem: those of the pipeline's inputs, of each step in order, of cycles, of the pipeline's outputs.
+    """Return every problem: those of the pipeline's inputs, of each node in order, of cycles, of the outputs.
 
     here: whether it is to run on this machine, which then has to be able to read the data
 
     Nothing is changed, and nothing but the plan is looked at, except whether local data is there.
     """
-    return list(_problems(plan, here))
+    scope = of_plan(plan)
+    return [*_of_own_inputs(scope, here), *_of_graph(scope, here), *paths.written_twice(plan)]
 
 
 def warnings(plan: Plan, today: date) -> list[Problem]:
-    """What would run, and is probably not what is meant: here or on the sizes that steps name."""
-    return [warning for step in plan.steps for warning in (*unsent.of_step(step), *hardware.of_step(step, today))]
+    """Return what would run, and is probably not what is meant: here or on the sizes that steps name."""
+    return list(_warnings(of_plan(plan), today))
 
 
-def _problems(plan: Plan, here: bool) -> Iterator[Problem]:
-    yield from names.of_pipeline(plan)
-    for port in plan.inputs:
-        yield from values.of_pipeline_input(plan, port)
-        yield from paths.of_pipeline_input(plan, port, here)
-    for step in plan.steps:
-        yield from _of_step(plan, step, here)
-    yield from graph.cycles(plan)
-    yield from bindings.of_outputs(plan)
+def _of_own_inputs(scope: Scope, here: bool) -> Iterator[Problem]:
+    for port in scope.graph.inputs:
+        yield from values.of_pipeline_input(scope, port)
+        yield from paths.of_pipeline_input(scope, port, here)
 
 
-def _of_step(plan: Plan, step: Step, here: bool) -> Iterator[Problem]:
-    yield from names.of_step(step)
-    yield from commands.of_step(plan, step)
-    yield from layouts.of_step(step)
-    for port in step.inputs:
-        wrong = list(bindings.of_input(plan, step, port))
+def _of_graph(scope: Scope, here: bool) -> Iterator[Problem]:
+    yield from names.of_graph(scope)
+    for node in scope.graph.nodes:
+        yield from _of_node(scope, node, here)
+    yield from cycles.of_graph(scope)
+    yield from bindings.of_outputs(scope)
+    for output in scope.graph.outputs:
+        yield from paths.of_graph_output(scope, output)
+
+
+def _of_node(scope: Scope, node: Node, here: bool, supplied: frozenset[str] = frozenset()) -> Iterator[Problem]:
+    """supplied: inputs of the node to which a loop gives values."""
+    if isinstance(node, Condition):
+        yield from control_flow.of_condition(scope, node)
+        return
+    if isinstance(node, DoWhile):
+        yield from control_flow.of_do_while(scope, node)
+        yield from _of_node(scope, node.body, here)
+        return
+    if isinstance(node, ParallelFor):
+        yield from control_flow.of_parallel_for(scope, node, here)
+        yield from _of_node(scope, node.body, here, control_flow.supplied(node))
+        return
+    yield from names.of_ports(scope, node)
+    if isinstance(node, Step):
+        yield from names.of_variables(scope, node)
+        yield from commands.of_step(scope, node, supplied)
+        yield from layouts.of_step(scope, node)
+    for port in node.inputs:
+        if port.name in supplied:
+            continue
+        wrong = list(bindings.of_input(scope, node, port))
         yield from wrong
         if not wrong:
             # A value that is not there, or of a wrong type, has no range to be in.
-            yield from values.of_input(plan, step, port)
-            yield from paths.of_input(step, port, here)
-    for output in step.outputs:
-        yield from paths.of_output(step, output)
+            yield from values.of_input(scope, node, port)
+            yield from paths.of_input(scope, node, port, here)
+    for output in node.outputs:
+        yield from paths.of_output(scope, node, output)
+    if isinstance(node, Pipeline):
+        yield from _of_graph(scope.within(node, f"{scope.path}{node.name}", supplied), here)
+
+
+def _warnings(scope: Scope, today: date) -> Iterator[Problem]:
+    for node in scope.graph.nodes:
+        inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
+        if isinstance(inner, Step):
+            yield from ignored.of_step(scope, inner)
+            yield from variables.of_step(scope, inner)
+            yield from hardware.of_step(scope, inner, today)
+        elif isinstance(inner, Pipeline):
+            yield from _warnings(scope.within(inner, f"{scope.path}{inner.name}"), today)

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from allranks.contract.templating import Name, is_closed, used_names
 from allranks.errors import Problem
-from allranks.plan.check import place
 from allranks.plan.check.bindings import is_given
-from allranks.plan.graph import Plan, Step
+from allranks.plan.check.scope import Scope
+from allranks.plan.check.suggestions import meant, one_of
+from allranks.plan.graph import Step
 
 
-def of_step(plan: Plan, step: Step) -> Iterator[Problem]:
-    """What is wrong with the step's command."""
-    where = place.of_key(step, "command")
+def of_step(scope: Scope, step: Step, supplied: frozenset[str]) -> Iterator[Problem]:
+    """Yield what is wrong with the step's command. supplied: inputs to which a loop gives values."""
+    where = scope.key(step, "command")
     if not step.command.strip():
         yield Problem(where, "it is empty", "a command")
         return
@@ -29,12 +30,12 @@ def of_step(plan: Plan, step: Step) -> Iterator[Problem]:
             yield _unknown(where, name, known[name.kind])
         elif name.kind == "inputs" and not name.optional:
             port = inputs[name.name]
-            if port.optional and not is_given(plan, port.value):
+            if port.optional and port.name not in supplied and not is_given(scope, port.value):
                 fix = f"write $[[ ... {name} ... ]] around what needs it, or give the input"
                 yield Problem(where, f"{name} is optional and not given, but always used", "", fix)
 
 
 def _unknown(where: str, name: Name, known: list[str]) -> Problem:
     kind = name.kind.removesuffix("s")
-    fix = place.meant(name.name, known) or f"declare {name.name} in the component's {name.kind}"
-    return Problem(where, f"{name}: there is no such {kind}", place.one_of(known, f"the step has no {name.kind}"), fix)
+    fix = meant(name.name, known) or f"declare {name.name} in the component's {name.kind}"
+    return Problem(where, f"{name}: there is no such {kind}", one_of(known, f"the step has no {name.kind}"), fix)

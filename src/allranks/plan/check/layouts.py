@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from allranks.contract import distributions
 from allranks.errors import Problem
-from allranks.plan.check import place
+from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
 
 
-def of_step(step: Step) -> Iterator[Problem]:
+def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
     """Counts that cannot be, and limits that leave nothing."""
     for problem in distributions.problems(step.distribution, step.instance_count):
-        yield Problem(place.of_key(step, problem.where), problem.found, problem.expected, problem.fix)
+        yield Problem(scope.key(step, problem.where), problem.found, problem.expected, problem.fix)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
-        yield Problem(place.of_key(step, "limits.timeout"), f"found {step.timeout:g}", "more than 0 seconds")
+        yield Problem(scope.key(step, "limits.timeout"), f"found {step.timeout:g}", "more than 0 seconds")
     if step.shm_size <= 0:
-        yield Problem(place.of_key(step, "resources.shm_size"), f"found {step.shm_size}", "a size such as 2g")
+        yield Problem(scope.key(step, "resources.shm_size"), f"found {step.shm_size}", "a size such as 2g")

@@ -7,32 +7,46 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from allranks.errors import Problem
-from allranks.plan.check import place
-from allranks.plan.graph import Plan, Step
+from allranks.plan.check.bindings import dangling
+from allranks.plan.check.scope import Scope
+from allranks.plan.graph import Node, Step
+from allranks.plan.ports import GraphInput, references
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _EXPECTED = "letters, digits, _, - and .; a letter, digit or _ first"
 
 
-def of_pipeline(plan: Plan) -> Iterator[Problem]:
-    """The pipeline's steps, inputs and outputs."""
-    if not plan.steps:
-        yield Problem(place.of_pipeline(plan, "jobs"), "the pipeline has no steps", "at least one step")
-    yield from _wrong(place.of_pipeline(plan, "jobs"), (step.name for step in plan.steps))
-    yield from _wrong(place.of_pipeline(plan, "inputs"), (port.name for port in plan.inputs))
-    yield from _wrong(place.of_pipeline(plan, "outputs"), (port.name for port in plan.outputs))
+def of_graph(scope: Scope) -> Iterator[Problem]:
+    """Yield what is wrong with the names of the graph's nodes, inputs and outputs."""
+    graph = scope.graph
+    if not graph.nodes:
+        yield Problem(scope.own_key("jobs"), "the pipeline has no steps", "at least one step")
+    yield from _wrong(scope.own_key("jobs"), (node.name for node in graph.nodes))
+    yield from _wrong(scope.own_key("inputs"), (port.name for port in graph.inputs))
+    yield from _wrong(scope.own_key("outputs"), (port.name for port in graph.outputs))
 
 
-def of_step(step: Step) -> Iterator[Problem]:
-    """The step's ports and environment variables."""
-    yield from _wrong(place.of_key(step, "inputs"), (port.name for port in step.inputs))
-    yield from _wrong(place.of_key(step, "outputs"), (port.name for port in step.outputs))
+def of_ports(scope: Scope, node: Node) -> Iterator[Problem]:
+    """Yield what is wrong with the names of a node's ports."""
+    yield from _wrong(scope.key(node, "inputs"), (port.name for port in node.inputs))
+    yield from _wrong(scope.key(node, "outputs"), (port.name for port in node.outputs))
+
+
+def of_variables(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield what is wrong with a step's environment variables."""
     for name, value in step.environment_variables.items():
-        where = place.of_key(step, f"environment_variables.{name}")
+        where = scope.key(step, f"environment_variables.{name}")
         if not name or "=" in name or "\0" in name:
             yield Problem(where, f"{name!r} cannot be the name of a variable", "a name without = in it")
-        if "\0" in value:
-            yield Problem(where, "there is a NUL character in the value", "a text without one")
+        if isinstance(value, str):
+            if "\0" in value:
+                yield Problem(where, "there is a NUL character in the value", "a text without one")
+            continue
+        for reference in references(value):
+            missing = list(dangling(scope, where, reference))
+            yield from missing
+            if not missing and isinstance(reference, GraphInput) and scope.value(reference) is None:
+                yield Problem(where, f"it needs input {reference.name} of {scope.name}, which has no value", "a text")
 
 
 def _wrong(where: str, names: Iterable[str]) -> Iterator[Problem]:

@@ -7,39 +7,49 @@ from collections.abc import Iterator
 
 from allranks.contract.templating import used_placeholders
 from allranks.errors import Problem
-from allranks.plan.check import place
-from allranks.plan.graph import FILE_TYPES, PRIMITIVES, Input, Output, Path, Plan, Step
+from allranks.plan.check.scope import Scope, of_plan
+from allranks.plan.check.suggestions import one_of
+from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
+from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, Output, Path
 from allranks.sdk import paths
 
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 
 
-def of_pipeline_input(plan: Plan, port: Input, here: bool) -> Iterator[Problem]:
-    """What is wrong with data that an input of the pipeline names. here: whether this machine has to read it."""
+def of_pipeline_input(scope: Scope, port: Input, here: bool) -> Iterator[Problem]:
+    """Yield what is wrong with data that an input of the pipeline names. here: whether this machine has to read it."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
-        where = place.of_pipeline(plan, f"inputs.{port.name}")
-        yield from _wrong(where, port, port.value.path, here, f"name another: --set {port.name}=PATH")
+        where = scope.own_key(f"inputs.{port.name}")
+        yield from wrong(where, port, port.value.path, here, f"name another: --set {port.name}=PATH")
 
 
-def of_input(step: Step, port: Input, here: bool) -> Iterator[Problem]:
-    """What is wrong with data that a step's input names by itself."""
+def of_input(scope: Scope, node: Node, port: Input, here: bool) -> Iterator[Problem]:
+    """Yield what is wrong with data that a node's input names by itself."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
-        where = place.of_key(step, f"inputs.{port.name}")
-        yield from _wrong(
+        where = scope.key(node, f"inputs.{port.name}")
+        yield from wrong(
             where, port, port.value.path, here, "bind it to an input of the pipeline, which --set can change"
         )
 
 
-def of_output(step: Step, output: Output) -> Iterator[Problem]:
-    """What is wrong with the path that the user wants an output to have."""
+def of_output(scope: Scope, node: Node, output: Output) -> Iterator[Problem]:
+    """Yield what is wrong with the path that the user wants an output of a node to have."""
+    yield from _of_path(scope.key(node, f"outputs.{output.name}"), output)
+
+
+def of_graph_output(scope: Scope, output: GraphOutput) -> Iterator[Problem]:
+    """Yield what is wrong with the path that the user wants an output of the graph to have."""
+    yield from _of_path(scope.own_key(f"outputs.{output.name}"), output)
+
+
+def _of_path(where: str, output: Output | GraphOutput) -> Iterator[Problem]:
     if output.path is None or paths.is_remote(output.path):
         # What belongs into a datastore stays in the run's folder.
         return
-    where = place.of_key(step, f"outputs.{output.name}")
     for name in used_placeholders(output.path):
         if name not in _PLACEHOLDERS:
             known = [f"${{{{{known}}}}}" for known in _PLACEHOLDERS]
-            yield Problem(where, f"${{{{{name}}}}} is not known in a path", place.one_of(known, ""))
+            yield Problem(where, f"${{{{{name}}}}} is not known in a path", one_of(known, ""))
     if used_placeholders(output.path):
         return
     is_file = output.type in FILE_TYPES
@@ -48,7 +58,42 @@ def of_output(step: Step, output: Output) -> Iterator[Problem]:
         yield Problem(where, found, f"a {'file' if is_file else 'folder'}, or nothing yet", "give another path")
 
 
-def _wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
+def written_twice(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each output whose path on this machine another output has too."""
+    first: dict[str, str] = {}
+    for where, path in _local_paths(of_plan(plan), parallel=""):
+        if path in first:
+            found = f"{paths.shown(path)} is also the path of {first[path]}"
+            yield Problem(where, found, "a path of its own", "give one of the two another path")
+        first.setdefault(path, where)
+
+
+def _local_paths(scope: Scope, parallel: str) -> Iterator[tuple[str, str]]:
+    """Every output that has a path on this machine. parallel: the parallel_for loop around the graph."""
+    for own in scope.graph.outputs:
+        if not scope.path and _is_local(own.path):
+            yield scope.own_key(f"outputs.{own.name}"), str(own.path)
+    for node in scope.graph.nodes:
+        inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
+        around = f"{scope.path}{node.name}" if isinstance(node, ParallelFor) else parallel
+        for output in node.outputs:
+            if _is_local(output.path):
+                yield scope.key(node, f"outputs.{output.name}"), str(output.path)
+        if around and isinstance(inner, Step):
+            for output in inner.outputs:
+                if _is_local(output.path):
+                    # Every iteration writes there.
+                    yield f"the other iterations of {around}", str(output.path)
+        if isinstance(inner, Pipeline):
+            yield from _local_paths(scope.within(inner, f"{scope.path}{inner.name}"), around)
+
+
+def _is_local(path: str | None) -> bool:
+    return path is not None and not paths.is_remote(path) and not used_placeholders(path)
+
+
+def wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
+    """Yield what is wrong with a path for a port."""
     if paths.is_remote(path):
         if not here:
             return

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from allranks.contract.templating import wire
 from allranks.errors import Problem
 from allranks.plan import macros
-from allranks.plan.check import place
-from allranks.plan.graph import Input, Literal, PipelineInput, Plan, Step
+from allranks.plan.check.scope import Scope
+from allranks.plan.check.suggestions import meant, one_of
+from allranks.plan.graph import Node
+from allranks.plan.ports import GraphInput, Input, Literal
 
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
@@ -19,27 +21,28 @@ _BINDINGS = "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
 _MACROS = f"${{{{{macros.TRIGGER_TIME}}}}} or ${{{{{macros.NAME}}}}}, in a string"
 
 
-def of_pipeline_input(plan: Plan, port: Input) -> Iterator[Problem]:
-    """What is wrong with the value of an input of the pipeline, whatever it is bound to."""
-    where = place.of_pipeline(plan, f"inputs.{port.name}")
+def of_pipeline_input(scope: Scope, port: Input) -> Iterator[Problem]:
+    """Yield what is wrong with the value of an input of the pipeline, whatever it is bound to."""
+    where = scope.own_key(f"inputs.{port.name}")
     if isinstance(port.value, Literal):
         value = _without_macros(port, port.value.value)
-        yield from _wrong(where, port, value, f"--set {port.name}=VALUE", expressions=_MACROS)
+        yield from wrong(where, port, value, f"--set {port.name}=VALUE", expressions=_MACROS)
 
 
-def of_input(plan: Plan, step: Step, port: Input) -> Iterator[Problem]:
-    """What is wrong with the value of a step's input, written there or bound to it."""
-    where = place.of_key(step, f"inputs.{port.name}")
+def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
+    """Yield what is wrong with the value of a node's input, written there or bound to it."""
+    where = scope.key(node, f"inputs.{port.name}")
     if isinstance(port.value, Literal):
-        yield from _wrong(where, port, port.value.value, f"change {port.name}")
-    elif isinstance(port.value, PipelineInput):
+        yield from wrong(where, port, port.value.value, f"change {port.name}")
+    elif isinstance(port.value, GraphInput):
         name = port.value.name
-        source = next((other for other in plan.inputs if other.name == name), None)
+        source, bound = scope.graph.input_by_name.get(name), scope.value(port.value)
         # What fits its own declaration badly has been told there.
-        if source and isinstance(source.value, Literal):
-            value = _without_macros(source, source.value.value)
-            if not list(_wrong("", source, value, "")):
-                yield from _wrong(where, port, value, f"--set {name}=VALUE", f"input {name} of the pipeline is ")
+        if source and isinstance(bound, Literal):
+            value = _without_macros(source, bound.value)
+            if not list(wrong("", source, value, "")):
+                whose = f"input {name} of {scope.name} is "
+                yield from wrong(where, port, value, scope.set_input(name, "VALUE"), whose)
 
 
 def fits(value: str | int | float | bool, kind: str) -> bool:
@@ -65,7 +68,7 @@ def _without_macros(port: Input, value: str | int | float | bool) -> str | int |
     return macros.EXPRESSION.sub(lambda found: found[1], value)
 
 
-def _wrong(
+def wrong(
     where: str,
     port: Input,
     value: str | int | float | bool,
@@ -73,6 +76,7 @@ def _wrong(
     whose: str = "found ",
     expressions: str = _BINDINGS,
 ) -> Iterator[Problem]:
+    """Yield what is wrong with a literal for a port."""
     said = f"{whose}{value!r}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
         kind = "binding" if expressions == _BINDINGS else "macro"
@@ -80,8 +84,8 @@ def _wrong(
     elif not fits(value, port.type):
         yield Problem(where, said, _EXPECTED[port.type], fix)
     elif port.enum and wire(value) not in port.enum:
-        similar = place.meant(wire(value), port.enum)
-        yield Problem(where, said, place.one_of(port.enum, ""), similar or fix)
+        similar = meant(wire(value), port.enum)
+        yield Problem(where, said, one_of(port.enum, ""), similar or fix)
     elif port.type in ("integer", "number"):
         number = float(value)
         if port.minimum is not None and number < port.minimum:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from allranks.plan.graph import Literal, PipelineInput, StepOutput, Text, Value
+from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value
 
 _BINDING = re.compile(
     r"\$\{\{\s*parent\.(?:inputs\.(?P<input>[\w.\-]+)|jobs\.(?P<step>[\w\-]+)\.outputs\.(?P<output>[\w.\-]+))\s*}}"
@@ -14,7 +14,7 @@ _PIPELINE_OUTPUT = re.compile(r"\$\{\{\s*parent\.outputs\.([\w.\-]+)\s*}}")
 
 def value_of(text: str) -> Value:
     """What a text stands for: a reference where it is one binding, a Text where some stand inside it, or itself."""
-    parts: list[str | PipelineInput | StepOutput] = []
+    parts: list[str | GraphInput | NodeOutput] = []
     position = 0
     for found in _BINDING.finditer(text):
         if found.start() > position:
@@ -34,7 +34,7 @@ def pipeline_output(text: str) -> str | None:
     return found[1] if found else None
 
 
-def _reference(found: re.Match[str]) -> PipelineInput | StepOutput:
+def _reference(found: re.Match[str]) -> GraphInput | NodeOutput:
     if found["input"]:
-        return PipelineInput(found["input"])
-    return StepOutput(found["step"], found["output"])
+        return GraphInput(found["input"])
+    return NodeOutput(found["step"], found["output"])

@@ -6,14 +6,17 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 from allranks.contract.distributions import DISTRIBUTIONS, Distribution
 from allranks.contract.single import Single
 from allranks.errors import InputError, Problem
-from allranks.plan.graph import Location, Step
+from allranks.plan.environment import NO_ENVIRONMENT
+from allranks.plan.graph import Step
+from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
 from allranks.plan.reader import codes, environments, step_ports
+from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
 from allranks.sdk import yaml_text
 
@@ -22,20 +25,28 @@ _SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-def read(name: str, node: Any, location: Location | None, context: Context) -> Step | None:
-    """The step that a Command node stands for. Notes problems, and gives None where its component is not at hand."""
-    place = Place(name, location)
-    component = node.component
-    if isinstance(component, str):
-        found = f"{component} is registered in a workspace or registry, which this machine does not ask"
-        fix = "get its YAML file and code, and name the file as the component"
-        context.problems.append(Problem(place.key("component"), found, "a component that is a file or a function", fix))
+def component_of(node: Any, place: Place, context: Context) -> Any:
+    """Return the component of a node; note a problem and return None where it is not on this machine."""
+    if not isinstance(node.component, str):
+        return node.component
+    found = f"{node.component} is registered in a workspace or registry, which this machine does not ask"
+    fix = "get its YAML file and code, and name the file as the component"
+    context.problems.append(Problem(place.key("component"), found, "a component that is a file or a function", fix))
+    return None
+
+
+def read(name: str, node: Any, context: Context) -> Step | None:
+    """Return the step that a Command node stands for. Note problems, and return None where its component is not on this
+    machine."""
+    place = context.place(name)
+    component = component_of(node, place, context)
+    if component is None:
         return None
     step_ports.refuse_unknown(node, place, context)
-    component_name, version = _identity(component)
+    component_name, version = identity(component)
     resources = node.resources or component.resources
-    environment = environments.described(component.environment, place, context)
-    own_environment = environments.described(node.environment, place, context)
+    environment = environments.read(component.environment, place, context)
+    own_environment = environments.read(node.environment, place, context)
     return Step(
         name=name,
         command=str(component.command or ""),
@@ -45,7 +56,7 @@ def read(name: str, node: Any, location: Location | None, context: Context) -> S
         description=str(node.description or component.description or ""),
         code=codes.taken(component, place, context),
         environment=environment,
-        unsent_environment="" if own_environment == environment else own_environment,
+        ignored_environment=NO_ENVIRONMENT if own_environment == environment else own_environment,
         environment_variables=_variables(component.environment_variables) | _variables(node.environment_variables),
         inputs=step_ports.inputs(node, context),
         outputs=step_ports.outputs(node, context),
@@ -55,13 +66,19 @@ def read(name: str, node: Any, location: Location | None, context: Context) -> S
         shm_size=_shared_memory(resources, place, context),
         timeout=_timeout(node, place, context),
         deterministic=component.is_deterministic is not False,
-        location=location,
+        location=place.location,
         spec=str(component._source_path or ""),
     )
 
 
-def _variables(variables: Mapping[str, Any] | None) -> dict[str, str]:
-    return {str(name): str(plain(value)) for name, value in (variables or {}).items()}
+def _variables(variables: Mapping[str, Any] | None) -> dict[str, str | GraphInput | NodeOutput | Text]:
+    """The variables, in which bindings to the graph's inputs are resolved when the step starts. Nothing else is:
+    Azure ML leaves ``${{outputs.x}}`` in them as it is."""
+    found: dict[str, str | GraphInput | NodeOutput | Text] = {}
+    for name, value in (variables or {}).items():
+        meant = value_of(str(plain(value)))
+        found[str(name)] = str(plain(value)) if isinstance(meant, (Literal, Path)) else meant
+    return found
 
 
 def _count(resources: Any, key: str, place: Place, context: Context) -> int:
@@ -121,8 +138,8 @@ def _get(settings: Any, name: str) -> Any:
     return settings.get(name) if isinstance(settings, dict) else getattr(settings, name, None)
 
 
-def _identity(component: Any) -> tuple[str, str]:
-    """The component's name and version, which the SDK forgets of a file that a pipeline's YAML names."""
+def identity(component: Any) -> tuple[str, str]:
+    """Return the component's name and version, which the SDK forgets of a file that a pipeline's YAML names."""
     if not component._is_anonymous:
         return str(component.name or ""), str(component.version or "")
     return _written(str(component._source_path)) if component._source_path else ("", "")
@@ -131,7 +148,7 @@ def _identity(component: Any) -> tuple[str, str]:
 @cache
 def _written(path: str) -> tuple[str, str]:
     try:
-        tree = yaml_text.parse(Path(path)).tree
+        tree = yaml_text.parse(FilePath(path)).tree
     except InputError:
         return "", ""
     return str(tree.get("name", "")), str(tree.get("version", ""))

@@ -1,25 +1,31 @@
-"""What reading the steps of one pipeline has in common."""
+"""What reading the nodes of one graph has in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.plan.graph import Code, Literal, Location, PipelineInput
+from allranks.plan.graph import Code, Location
+from allranks.plan.ports import GraphInput, Literal
 from allranks.plan.reader.bindings import value_of
+
+Locate = Callable[[str], Location | None]
+"""Return where a node stands in the user's files, by its path."""
 
 
 @dataclass
 class Context:
-    """What is known of the pipeline while its steps are read.
+    """What is known of a graph while its nodes are read.
 
     base:      the folder that relative paths of data are relative to
     snapshots: the folder of code snapshots; None: the code is only looked at
-    values:    the literal values of the pipeline's inputs
+    values:    the values of the graph's inputs, as far as they are known before the run
+    locate:    where a node stands in the user's files
+    path:      the path of the node that holds the graph, with the dot behind it; "" for the pipeline itself
     codes:     snapshots that were taken already, by where the code is
     problems:  what was found wrong
     """
@@ -27,24 +33,43 @@ class Context:
     base: Path
     snapshots: Path | None
     values: Mapping[str, Any]
+    locate: Locate = lambda path: None  # noqa: ARG005
+    path: str = ""
     codes: dict[object, Code | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+
+    def within(self, path: str, values: Mapping[str, Any], base: Path | None = None) -> Context:
+        """Return the context of the graph that the node at that path holds."""
+        return replace(self, path=path, values=values, base=base or self.base)
+
+    def place(self, name: str) -> Place:
+        """Return a node of this graph as messages name it."""
+        return Place(f"{self.path}{name}", self.locate(f"{self.path}{name}"))
 
 
 @dataclass(frozen=True)
 class Place:
-    """A step as messages name it."""
+    """A node as messages name it, by its path."""
 
     step: str
     location: Location | None = None
 
+    def __str__(self) -> str:
+        """``step train (pipeline.py:31)``."""
+        return f"step {self.step}{self._at}"
+
     def key(self, key: str) -> str:
         """``step train, key resources.instance_count (pipeline.py:31)``."""
-        return f"step {self.step}, key {key}{f' ({self.location})' if self.location else ''}"
+        return f"step {self.step}, key {key}{self._at}"
+
+    @property
+    def _at(self) -> str:
+        return f" ({self.location})" if self.location else ""
 
 
 def plain(value: Any) -> Any:
-    """A value as plain Python: a binding as the text that the SDK would send, an enumeration's member as its value."""
+    """Return a value as plain Python: a binding as the text that the SDK would send, an enumeration's member as its
+    value."""
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, (str, int, float, bool)):
@@ -53,9 +78,9 @@ def plain(value: Any) -> Any:
 
 
 def settled(value: Any, key: str, place: Place, context: Context) -> Any:
-    """A setting of a step: a binding to an input of the pipeline is replaced by the input's value.
+    """Return a setting of a step with a binding to an input of the graph replaced by the input's value.
 
-    Where there is no such value, notes a problem and gives None.
+    Where there is no such value, note a problem and return None.
     """
     value = plain(value)
     if not isinstance(value, str):
@@ -63,11 +88,12 @@ def settled(value: Any, key: str, place: Place, context: Context) -> Any:
     meant = value_of(value)
     if isinstance(meant, Literal):
         return value
-    if isinstance(meant, PipelineInput) and context.values.get(meant.name) is not None:
+    if isinstance(meant, GraphInput) and context.values.get(meant.name) is not None:
         return context.values[meant.name]
-    if isinstance(meant, PipelineInput):
-        found = f"it is bound to the pipeline's input {meant.name}, which has no value"
-        fix = f"give one: --set {meant.name}=VALUE"
+    if isinstance(meant, GraphInput):
+        whose = f"input {meant.name} of {context.path.rstrip('.')}" if context.path else f"input {meant.name}"
+        found = f"it is bound to the pipeline's {whose}, which has no value before the run"
+        fix = f"give it a value{'' if context.path else f': --set {meant.name}=VALUE'}"
     else:
         found = f"found {value}"
         fix = "bind it to one input of the pipeline, or write the value"
@@ -76,7 +102,7 @@ def settled(value: Any, key: str, place: Place, context: Context) -> Any:
 
 
 def whole(value: Any, key: str, place: Place, context: Context) -> int | None:
-    """The same for a setting that is a whole number. Notes a problem where it is something else."""
+    """Return the same for a setting that is a whole number. Note a problem where it is something else."""
     value = settled(value, key, place, context)
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
         return int(value)

@@ -89,7 +89,7 @@ class DslFile:
     def _arguments(self, values: Mapping[str, tuple[str, Setting]]) -> dict[str, Any]:
         from azure.ai.ml import Input
 
-        from allranks.plan.graph import PRIMITIVES
+        from allranks.plan.ports import PRIMITIVES
 
         arguments: dict[str, Any] = {}
         for name, (kind, value) in values.items():

@@ -1,8 +1,9 @@
-"""The environment of a step as a text: what it names, with a digest of what it is made from."""
+"""The environment of a step: what it names, with digests of what it is made from."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +11,53 @@ import yaml
 
 from allranks.errors import Problem
 from allranks.plan import digest
+from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.reader.context import Context, Place
 from allranks.sdk.paths import is_remote, shown
 
+_NAME = re.compile(r"(?:azureml:)?(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?")
+_REGISTRY = re.compile(
+    r"azureml://registries/(?P<registry>[^/]+)/environments/(?P<name>[^/]+)"
+    r"(?:/versions/(?P<version>[^/]+)|/labels/(?P<label>[^/]+))?"
+)
 
-def described(environment: Any, place: Place, context: Context) -> str:
-    """Such as ``azureml:torch:3`` or ``torch:3, image python:3.12, conda 1f0c...``; empty where there is none."""
+
+def read(environment: Any, place: Place, context: Context) -> Environment:
+    """Return the environment that the SDK has for a step, or `NO_ENVIRONMENT`."""
     if environment is None:
-        return ""
+        return NO_ENVIRONMENT
     if isinstance(environment, str):
-        return environment if environment.startswith("azureml:") else f"azureml:{environment}"
-    parts = []
+        return registered(environment)
+    name, version = "", ""
     if environment.name and not environment._is_anonymous:
-        parts.append(f"{environment.name}:{environment.version}" if environment.version else environment.name)
+        name, version = str(environment.name), str(environment.version or "")
     elif isinstance(environment.conda_file, dict) and environment.conda_file.get("name"):
         # The SDK forgets the name of an environment that is named by its file.
-        parts.append(str(environment.conda_file["name"]))
-    elif name := _name_in_file(environment):
-        parts.append(name)
-    if environment.image:
-        parts.append(f"image {environment.image}")
+        name = str(environment.conda_file["name"])
+    else:
+        name = _name_in_file(environment)
+    conda = ""
     if environment.conda_file:
-        conda = json.dumps(environment.conda_file, sort_keys=True, default=str)
-        parts.append(f"conda {_short(digest.of_text(conda))}")
-    if environment.build is not None:
-        parts.append(_build(environment, place, context))
-    return ", ".join(part for part in parts if part)
+        conda = _short(digest.of_text(json.dumps(environment.conda_file, sort_keys=True, default=str)))
+    built = environment.build is not None
+    return Environment(
+        name=name,
+        version=version,
+        image=str(environment.image or ""),
+        conda=conda,
+        context=_context(environment, place, context) if built else "",
+        dockerfile=str(environment.build.dockerfile_path or "Dockerfile") if built else "",
+    )
+
+
+def registered(identity: str) -> Environment:
+    """Return a registered environment by its id: ``azureml:torch:3``, ``torch@latest``, or a registry's URI."""
+    found = _REGISTRY.fullmatch(identity) or _NAME.fullmatch(identity)
+    if found is None:
+        return Environment(name=identity)
+    parts = found.groupdict()
+    version = parts["version"] or (f"@{parts['label']}" if parts["label"] else "")
+    return Environment(name=parts["name"], version=version, registry=parts.get("registry") or "")
 
 
 def _name_in_file(environment: Any) -> str:
@@ -59,14 +81,14 @@ def _name_in(file: Path) -> str:
     return str(found.get("name") or "") if its_own else ""
 
 
-def _build(environment: Any, place: Place, context: Context) -> str:
+def _context(environment: Any, place: Place, context: Context) -> str:
+    """The digest of the build context, or where it is if that is not on this machine."""
     path = str(environment.build.path)
     if is_remote(path) or context.snapshots is None:
-        return f"build {path}"
+        return path
     folder = Path(environment.base_path, path)
-    dockerfile = environment.build.dockerfile_path or "Dockerfile"
     try:
-        return f"build {_short(digest.of_path(folder))} {dockerfile}"
+        return _short(digest.of_path(folder))
     except OSError as error:
         found = f"{shown(folder)} cannot be read: {error.strerror}"
         context.problems.append(Problem(place.key("environment.build.path"), found, "a folder with a Dockerfile"))

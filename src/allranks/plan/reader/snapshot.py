@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.plan.graph import Code, Plan
+from allranks.plan.graph import Code, Plan, steps, with_steps
 
 LEFT_OUT = frozenset({"__pycache__", ".git", ".allranks"})
 """Names that are never part of a snapshot."""
@@ -42,9 +42,10 @@ NOTHING_IGNORED = Ignored(lambda path: False)  # noqa: ARG005
 
 def keep(plan: Plan, snapshots: Path) -> Plan:
     """The plan with its code in that folder: what was read somewhere else for the time being is copied there."""
-    codes = {step.code for step in plan.steps if step.code}
+    codes = {step.code for _, step in steps(plan.graph) if step.code}
     kept = {code: take(Path(code.folder), snapshots, NOTHING_IGNORED, plan.name) for code in codes}
-    return replace(plan, steps=tuple(replace(step, code=kept[step.code]) if step.code else step for step in plan.steps))
+    moved = with_steps(plan.graph, lambda step: replace(step, code=kept[step.code]) if step.code else step)
+    return replace(plan, graph=moved)
 
 
 def take(code: Path, snapshots: Path, ignored: Ignored, where: str) -> Code:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.plan.graph import PRIMITIVES, Input, Literal, Output, Path, Value
+from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
 from allranks.plan.reader.bindings import pipeline_output, value_of
 from allranks.plan.reader.context import Context, Place, plain
 from allranks.sdk.paths import located
@@ -36,10 +36,25 @@ def refuse_unknown(node: Any, place: Place, context: Context) -> None:
             context.problems.append(Problem(place.key(f"{kind}.{name}"), found, expected, fix))
 
 
+def flat_definitions(inputs: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what inputs are declared as, by name; those of a group by names such as ``group.name``."""
+    from azure.ai.ml.entities._inputs_outputs import GroupInput
+
+    for name, meta in inputs.items():
+        if isinstance(meta, GroupInput):
+            yield from meta.flatten(f"{prefix}{name}").items()
+        else:
+            yield f"{prefix}{name}", meta
+
+
 def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
     """(the node's output, the pipeline's output that it is) wherever a binding says so."""
+    from azure.ai.ml import Output as SdkOutput
+
     for name, port in node.outputs.items():
-        target = pipeline_output(plain(port._data)) if isinstance(port._data, str) else None
+        data = port._data
+        # The DSL binds by an object, which the SDK sends as this text.
+        target = None if data is None or isinstance(data, SdkOutput) else pipeline_output(str(plain(data)))
         if target:
             yield name, target
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.plan.graph import PRIMITIVES, Location
+from allranks.plan.graph import Location
+from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader.settings import Setting
 from allranks.sdk import complaints, yaml_text
 from allranks.sdk.paths import is_remote, shown

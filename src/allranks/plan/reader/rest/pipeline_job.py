@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.plan.graph import PipelineInput, references
+from allranks.plan.ports import GraphInput, references
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import plain
@@ -96,7 +96,7 @@ def _uses(job: Any) -> dict[str, Any]:
             data = plain(port._data)
             value = value_of(data) if isinstance(data, str) else None
             for reference in references(value):
-                if isinstance(reference, PipelineInput):
+                if isinstance(reference, GraphInput):
                     met = whole if value is reference else part
                     met.setdefault(reference.name, port._meta if value is reference else None)
     return part | whole

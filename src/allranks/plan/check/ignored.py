@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allranks.errors import Problem
-from allranks.plan.check import place
+from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
 
 
-def of_step(step: Step) -> Iterator[Problem]:
+def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
     """The environment of a step that is not its component's (azure-ai-ml 1.35, `Command._to_rest_object`)."""
-    if step.unsent_environment:
+    if step.ignored_environment:
         yield Problem(
-            place.of_key(step, "environment"),
-            f"{step.unsent_environment} is set on the step, which azure-ai-ml does not send",
+            scope.key(step, "environment"),
+            f"{step.ignored_environment} is set on the step, which azure-ai-ml does not send",
             f"the environment of its component, in which it runs: {step.environment or 'none'}",
             "load the component once more, and set the environment of that",
         )

@@ -1,0 +1,113 @@
+"""Conditions and loops: what they decide by, how often they run, and what flows from one iteration to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allranks.errors import Problem
+from allranks.plan.check import paths, values
+from allranks.plan.check.bindings import article, dangling, fits
+from allranks.plan.check.scope import Scope
+from allranks.plan.check.suggestions import meant, one_of
+from allranks.plan.graph import Condition, DoWhile, ParallelFor
+from allranks.plan.ports import PRIMITIVES, GraphInput, Literal, Path, references
+
+LIMIT = 1000
+"""Iterations of a do_while loop at most (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""
+
+
+def of_condition(scope: Scope, node: Condition) -> Iterator[Problem]:
+    """Yield what is wrong with an if_else node."""
+    where = scope.key(node, "condition")
+    for reference in references(node.condition):
+        missing = list(dangling(scope, where, reference))
+        yield from missing
+        if missing:
+            continue
+        kind = scope.type_of(reference)
+        if kind not in ("boolean", "string"):
+            yield Problem(where, f"found {article(kind)}", "a boolean", "use a boolean output or input")
+        elif isinstance(reference, GraphInput) and scope.value(reference) is None:
+            yield Problem(where, f"input {reference.name} of {scope.name} has no value", "true or false")
+    for key, names in (("true_block", node.then), ("false_block", node.otherwise)):
+        for name in names:
+            if name not in scope.graph.by_name:
+                known = [one.name for one in scope.graph.nodes if one is not node]
+                yield Problem(scope.key(node, key), f"there is no step {name}", one_of(known, ""), meant(name, known))
+    for name in dict.fromkeys(name for name in node.then if name in node.otherwise):
+        found = f"{name} is in both blocks, so it would always run"
+        yield Problem(scope.of(node), found, "a step in one of the blocks", "remove it from one")
+
+
+def of_do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
+    """Yield what is wrong with a do_while loop itself; its body is checked as any other node."""
+    inputs = {port.name: port for port in loop.body.inputs}
+    outputs = {port.name: port for port in loop.body.outputs}
+    if not 1 <= loop.limit <= LIMIT:
+        yield Problem(scope.key(loop, "limits.max_iteration_count"), f"found {loop.limit}", f"1 to {LIMIT}")
+    if loop.condition and loop.condition not in outputs:
+        found = f"the body {loop.body.name} has no output {loop.condition}"
+        fix = meant(loop.condition, outputs)
+        yield Problem(scope.key(loop, "condition"), found, one_of(outputs, "the body has no outputs"), fix)
+    elif loop.condition and outputs[loop.condition].type not in ("boolean", "string"):
+        found = f"output {loop.condition} is {article(outputs[loop.condition].type)}"
+        yield Problem(scope.key(loop, "condition"), found, "a boolean", "name a boolean output of the body")
+    fed: set[str] = set()
+    for output, name in loop.feedback:
+        where = scope.key(loop, f"mapping.{output}")
+        if output not in outputs:
+            found = f"the body {loop.body.name} has no output {output}"
+            yield Problem(where, found, one_of(outputs, "the body has no outputs"), meant(output, outputs))
+        elif name not in inputs:
+            found = f"the body {loop.body.name} has no input {name}"
+            yield Problem(where, found, one_of(inputs, "the body has no inputs"), meant(name, inputs))
+        elif not fits(outputs[output].type, inputs[name].type):
+            found = f"output {output} is {article(outputs[output].type)}, input {name} is {article(inputs[name].type)}"
+            yield Problem(where, found, "an output that the input accepts", f"declare {output} as {inputs[name].type}")
+        if name in fed:
+            yield Problem(where, f"input {name} is fed by two outputs", "one output an input", "remove one of the two")
+        fed.add(name)
+
+
+def supplied(loop: ParallelFor) -> frozenset[str]:
+    """Return the inputs of the body that get their value from an item."""
+    if not isinstance(loop.items, tuple):
+        # The items are known when the loop starts: any input may be among them.
+        return frozenset(port.name for port in loop.body.inputs if port.value is None)
+    return frozenset(name for item in loop.items for name, _ in item.values)
+
+
+def of_parallel_for(scope: Scope, loop: ParallelFor, here: bool) -> Iterator[Problem]:
+    """Yield what is wrong with a parallel_for loop itself; its body is checked as any other node."""
+    where = scope.key(loop, "items")
+    if loop.max_concurrency is not None and loop.max_concurrency < 1:
+        found = f"found {loop.max_concurrency}"
+        yield Problem(scope.key(loop, "max_concurrency"), found, "at least 1, or none for all at once")
+    if not isinstance(loop.items, tuple):
+        for reference in references(loop.items):
+            yield from dangling(scope, where, reference)
+        return
+    if not loop.items:
+        yield Problem(where, "the list is empty", "at least one item")
+        return
+    ports = {port.name: port for port in loop.body.inputs}
+    expected = {name for name, _ in loop.items[0].values}
+    for item in loop.items:
+        given = dict(item.values)
+        if given.keys() != expected:
+            found = f"item {item.name} has {one_of(given, 'no keys').removeprefix('one of ')}"
+            keys = f"the keys of the first item: {', '.join(sorted(expected))}"
+            yield Problem(where, found, keys, "give every item the same keys")
+        for name, value in given.items():
+            place = scope.key(loop, f"items.{item.name}.{name}")
+            if name not in ports:
+                found = f"the body {loop.body.name} has no input {name}"
+                yield Problem(place, found, one_of(ports, "the body has no inputs"), meant(name, ports))
+                continue
+            port = ports[name]
+            for reference in references(value):
+                yield from dangling(scope, place, reference)
+            if isinstance(value, Literal):
+                yield from values.wrong(place, port, value.value, f"change {name}")
+            elif isinstance(value, Path) and port.type not in PRIMITIVES:
+                yield from paths.wrong(place, port, value.path, here, "name another path")

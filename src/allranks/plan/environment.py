@@ -1,0 +1,55 @@
+"""The environment of a step: what its image is made of, or the name under which it is registered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the processes of a step run in. Every field is empty where the step says nothing of it.
+
+    name:       the name of the environment, registered or in its own file
+    version:    its version or label (``3``, ``@latest``)
+    registry:   the registry that it is registered in; empty for the workspace
+    image:      the base image
+    conda:      the digest of its conda specification
+    context:    the digest of its build context, or the context's URI
+    dockerfile: the path of the Dockerfile within the context
+    """
+
+    name: str = ""
+    version: str = ""
+    registry: str = ""
+    image: str = ""
+    conda: str = ""
+    context: str = ""
+    dockerfile: str = ""
+
+    def __bool__(self) -> bool:
+        return self != NO_ENVIRONMENT
+
+    def __str__(self) -> str:
+        """Return it as people write it: ``azureml:torch:3`` where it is registered, ``torch:3, image python:3.12, conda
+        1f0c...`` where it is defined; empty where there is none."""
+        parts = []
+        if self.name and not self.registry and not (self.image or self.conda or self.context):
+            return f"azureml:{self.name}{self._version}"
+        if self.name:
+            name = f"azureml://registries/{self.registry}/environments/{self.name}" if self.registry else self.name
+            parts.append(f"{name}{self._version}")
+        if self.image:
+            parts.append(f"image {self.image}")
+        if self.conda:
+            parts.append(f"conda {self.conda}")
+        if self.context:
+            parts.append(f"build {self.context} {self.dockerfile}".rstrip())
+        return ", ".join(parts)
+
+    @property
+    def _version(self) -> str:
+        return self.version if not self.version or self.version.startswith("@") else f":{self.version}"
+
+
+NO_ENVIRONMENT = Environment()
+"""A step that names no environment."""

@@ -1,0 +1,189 @@
+"""Nodes that decide what runs, and how often: if_else, do_while and parallel_for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from allranks.errors import Problem
+from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, Step
+from allranks.plan.ports import Literal, NodeOutput, Output, Path, Text, Value
+from allranks.plan.reader import step_ports
+from allranks.plan.reader.bindings import value_of
+from allranks.plan.reader.context import Context, plain
+from allranks.sdk.paths import located
+
+ReadNode = Callable[[str, Any, Context], Node | None]
+
+_NODE = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\s*}}")
+_PORT = re.compile(r"\$\{\{.*\.(?:inputs|outputs)\.([\w.\-]+)\s*}}")
+
+
+def bodies(nodes: Mapping[str, Any]) -> dict[str, str]:
+    """Return the nodes that are bodies of loops, with the names of their loops: azure-ai-ml keeps both side by side."""
+    found = {}
+    for name, node in nodes.items():
+        if type(node).__name__ in ("DoWhile", "ParallelFor") and not isinstance(node.body, str):
+            found[str(node.body.name)] = name
+    return found
+
+
+def with_loops_for_bodies(node: Node, loops: Mapping[str, str]) -> Node:
+    """Return the node with its references to a loop's body replaced by references to the loop."""
+    renamed = _renamed(node, loops)
+    assert isinstance(renamed, (Step, Pipeline, Condition, DoWhile, ParallelFor))
+    if isinstance(renamed, Condition):
+        return replace(
+            renamed,
+            then=tuple(loops.get(name, name) for name in renamed.then),
+            otherwise=tuple(loops.get(name, name) for name in renamed.otherwise),
+        )
+    return renamed
+
+
+def _renamed(value: Any, loops: Mapping[str, str]) -> Any:
+    if isinstance(value, NodeOutput):
+        return replace(value, node=loops.get(value.node, value.node))
+    if isinstance(value, tuple):
+        return tuple(_renamed(part, loops) for part in value)
+    if isinstance(value, (dict, MappingProxyType)):
+        return {key: _renamed(part, loops) for key, part in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        # A graph within it has names of its own.
+        changed = {
+            field.name: _renamed(getattr(value, field.name), loops) for field in fields(value) if field.name != "graph"
+        }
+        return replace(value, **changed)
+    return value
+
+
+def condition(name: str, entity: Any, context: Context) -> Condition | None:
+    """Return an if_else node."""
+    place = context.place(name)
+    given = plain(entity.condition)
+    meant: Value = Literal(given) if isinstance(given, bool) else value_of(str(given))
+    if isinstance(meant, (Literal, Text)) and str(getattr(meant, "value", "")).lower() not in ("true", "false"):
+        expected = "true, false, an input of the pipeline or a boolean output of a step"
+        context.problems.append(Problem(place.key("condition"), f"found {given!r}", expected))
+        return None
+    blocks = {key: _block(getattr(entity, key)) for key in ("true_block", "false_block")}
+    for key, names in blocks.items():
+        for one in names:
+            if one is None:
+                expected = "a step of the same pipeline: ${{parent.jobs.NAME}}"
+                context.problems.append(Problem(place.key(key), f"found {getattr(entity, key)!r}", expected))
+    if not any(blocks.values()):
+        context.problems.append(
+            Problem(str(place), "it has neither a true_block nor a false_block", "a step to run", "name one")
+        )
+    then, otherwise = (tuple(filter(None, names)) for names in blocks.values())
+    return Condition(name, meant, then, otherwise, location=place.location)
+
+
+def _block(block: Any) -> list[str | None]:
+    """The names of a block's nodes; None for what is no node."""
+    found: list[str | None] = []
+    for one in block if isinstance(block, list) else [] if block is None else [block]:
+        if isinstance(one, str):
+            match = _NODE.fullmatch(one.strip())
+            found.append(match[1] if match else None)
+        else:
+            found.append(getattr(one, "name", None))
+    return found
+
+
+def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> DoWhile | None:
+    """Return a do_while loop with its body."""
+    body = _body(name, entity, context, read_node)
+    if body is None:
+        return None
+    feedback = tuple(
+        (_port(output), _port(one))
+        for output, ports in (entity.mapping or {}).items()
+        for one in (ports if isinstance(ports, list) else [ports])
+    )
+    limit = plain(getattr(entity.limits, "max_iteration_count", None) if entity.limits is not None else None)
+    place = context.place(name)
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        where = place.key("limits.max_iteration_count")
+        context.problems.append(Problem(where, f"found {limit!r}", "a whole number from 1 to 1000"))
+        limit = 1
+    control = "" if entity.condition is None else _port(entity.condition)
+    return DoWhile(name, replace(body, after=()), control, feedback, limit, location=place.location)
+
+
+def parallel_for(name: str, entity: Any, context: Context, read_node: ReadNode) -> ParallelFor | None:
+    """Return a parallel_for loop with its body."""
+    body = _body(name, entity, context, read_node)
+    if body is None:
+        return None
+    outputs = tuple(
+        Output(port.name, port.type, "" if port.type == "string" else "rw_mount", port.path)
+        for port in step_ports.outputs(entity, context)
+    )
+    place = context.place(name)
+    items = _items(entity.items, context)
+    if items is None:
+        expected = "a list of mappings, a mapping of mappings, or either as JSON"
+        context.problems.append(Problem(place.key("items"), f"found {entity.items!r}", expected))
+        return None
+    concurrency = plain(entity.max_concurrency)
+    return ParallelFor(name, body, items, outputs, concurrency, location=place.location)
+
+
+def _body(name: str, entity: Any, context: Context, read_node: ReadNode) -> Step | Pipeline | None:
+    if isinstance(entity.body, str):
+        found = f"{entity.body} is no step of the pipeline"
+        context.problems.append(Problem(context.place(name).key("body"), found, "${{parent.jobs.NAME}}"))
+        return None
+    body = read_node(str(entity.body.name), entity.body, context)
+    assert body is None or isinstance(body, (Step, Pipeline))
+    return body
+
+
+def _port(port: Any) -> str:
+    """The name of a port: the SDK's object, a binding to it, or the name itself."""
+    if isinstance(port, str):
+        found = _PORT.fullmatch(port.strip())
+        return found[1] if found else port
+    return str(port._port_name)
+
+
+def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
+    if isinstance(items, str):
+        meant = value_of(items)
+        if not isinstance(meant, Literal):
+            return meant
+        try:
+            items = json.loads(items)
+        except ValueError:
+            return None
+    elif not isinstance(items, (list, dict)):
+        return value_of(str(items))
+    return parsed_items(items, lambda value: _item_value(value, context))
+
+
+def parsed_items(items: Any, read: Callable[[Any], Value]) -> tuple[Item, ...] | None:
+    """Return the items of a list or a mapping of mappings, named by their number or key; None for anything else."""
+    pairs = list(items.items()) if isinstance(items, dict) else [(str(n), item) for n, item in enumerate(items)]
+    if not all(isinstance(item, dict) for _, item in pairs):
+        return None
+    return tuple(Item(str(name), tuple((str(key), read(value)) for key, value in item.items())) for name, item in pairs)
+
+
+def _item_value(value: Any, context: Context) -> Value:
+    from azure.ai.ml import Input as SdkInput
+
+    if isinstance(value, SdkInput):
+        found = step_ports.data_value(value, str(value.type), context)
+        assert found is not None
+        return found
+    if isinstance(value, dict) and "uri" in value:
+        # As it is sent: {"uri": ..., "job_input_type": ...}.
+        return Path(located(str(value["uri"]), context.base))
+    data = plain(value)
+    return value_of(data) if isinstance(data, str) else Literal(data)

@@ -1,0 +1,242 @@
+"""The nodes of a pipeline, or of a pipeline component, as a graph; and so on within each of them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import Problem
+from allranks.plan.graph import Graph, Node, Pipeline
+from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
+from allranks.plan.reader import command_step, control_flow, step_ports
+from allranks.plan.reader.bindings import value_of
+from allranks.plan.reader.context import Context, Place, plain
+from allranks.plan.reader.settings import guessed_type
+from allranks.sdk.paths import located
+
+ReadNode = Callable[[str, Any, Context], Node | None]
+"""Return the node of that name, or note problems and return None."""
+
+_PLANNED = {
+    "Sweep": "a sweep",
+    "Parallel": "a parallel node",
+    "Spark": "a Spark node",
+    "Import": "an import node",
+}
+"""What messages call the classes of the SDK that are not run yet; any other is called by its type."""
+
+
+def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context) -> Graph:
+    """Return the graph of a PipelineJob or a PipelineComponent, whose inputs have been read.
+
+    Notes every problem of its nodes in the context.
+    """
+    loops = control_flow.bodies(owner.jobs)
+    nodes = [
+        node
+        for name, entity in owner.jobs.items()
+        if name not in loops and (node := read_node(name, entity, context)) is not None
+    ]
+    if loops:
+        nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
+    ordered = in_order(nodes, Graph(tuple(nodes)).needs)
+    return Graph(ordered, inputs, tuple(_outputs(owner, ordered, loops, context)))
+
+
+def read_node(name: str, entity: Any, context: Context) -> Node | None:
+    """Return a node of any kind that the local engine runs; note a problem and return None for any other."""
+    kind = type(entity).__name__
+    if kind in READERS:
+        return READERS[kind](name, entity, context)
+    called = _PLANNED.get(kind, f"a node of type {entity.type}")
+    found = f"{called} is not yet run by the local engine"
+    expected = "a step that runs a command, a pipeline component, if_else, do_while or parallel_for"
+    context.problems.append(Problem(str(context.place(name)), found, expected))
+    return None
+
+
+def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
+    """Return a node that is a pipeline component."""
+    place = context.place(name)
+    component = command_step.component_of(entity, place, context)
+    if component is None:
+        return None
+    step_ports.refuse_unknown(entity, place, context)
+    bound = step_ports.inputs(entity, context)
+    path = f"{context.path}{name}."
+    base = Path(component.base_path) if component.base_path else context.base
+    inner = context.within(path, _known_values(component, bound, context), base)
+    component_name, version = command_step.identity(component)
+    return Pipeline(
+        name=name,
+        graph=read_graph(component, declared_inputs(component, {}, inner), inner),
+        component=component_name,
+        version=version,
+        display_name=str(entity.display_name or component.display_name or ""),
+        description=str(entity.description or component.description or ""),
+        inputs=bound,
+        outputs=step_ports.outputs(entity, context),
+        location=place.location,
+    )
+
+
+READERS: dict[str, ReadNode] = {
+    "Command": command_step.read,
+    "Pipeline": _pipeline,
+    "ConditionNode": control_flow.condition,
+    "DoWhile": lambda name, entity, context: control_flow.do_while(name, entity, context, read_node),
+    "ParallelFor": lambda name, entity, context: control_flow.parallel_for(name, entity, context, read_node),
+}
+"""How a node is read, by its class in the SDK. Sweep and Parallel will be two more rows."""
+
+
+def _known_values(component: Any, bound: tuple[Input, ...], context: Context) -> dict[str, Any]:
+    """The values of a component's inputs, as far as they are known before the run."""
+    values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(component.inputs)}
+    for port in bound:
+        if isinstance(port.value, Literal):
+            values[port.name] = port.value.value
+        elif isinstance(port.value, GraphInput):
+            values[port.name] = context.values.get(port.value.name)
+        elif port.value is not None:
+            values[port.name] = None
+    return values
+
+
+def declared_inputs(owner: Any, given: Mapping[str, Any], context: Context) -> tuple[Input, ...]:
+    """Return the inputs of a graph, each with the value that it is given, or its default.
+
+    given: what a PipelineJob gives to its inputs
+    """
+    declared = dict(step_ports.flat_definitions(owner.inputs))
+    used = types_by_use(owner.jobs)
+    return tuple(
+        _input(name, declared.get(name), given.get(name), used.get(name), context) for name in {**declared, **given}
+    )
+
+
+def _input(name: str, meta: Any, data: Any, used: str | None, context: Context) -> Input:
+    from azure.ai.ml import Input as SdkInput
+
+    kind = meta.type if meta is not None else None
+    if not kind and isinstance(data, SdkInput):
+        kind = data.type
+    if kind == "integer" and used == "number":
+        # A default of 1 says nothing against 0.5.
+        kind = used
+    if not kind:
+        value = plain(data)
+        kind = used or ("string" if value is None else guessed_type(value))
+    port = meta if meta is not None else SdkInput(type=kind)
+    value = step_ports.data_value(data, kind, context)
+    if value is None and port.default is not None:
+        value = Literal(plain(port.default))
+    mode = data.mode if isinstance(data, SdkInput) else None
+    return replace(
+        step_ports.definition(name, port, value, mode),
+        type=str(kind),
+        mode="" if kind in PRIMITIVES else str(mode or port.mode or "ro_mount"),
+    )
+
+
+def types_by_use(nodes: Mapping[str, Any]) -> dict[str, str]:
+    """Return for the inputs of a graph the type of the port that each is bound to: what an input without annotation is.
+
+    Ports whose type the SDK has guessed itself, those of a command that is written into the pipeline, do not count.
+    """
+    types: dict[str, str] = {}
+    for node in nodes.values():
+        if type(node).__name__ not in ("Command", "Pipeline") or _is_inline(node.component):
+            continue
+        inner: dict[str, str] | None = None
+        for port_name, port in step_ports.flat(node.inputs):
+            name = _bound(port)
+            if not name or name in types:
+                continue
+            if port._meta is not None and isinstance(port._meta.type, str):
+                types[name] = port._meta.type
+            elif type(node).__name__ == "Pipeline":
+                inner = types_by_use(node.component.jobs) if inner is None else inner
+                if port_name in inner:
+                    types[name] = inner[port_name]
+    return types
+
+
+def _is_inline(component: Any) -> bool:
+    if isinstance(component, str):
+        return True
+    return bool(component.type == "command" and component._is_anonymous and not component._source_path)
+
+
+def _bound(port: Any) -> str | None:
+    """The input of the graph that a port is wholly bound to."""
+    data = plain(port._data)
+    value = value_of(data) if isinstance(data, str) else None
+    return value.name if isinstance(value, GraphInput) else None
+
+
+def in_order(nodes: Iterable[Node], needs: Callable[[Node], tuple[str, ...]]) -> tuple[Node, ...]:
+    """Return every node after those that it needs, otherwise as they were defined; a cycle, and what needs it, comes
+    last."""
+    defined = list(nodes)
+    places = {node.name: place for place, node in enumerate(defined)}
+    followers: dict[int, list[int]] = {}
+    waits: list[int] = []
+    for place, node in enumerate(defined):
+        needed = [places[name] for name in needs(node) if name in places]
+        waits.append(len(needed))
+        for other in needed:
+            followers.setdefault(other, []).append(place)
+    ready = [place for place, count in enumerate(waits) if not count]
+    order: list[int] = []
+    while ready:
+        order.append(place := heapq.heappop(ready))
+        for other in followers.get(place, ()):
+            waits[other] -= 1
+            if not waits[other]:
+                heapq.heappush(ready, other)
+    met = set(order)
+    return tuple(defined[place] for place in (*order, *(place for place in range(len(defined)) if place not in met)))
+
+
+def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> Iterator[GraphOutput]:
+    from azure.ai.ml import Output as SdkOutput
+
+    ports = {(node.name, port.name): port.type for node in nodes for port in node.outputs}
+    for name, source in _sources(owner, nodes, loops, context).items():
+        output = owner.outputs[name]
+        data = output if isinstance(output, SdkOutput) else getattr(output, "_data", None)
+        path = data.path if isinstance(data, SdkOutput) else None
+        declared = data.type if isinstance(data, SdkOutput) else output._type
+        kind = declared or ports.get((source.node, source.name)) or "uri_folder"
+        yield GraphOutput(name, source, str(kind), located(str(path), context.base) if path else None)
+
+
+def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> dict[str, NodeOutput]:
+    """The graph's outputs with what writes them. In YAML and in the DSL, nodes bind theirs to them."""
+    found: dict[str, NodeOutput] = {}
+    read = {node.name for node in nodes}
+    for name, entity in owner.jobs.items():
+        node = loops.get(name, name)
+        if node not in read or not hasattr(type(entity), "outputs"):
+            continue
+        for port, target in step_ports.pipeline_outputs(entity):
+            if target in owner.outputs:
+                found[target] = NodeOutput(node, port)
+            else:
+                known = ", ".join(owner.outputs)
+                expected = f"one of {known}" if known else "an output that the pipeline declares"
+                where = context.place(name).key(f"outputs.{port}")
+                context.problems.append(Problem(where, f"the pipeline has no output {target}", expected))
+    for name, output in owner.outputs.items():
+        # An output of a node that is returned under two names is bound to one of them alone.
+        bound = vars(output).get("_binding_output")
+        if name not in found and bound is not None and owner.jobs.get(bound._owner.name) is bound._owner:
+            found[name] = NodeOutput(loops.get(bound._owner.name, bound._owner.name), bound._port_name)
+    return {name: found[name] for name in owner.outputs if name in found}
+
+
+__all__ = ["READERS", "Place", "declared_inputs", "in_order", "read_graph", "read_node", "types_by_use"]

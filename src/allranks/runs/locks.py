@@ -1,0 +1,87 @@
+"""Which runs are being executed now: an engine holds a lock in the folder of its run.
+
+The kernel releases the lock when the engine's process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+
+NAME = "engine.lock"
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that executes a run. since: seconds since the epoch."""
+
+    pid: int
+    since: float
+
+
+@contextlib.contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Hold the lock of the run whose folder it is for the duration of the block.
+
+    Raise InputError where another process holds it, with the id of that process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _opened(folder / NAME) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(_held(folder)) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, json.dumps({"pid": os.getpid(), "since": time.time()}).encode(), 0)
+        yield
+
+
+def holder(folder: Path) -> Holder | None:
+    """Return the process that executes the run of that folder; None where no process does."""
+    try:
+        with open(folder / NAME, encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _read(file.read())
+    except FileNotFoundError:
+        return None
+    return None
+
+
+def wait(folder: Path) -> None:
+    """Wait until no process executes the run of that folder."""
+    with contextlib.suppress(FileNotFoundError), open(folder / NAME, encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read(text: str) -> Holder:
+    try:
+        found = json.loads(text)
+        return Holder(int(found["pid"]), float(found["since"]))
+    except (ValueError, KeyError, TypeError):
+        return Holder(0, 0.0)  # it has the lock, and has not written yet
+
+
+def _held(folder: Path) -> Problem:
+    who = holder(folder)
+    since = f" since {time.strftime('%H:%M:%S', time.localtime(who.since))}" if who and who.since else ""
+    found = f"process {who.pid if who else '?'} has been executing it{since}"
+    return Problem(f"run {folder.name}", found, "", f"wait for it to end, or: allranks cancel {folder.name}")

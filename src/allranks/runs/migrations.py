@@ -1,0 +1,111 @@
+"""The tables of a store, and how a store of an earlier version becomes one of this version."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+VERSION = 2
+"""Of the tables below. A store of a later version is refused."""
+
+TABLES = """
+CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
+CREATE TABLE node (
+    run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, path TEXT NOT NULL, record TEXT NOT NULL,
+    PRIMARY KEY (run, path)) STRICT;
+CREATE TABLE decision (
+    run TEXT NOT NULL REFERENCES run, path TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (run, path, key)) STRICT;
+CREATE TABLE point (
+    run TEXT NOT NULL, node TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time REAL NOT NULL)
+    STRICT;
+CREATE INDEX point_of_node ON point (run, node);
+CREATE TABLE result (key TEXT PRIMARY KEY, run TEXT NOT NULL, node TEXT NOT NULL) STRICT;
+CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT;
+"""
+"""decision: what a control node has decided, written before it takes effect. cancellation: nodes that a user wants to
+end while the run goes on."""
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Bring a store of an earlier version up to date, in one transaction: it is either done or not begun.
+
+    version: of the store as it is; 0 for an empty file
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been faster.
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            _execute(connection, TABLES)
+        for step in range(version, VERSION) if version else ():
+            _STEPS[step](connection)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _execute(connection: sqlite3.Connection, script: str) -> None:
+    # executescript would commit the transaction.
+    for statement in filter(str.strip, script.split(";")):
+        connection.execute(statement)
+
+
+def _to_2(connection: sqlite3.Connection) -> None:
+    """Version 1 had steps in place of nodes, and plans that were a flat list of steps."""
+    _execute(
+        connection,
+        """
+        ALTER TABLE step RENAME TO node;
+        ALTER TABLE node RENAME COLUMN name TO path;
+        ALTER TABLE point RENAME COLUMN step TO node;
+        ALTER TABLE result RENAME COLUMN step TO node;
+        DROP INDEX point_of_step;
+        CREATE INDEX point_of_node ON point (run, node);
+        CREATE TABLE decision (
+            run TEXT NOT NULL REFERENCES run, path TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+            PRIMARY KEY (run, path, key)) STRICT;
+        CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT
+        """,
+    )
+    for identity, plan in connection.execute("SELECT id, plan FROM run").fetchall():
+        recursive = json.dumps(_recursive(json.loads(plan)))
+        connection.execute("UPDATE run SET plan = ? WHERE id = ?", (recursive, identity))
+
+
+def _recursive(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan of version 1 as one of version 2."""
+    nodes = [_node(step) for step in plan.pop("steps")]
+    graph = {"nodes": nodes, "inputs": plan.pop("inputs"), "outputs": plan.pop("outputs")}
+    changed: dict[str, Any] = _renamed({**plan, "graph": graph})
+    return changed
+
+
+def _node(step: dict[str, Any]) -> dict[str, Any]:
+    environment = step.pop("environment", "")
+    step.pop("unsent_environment", None)
+    return {**step, "kind": "Step", "environment": {"name": environment.removeprefix("azureml:")}}
+
+
+def _renamed(value: Any) -> Any:
+    """The references by their names of today."""
+    if isinstance(value, list):
+        return [_renamed(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _renamed(part) for key, part in value.items()}
+    if found.get("kind") == "PipelineInput":
+        found["kind"] = "GraphInput"
+    if found.get("kind") == "StepOutput" or found.keys() == {"step", "name"}:
+        found["node"] = found.pop("step")
+        if "kind" in found:
+            found["kind"] = "NodeOutput"
+    return found
+
+
+_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2}
+"""By version, the step to the next one."""
