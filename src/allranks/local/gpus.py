@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from allranks.contract import devices
+from allranks.contract import own_variables
 from allranks.errors import Problem
 from allranks.local.executor import processes_per_instance
 from allranks.plan.graph import Plan, Step
@@ -71,6 +71,6 @@ def of_instances(step: Step, choice: str, available: Sequence[str]) -> list[dict
     if not available:
         return [{} for _ in range(step.instance_count)]
     if choice == SHARE:
-        return [{VARIABLE: ",".join(gpus), devices.SHARED: "1"} for _ in range(step.instance_count)]
+        return [{VARIABLE: ",".join(gpus), own_variables.GPUS_SHARED: "1"} for _ in range(step.instance_count)]
     each = len(gpus) // step.instance_count
     return [{VARIABLE: ",".join(gpus[rank * each : (rank + 1) * each])} for rank in range(step.instance_count)]

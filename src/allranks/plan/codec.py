@@ -7,7 +7,8 @@ from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from allranks.contract.distributions import Distribution
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract.launch import Distribution
 from allranks.plan.graph import Literal, Path, PipelineInput, Plan, StepOutput, Text
 
 if TYPE_CHECKING:
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
 TAG = "kind"
 """The key that says which class of a union an object is of."""
 
-TAGGED: tuple[Any, ...] = (*get_args(Distribution), Literal, Path, PipelineInput, StepOutput, Text)
-"""The classes that stand in unions. Text holds others of them, so it comes last."""
+TAGGED: tuple[Any, ...] = (
+    *(kind.settings for kind in DISTRIBUTIONS.values()),
+    Literal,
+    Path,
+    PipelineInput,
+    StepOutput,
+    Text,
+)
+"""The classes that stand in unions, or for their base class. Text holds others of them, so it comes last."""
 
 
 @cache
@@ -42,13 +50,14 @@ def converter() -> JsonConverter:
         )
         made.register_unstructure_hook(kind, lambda value: {TAG: kind.__name__, **write(value)})
 
-    def is_tagged_union(kind: Any) -> bool:
-        return get_origin(kind) in (Union, UnionType) and any(part in TAGGED for part in get_args(kind))
+    def is_tagged(kind: Any) -> bool:
+        is_union = get_origin(kind) in (Union, UnionType)
+        return kind is Distribution or (is_union and any(part in TAGGED for part in get_args(kind)))
 
     made.register_structure_hook_func(
-        is_tagged_union, lambda data, _: readers[data[TAG]](data, None) if isinstance(data, dict) else data
+        is_tagged, lambda data, _: readers[data[TAG]](data, None) if isinstance(data, dict) else data
     )
-    made.register_unstructure_hook_func(is_tagged_union, made.unstructure)
+    made.register_unstructure_hook_func(is_tagged, made.unstructure)
     for kind in TAGGED:
         tag(kind)
     return made

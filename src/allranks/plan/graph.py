@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-from allranks.contract.distributions import Distribution
+from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 
 PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
