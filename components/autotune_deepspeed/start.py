@@ -15,9 +15,8 @@ from typing import Any
 
 from own_script import command_line, parser
 
-from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime import EVICTED, clean_exit, failure, prepare_libraries
+from allranks.runtime import EVICTED, RankEnv, clean_exit, detect, failure, prepare_libraries
 
 BEST = "ds_config_optimal.json"
 """What the autotuner calls the configuration that it found."""
@@ -32,7 +31,7 @@ def tune(args: argparse.Namespace) -> None:
     Raises InputError for a configuration or a launch that it cannot work with, RuntimeError where no run succeeded,
     TimeoutError where it took too long.
     """
-    _check(RankEnv.detect())
+    _check(detect())
     work = args.results.resolve() / "autotuning"
     work.mkdir(parents=True, exist_ok=True)
     config = work / "ds_config.json"

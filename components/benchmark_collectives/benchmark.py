@@ -19,7 +19,7 @@ from measuring import Row, Skipped, measure, sizes
 from verdict import Expected, Verdict, expected, judge
 
 from allranks import runtime
-from allranks.contract.size import VARIABLE
+from allranks.contract.own_variables import SIZE
 from allranks.errors import InputError, Problem
 from allranks.hardware.sizes import Size, find, known
 
@@ -63,7 +63,7 @@ def names_of(text: str) -> list[str]:
 
 def size_of(name: str | None) -> Size | None:
     """The instances' size, as the input or the environment has it. Raises InputError where the input's is not known."""
-    return find(name, "input size") if name else known(os.environ.get(VARIABLE, ""))
+    return find(name, "input size") if name else known(os.environ.get(SIZE, ""))
 
 
 def scan_of(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:

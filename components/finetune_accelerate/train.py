@@ -14,9 +14,8 @@ from pretrained import TASKS, examples, load
 from texts import read
 from torch.utils.data import DataLoader
 
-from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime import Metrics
+from allranks.runtime import Metrics, detect
 
 LOG_EVERY = 10
 """Steps between two points of the loss curve."""
@@ -27,7 +26,7 @@ TIMEOUT = timedelta(minutes=10)
 
 def main() -> None:
     args = arguments()
-    env = RankEnv.detect()
+    env = detect()
     accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=TIMEOUT)])
     check_world(env, accelerator.num_processes)
     metrics = Metrics(is_main=accelerator.is_main_process)

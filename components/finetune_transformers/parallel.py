@@ -7,8 +7,8 @@ import hashlib
 import torch
 from torch import distributed, nn
 
-from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
+from allranks.runtime import RankEnv
 
 
 def share(batch_size: int, ranks: int) -> int:

@@ -14,8 +14,7 @@ from torch import distributed
 from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
-from allranks.contract.rank_env import RankEnv
-from allranks.runtime import Metrics
+from allranks.runtime import Metrics, RankEnv, detect
 
 TIMEOUT_SECONDS = 600
 """How long a rank waits for the others."""
@@ -48,7 +47,7 @@ class Figures(TrainerCallback):
 
 def main() -> None:
     args = arguments()
-    env = RankEnv.detect()
+    env = detect()
     texts = read(args.data)
     model, tokenizer = load(args.model, args.task, texts)
     settings = TrainingArguments(

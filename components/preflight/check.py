@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from allranks import runtime
-from allranks.contract import size
+from allranks.contract.own_variables import SIZE
 from allranks.errors import InputError
 from allranks.hardware.sizes import find
 from allranks.runtime import failure
@@ -23,7 +23,7 @@ def main() -> None:
     os.environ[report.VARIABLE] = str(args.report / "preflight.json")
     if args.size:
         try:
-            os.environ[size.VARIABLE] = find(args.size, "preflight, input size").name
+            os.environ[SIZE] = find(args.size, "preflight, input size").name
         except InputError as error:
             sys.exit(failure.record(error))
     runtime.main(keep)

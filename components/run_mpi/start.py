@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from own_script import command_line, parser
 
-from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime import clean_exit, failure
+from allranks.runtime import clean_exit, detect, failure
 from allranks.runtime.__main__ import run
 
 
 def prepared() -> list[str]:
     """The command line. Raises InputError where mpirun did not start this process."""
     args = parser(__doc__).parse_args()
-    env = RankEnv.detect()
+    env = detect()
     if env.launcher != "mpi":
         raise InputError(
             Problem(

@@ -8,9 +8,8 @@ import sys
 
 from own_script import command_line, parser
 
-from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime import clean_exit, failure
+from allranks.runtime import RankEnv, clean_exit, detect, failure
 
 
 def torchrun(args: argparse.Namespace, env: RankEnv) -> list[str]:
@@ -40,7 +39,7 @@ def main() -> None:
     try:
         inputs = parser(__doc__)
         inputs.add_argument("--processes", type=int, default=2)
-        command = torchrun(inputs.parse_args(), RankEnv.detect())
+        command = torchrun(inputs.parse_args(), detect())
     except BaseException as error:
         clean_exit.leave(failure.record(error))
     # In this process's place, so that a signal reaches torchrun, which ends its processes.

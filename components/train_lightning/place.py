@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
+from allranks.runtime import detect
 
 STARTED = "ALLRANKS_LIGHTNING_INSTANCES"
 """Set where Lightning starts processes: what it starts has no launcher's variables, and reads the count from here."""
@@ -36,7 +36,7 @@ def find(devices: int | None, num_nodes: int | None, environ: Mapping[str, str] 
     """
     if STARTED in environ:
         return Place(int(environ[STARTED]), devices or 1, per_node=True)
-    env = RankEnv.detect(environ)
+    env = detect(environ)
     if num_nodes is not None and num_nodes != env.instance_count:
         raise InputError(
             Problem(

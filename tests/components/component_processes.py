@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.contract import launch
+from allranks.contract import produce
+from allranks.contract.launch import Launch
 from allranks.contract.pytorch import PyTorch
 from forked import Forked
 
@@ -49,8 +50,8 @@ def run_script(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    job = launch.Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
-    environments = [environment | launch.environment(job, process) for process in launch.processes(job)]
+    job = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
+    environments = [environment | produce.environment(job, process) for process in produce.processes(job)]
     return fork(script, arguments, environments, folder)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from component_processes import COMPONENTS, Ended, clean, run
 
-from allranks.contract import launch, report
-from allranks.contract.distributions import Distribution
+from allranks.contract import produce, report
+from allranks.contract.launch import Distribution, Launch
 
 BIN = Path(sys.executable).parent
 MPIRUN = BIN / "mpirun"
@@ -30,13 +30,13 @@ def by_platform(
     distribution: Distribution, instance_count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str]
 ) -> Ended:
     """The command in every process that the platform starts, on instances of this machine's loopback."""
-    job = launch.Launch(
+    job = Launch(
         distribution,
         tuple(f"127.0.0.{number + 2}" for number in range(instance_count)),
         tuple(f"instance-{number}" for number in range(instance_count)),
         free_port(),
     )
-    places = [launch.environment(job, process) for process in launch.processes(job)]
+    places = [produce.environment(job, process) for process in produce.processes(job)]
     return run([list(command)] * len(places), [{**variables, **place} for place in places], folder)
 
 

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
-from typing import get_args
+import importlib
+import pkgutil
 
 import pytest
 
-from allranks.contract.distributions import DISTRIBUTIONS, Distribution, problems
+import allranks.contract
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
+from allranks.contract.produce import problems
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.single import Single
@@ -14,7 +18,10 @@ from allranks.contract.tensorflow import TensorFlow
 
 def test_the_table_has_every_distribution_under_its_own_name() -> None:
     assert {name: kind.settings for name, kind in DISTRIBUTIONS.items()} == {
-        settings.type: settings for settings in get_args(Distribution)
+        settings.type: settings
+        for module in pkgutil.iter_modules(allranks.contract.__path__, "allranks.contract.")
+        for settings in vars(importlib.import_module(module.name)).values()
+        if isinstance(settings, type) and issubclass(settings, Distribution) and settings is not Distribution
     }
 
 

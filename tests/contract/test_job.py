@@ -1,19 +1,19 @@
 from __future__ import annotations
 
-from allranks.contract import job, launch
+from allranks.contract import job, produce
 from allranks.contract.job import Job
 from allranks.contract.launch import Launch
 from allranks.contract.pytorch import PyTorch
 
 LAUNCH = Launch(PyTorch(2), ("10.0.0.4",), ("node-0",))
-PROCESS = launch.processes(LAUNCH)[1]
+PROCESS = produce.processes(LAUNCH)[1]
 
 
 def test_a_job_has_the_place_of_its_process_and_who_it_is() -> None:
     run = Job("run-1", "root-1", "digits", "sqlite:///m.db", "abc", {"data": "/in"}, {"model": "/out"}, {"lr": "0.1"})
     given = job.environment(run, LAUNCH, PROCESS)
     expected = {
-        **launch.environment(LAUNCH, PROCESS),
+        **produce.environment(LAUNCH, PROCESS),
         "AZUREML_RUN_ID": "run-1",
         "AZUREML_ROOT_RUN_ID": "root-1",
         "AZUREML_ARM_PROJECT_NAME": "digits",

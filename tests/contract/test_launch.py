@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from allranks.contract.distributions import Distribution
-from allranks.contract.launch import MASTER_PORT, Launch, Process, environment, processes
+from allranks.contract.launch import Distribution, Launch, Process
+from allranks.contract.master import MASTER_PORT
 from allranks.contract.mpi import Mpi
+from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.single import Single

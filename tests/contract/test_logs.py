@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from allranks.contract.distributions import Distribution
-from allranks.contract.launch import Launch, processes
+from allranks.contract.launch import Distribution, Launch
 from allranks.contract.logs import log_name, log_of
 from allranks.contract.mpi import Mpi
+from allranks.contract.produce import processes
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allranks.contract import job, launch
-from allranks.contract.distributions import Distribution
-from allranks.contract.launch import Launch, Process
+from allranks.contract import job, produce
+from allranks.contract.detect import detect
+from allranks.contract.launch import Distribution, Launch, Process
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
@@ -57,11 +57,11 @@ def meant(of: Launch, process: Process) -> RankEnv:
     if isinstance(settings, Single):
         return RankEnv(instance_rank=process.instance_rank, instance_count=count)
     if isinstance(settings, TensorFlow):
-        here = [other for other in launch.processes(of) if other.instance_rank == process.instance_rank]
+        here = [other for other in produce.processes(of) if other.instance_rank == process.instance_rank]
         return RankEnv(
             rank=process.rank,
             local_rank=here.index(process),
-            world_size=len(launch.processes(of)),
+            world_size=len(produce.processes(of)),
             local_world_size=len(here),
             instance_rank=process.instance_rank,
             instance_count=count,
@@ -86,8 +86,8 @@ def meant(of: Launch, process: Process) -> RankEnv:
 
 @given(launches())
 def test_a_process_reads_back_the_place_that_its_launch_gave_it(of: Launch) -> None:
-    for process in launch.processes(of):
-        assert RankEnv.detect(launch.environment(of, process)) == meant(of, process)
+    for process in produce.processes(of):
+        assert detect(produce.environment(of, process)) == meant(of, process)
 
 
 @given(launches(), variables, variables, variables)
@@ -95,25 +95,25 @@ def test_the_job_s_own_variables_change_nothing_of_that(
     of: Launch, inputs: dict[str, str], outputs: dict[str, str], parameters: dict[str, str]
 ) -> None:
     run = job.Job("run", "root", "experiment", "sqlite:///x", "1", inputs, outputs, parameters)
-    for process in launch.processes(of):
-        assert RankEnv.detect(job.environment(run, of, process)) == meant(of, process)
+    for process in produce.processes(of):
+        assert detect(job.environment(run, of, process)) == meant(of, process)
 
 
 @given(launches((PyTorch, Mpi)))
 def test_without_azure_ml_s_instance_count_a_place_is_right_or_refused_never_guessed(of: Launch) -> None:
-    for process in launch.processes(of):
-        environ = launch.environment(of, process)
+    for process in produce.processes(of):
+        environ = produce.environment(of, process)
         alone = {name: value for name, value in environ.items() if not name.startswith("AZUREML_")}
         if process.instance_rank == 0 and meant(of, process).world_size > 1 and isinstance(of.distribution, PyTorch):
             # Instance 0 alone cannot tell 1 x 4 from 2 x 2.
             with pytest.raises(InputError, match="LOCAL_WORLD_SIZE"):
-                RankEnv.detect(alone)
+                detect(alone)
         else:
-            assert RankEnv.detect(alone) == meant(of, process)
+            assert detect(alone) == meant(of, process)
 
 
 def test_without_a_launcher_a_process_is_the_only_rank() -> None:
-    assert RankEnv.detect({}) == RankEnv()
+    assert detect({}) == RankEnv()
     assert RankEnv() == RankEnv(0, 0, 1, 1, 0, 1, None, None, "none", "worker")
 
 
@@ -123,7 +123,7 @@ def test_the_process_s_own_environment_is_the_default(monkeypatch: pytest.Monkey
     for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NODE_RANK", raising=False)
-    assert RankEnv.detect().rank == 1
+    assert detect().rank == 1
 
 
 TORCHRUN = {
@@ -162,7 +162,7 @@ TF_CONFIG = {
 def per_node(distribution: Distribution) -> dict[str, str]:
     """What the second of two instances is given under per-node launch."""
     outer = Launch(distribution, ("10.0.0.4", "10.0.0.5"), ("node-0", "node-1"))
-    return launch.environment(outer, launch.processes(outer)[1])
+    return produce.environment(outer, produce.processes(outer)[1])
 
 
 @pytest.mark.parametrize(
@@ -180,13 +180,13 @@ def per_node(distribution: Distribution) -> dict[str, str]:
     ],
 )
 def test_the_inner_launcher_wins(outer: Mapping[str, str], inner: Mapping[str, str], launcher: str) -> None:
-    found = RankEnv.detect({**outer, **inner})
+    found = detect({**outer, **inner})
     assert (found.launcher, found.rank, found.world_size) == (launcher, 3, 4)
     assert (found.local_rank, found.local_world_size, found.instance_rank, found.instance_count) == (1, 2, 1, 2)
 
 
 def test_tf_config_wins_over_plain_names() -> None:
-    found = RankEnv.detect({**PLAIN, **TF_CONFIG})
+    found = detect({**PLAIN, **TF_CONFIG})
     assert (found.launcher, found.rank, found.world_size) == ("tensorflow", 1, 2)
 
 
@@ -244,7 +244,7 @@ def without(environ: Mapping[str, str], name: str) -> dict[str, str]:
 )
 def test_variables_that_cannot_be_right_are_named(environ: Mapping[str, str], named: str) -> None:
     with pytest.raises(InputError) as caught:
-        RankEnv.detect(environ)
+        detect(environ)
     (problem,) = caught.value.problems
     assert problem.where == f"environment variable {named}"
     assert problem.found
@@ -254,8 +254,8 @@ def test_variables_that_cannot_be_right_are_named(environ: Mapping[str, str], na
 
 PRINT_PLACE = """
 import dataclasses, json
-from allranks.contract.rank_env import RankEnv
-print(json.dumps(dataclasses.asdict(RankEnv.detect())))
+from allranks.contract.detect import detect
+print(json.dumps(dataclasses.asdict(detect())))
 """
 
 
@@ -276,11 +276,11 @@ def test_a_real_torchrun_on_two_instances_under_per_node_launch(tmp_path: Path) 
         subprocess.Popen(
             recipe,
             shell=True,
-            env={**os.environ, **launch.environment(of, process), "OMP_NUM_THREADS": "1"},
+            env={**os.environ, **produce.environment(of, process), "OMP_NUM_THREADS": "1"},
             stderr=subprocess.PIPE,
             text=True,
         )
-        for process in launch.processes(of)
+        for process in produce.processes(of)
     ]
     try:
         for agent in agents:

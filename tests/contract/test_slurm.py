@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from allranks.contract import slurm
+from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 
 STEP = {
@@ -54,7 +55,7 @@ def test_a_fixed_number_of_tasks_on_each_node() -> None:
 )
 def test_what_srun_did_not_start_is_no_rank(changes: Mapping[str, str]) -> None:
     assert slurm.read({**STEP, **changes}) is None
-    assert RankEnv.detect({**STEP, **changes}) == RankEnv()
+    assert detect({**STEP, **changes}) == RankEnv()
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from allranks.contract import job, launch
-from allranks.contract.distributions import Distribution
+from allranks.contract import job, produce
+from allranks.contract.detect import detect
 from allranks.contract.job import Job
-from allranks.contract.launch import Launch
+from allranks.contract.launch import Distribution, Launch
 from allranks.contract.logs import log_of
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
@@ -26,11 +26,11 @@ def launched(distribution: Distribution, instance_count: int) -> Launch:
 def environments(distribution: Distribution, instance_count: int) -> list[dict[str, str]]:
     """What every process of a job is given, in the order of the ranks."""
     of = launched(distribution, instance_count)
-    return [job.environment(Job("run", "run", "exp"), of, process) for process in launch.processes(of)]
+    return [job.environment(Job("run", "run", "exp"), of, process) for process in produce.processes(of)]
 
 
 def places(distribution: Distribution, instance_count: int, added: Mapping[str, str] | None = None) -> list[RankEnv]:
-    return [RankEnv.detect({**environ, **(added or {})}) for environ in environments(distribution, instance_count)]
+    return [detect({**environ, **(added or {})}) for environ in environments(distribution, instance_count)]
 
 
 def test_lightning_13639_mpi_instances_are_told_apart_though_node_rank_is_0_on_each() -> None:
@@ -41,9 +41,7 @@ def test_lightning_13639_mpi_instances_are_told_apart_though_node_rank_is_0_on_e
 
 
 def test_azure_docs_95788_node_rank_copied_from_the_mpi_rank_is_not_believed() -> None:
-    found = [
-        RankEnv.detect({**environ, "NODE_RANK": environ["OMPI_COMM_WORLD_RANK"]}) for environ in environments(Mpi(2), 2)
-    ]
+    found = [detect({**environ, "NODE_RANK": environ["OMPI_COMM_WORLD_RANK"]}) for environ in environments(Mpi(2), 2)]
     assert [(place.instance_rank, place.instance_count) for place in found] == [(0, 2), (0, 2), (1, 2), (1, 2)]
 
 
@@ -67,7 +65,7 @@ def test_hi_ml_588_az_batchai_mpi_master_node_does_not_mean_a_single_instance() 
     found = places(Mpi(2), 2, {"AZ_BATCHAI_MPI_MASTER_NODE": "localhost"})
     assert {place.master_addr for place in found} == {"10.0.0.4"}
     without_batch = dict(environments(Mpi(2), 2)[3], AZ_BATCHAI_MPI_MASTER_NODE="localhost", AZ_BATCH_MASTER_NODE="")
-    assert RankEnv.detect(without_batch).master_addr is None
+    assert detect(without_batch).master_addr is None
 
 
 def test_hi_ml_739_one_process_under_pytorch_launch_waits_for_nobody() -> None:
@@ -119,12 +117,12 @@ def test_azureml_examples_675_ranks_without_a_local_rank_are_refused() -> None:
     environ = environments(PyTorch(2), 2)[1]
     del environ["LOCAL_RANK"]
     with pytest.raises(InputError, match="LOCAL_RANK: is not set"):
-        RankEnv.detect(environ)
+        detect(environ)
 
 
 @pytest.mark.parametrize("distribution", [PyTorch(1), PyTorch(2), Mpi(2), Single()], ids=str)
 def test_azureml_assets_1324_no_two_processes_write_the_same_log(distribution: Distribution) -> None:
     of = launched(distribution, 2)
-    logs = [log_of(of, process) for process in launch.processes(of)]
+    logs = [log_of(of, process) for process in produce.processes(of)]
     names = [environ["AZUREML_PROCESS_NAME"] for environ in environments(distribution, 2)]
     assert len(set(logs)) == len(set(names)) == len(logs)

@@ -33,7 +33,7 @@ def step(instances: int, each: int) -> Step:
 def test_shares(instances: int, each: int, choice: str, shares: list[str]) -> None:
     given = gpus.of_instances(step(instances, each), choice, FOUR)
     assert [variables[gpus.VARIABLE] for variables in given] == shares
-    assert [gpus.devices.shared(variables) for variables in given] == [choice == "share"] * instances
+    assert [gpus.own_variables.gpus_shared(variables) for variables in given] == [choice == "share"] * instances
 
 
 def test_a_machine_without_gpus_says_nothing_of_them() -> None:

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from allranks.contract import report
-from allranks.contract.distributions import Distribution
-from allranks.contract.launch import Launch, environment, processes
+from allranks.contract.launch import Distribution, Launch
+from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.ranks import Ranks, started

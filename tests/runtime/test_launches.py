@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from allranks.contract import report
-from allranks.contract.distributions import Distribution
+from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allranks.components.find import describe
 from allranks.environments.find import REGISTERED
 from allranks.errors import InputError, Problem
 from allranks.sdk.yaml_lines import read_mapping
-
-if TYPE_CHECKING:
-    from allranks.components.releases import Release
 
 _ORDER = (
     "$schema", "type", "name", "version", "display_name", "description", "tags", "is_deterministic", "inputs",
@@ -20,11 +17,12 @@ _ORDER = (
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json"
 
 
-def component_spec(component: Any, spec: Path, has_code: bool, environment: Release | None) -> dict[str, Any]:
+def component_spec(component: Any, spec: Path, has_code: bool, environment: str | None) -> dict[str, Any]:
     """What a component's YAML says, its own version included.
 
     has_code:    whether its code lies beside it
-    environment: the one that it names by a file; None where it names another
+    environment: the registered one, as azureml:NAME:VERSION, that replaces the file which it names; None where it
+                 names no file
 
     Raises InputError where it is of a kind that is not registered by itself.
     """
@@ -38,7 +36,7 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: Rele
     if has_code:
         said["code"] = "./code"
     if environment:
-        said["environment"] = f"azureml:{environment.name}:{environment.version}"
+        said["environment"] = environment
     elif not isinstance(component.environment, str) and component.environment is not None:
         said["environment"] = _inline(component.environment, spec)
     return said

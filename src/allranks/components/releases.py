@@ -61,6 +61,11 @@ class Release:
         """Its YAML, relative to the root of all releases."""
         return self.folder / f"{self.kind}.yaml"
 
+    @property
+    def reference(self) -> str:
+        """How a spec names it once it is registered."""
+        return f"azureml:{self.name}:{self.version}"
+
     def __str__(self) -> str:
         return f"{self.kind} {self.name} {self.version}"
 
@@ -143,7 +148,7 @@ def _component(
         return None  # what is wrong with it is said already
     try:
         with code_of(component, spec) as code:
-            said = component_spec(component, spec, bool(code), environment)
+            said = component_spec(component, spec, bool(code), environment.reference if environment else None)
             files = {f"{CODE}/{name}": path for name, path in code.items()}
             return _written(COMPONENT, said, files, spec, into, environment, registry)
     except InputError as error:

@@ -1,22 +1,18 @@
-"""What Azure ML tells a process of its instance, under every distribution and without one."""
+"""What Azure ML tells a process about its instance, under every distribution and without one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from allranks.contract import variables
-from allranks.contract.process import Process
-
-if TYPE_CHECKING:
-    from allranks.contract.launch import Launch
+from allranks.contract.launch import Launch, Process
 
 BATCH_PORT = 6000
 """The port in AZ_BATCH_MASTER_NODE. Batch keeps it for itself: ranks must not meet there."""
 
 
 def environment(launch: Launch, process: Process) -> dict[str, str]:
-    """The variables of an instance: its number, how many there are, and with several of them Azure Batch's lists.
+    """Return the variables of an instance: its number, how many there are, and for several Azure Batch's lists.
 
     Sources: Azure Batch's "compute node environment variables" (AZ_BATCH_*, set for a job of several instances alone;
     Lightning#14118), and azureml-assets and azureml-examples (AZUREML_*, AZ_BATCHAI_TASK_INDEX).
@@ -38,7 +34,7 @@ def environment(launch: Launch, process: Process) -> dict[str, str]:
 
 
 def read(environ: Mapping[str, str]) -> tuple[int, int] | None:
-    """The instance's rank and the number of instances; None outside Azure ML.
+    """Return the instance's rank and the number of instances; None outside Azure ML.
 
     Raises InputError where one is there without the other, or they contradict each other.
     """

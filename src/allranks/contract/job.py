@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from allranks.contract import launch as launches
+from allranks.contract import produce
 from allranks.contract.launch import Launch, Process
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -56,7 +56,7 @@ def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
     NCCL_SOCKET_IFNAME, which the GPU images set.
     """
     given = {
-        **launches.environment(launch, process),
+        **produce.environment(launch, process),
         **WORKSPACE,
         "AZUREML_ARM_PROJECT_NAME": job.experiment,
         "AZUREML_EXPERIMENT_ID": str(uuid.uuid5(uuid.NAMESPACE_URL, job.experiment)),

@@ -1,20 +1,43 @@
-"""One distributed job as the platform starts it: which processes there are, and what each is given."""
+"""One distributed job before any process is started, as plain data: its distribution, its instances, its processes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from allranks.contract import instance
-from allranks.contract.distributions import DISTRIBUTIONS, Distribution
+from allranks.contract.layout import Layout
 from allranks.contract.master import MASTER_PORT
-from allranks.contract.process import Process
 
-__all__ = ["MASTER_PORT", "Launch", "Process", "environment", "processes"]
+
+@dataclass(frozen=True)
+class Distribution:
+    """The settings of a job's distribution. Each type is a subclass, with a module of its own.
+
+    type: the name of the type in a specification, in lower case
+    """
+
+    type: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that the platform starts.
+
+    rank:          its number among all that the platform starts, from 0
+    local_rank:    its number within its instance
+    instance_rank: the instance that it runs on
+    role:          "worker" everywhere but under TensorFlow, which also has "ps"
+    """
+
+    rank: int
+    local_rank: int
+    instance_rank: int
+    role: str = "worker"
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One distributed job on its instances, before any process is started.
+    """One distributed job on its instances.
 
     addresses:   the IP address of each instance; the first is the master
     hostnames:   the name of each instance, as many as addresses
@@ -41,16 +64,8 @@ class Launch:
         return len(self.addresses)
 
 
-def processes(launch: Launch) -> tuple[Process, ...]:
-    """What the platform starts, in the order of the ranks. Under per-node launch that is one process an instance."""
-    kind = DISTRIBUTIONS[launch.distribution.type]
-    return kind.module.processes(launch.distribution, launch.instance_count)
-
-
-def environment(launch: Launch, process: Process) -> dict[str, str]:
-    """The variables that tell a process its place: those of its instance, and those of the distribution.
-
-    What the job adds to them (who it is, its inputs and outputs) is `allranks.contract.job.environment`.
-    """
-    kind = DISTRIBUTIONS[launch.distribution.type]
-    return instance.environment(launch, process) | kind.module.environment(launch.distribution, launch, process)
+def workers(layout: Layout) -> tuple[Process, ...]:
+    """Return the processes of a layout in the order of their ranks."""
+    return tuple(
+        Process(rank, layout.local_rank(rank), layout.instance_rank(rank)) for rank in range(layout.world_size)
+    )

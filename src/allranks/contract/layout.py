@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from allranks.errors import Problem
 
 
 @dataclass(frozen=True)
@@ -46,3 +49,12 @@ class Layout:
     def _check(name: str, value: int, count: int) -> None:
         if not 0 <= value < count:
             raise ValueError(f"{name} must be from 0 to {count - 1}, not {value}")
+
+
+def at_least_one(counts: Mapping[str, int]) -> tuple[Problem, ...]:
+    """Return a problem for each count that is below 1. The keys name the settings, such as resources.instance_count."""
+    return tuple(
+        Problem(where=key, found=f"found {count}", expected="at least 1", fix=f"set {key} to 1 or more")
+        for key, count in counts.items()
+        if count < 1
+    )

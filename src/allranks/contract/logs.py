@@ -9,10 +9,8 @@ sorts logs by rank.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from allranks.contract.launch import Launch, Process
+from allranks.contract.launch import Launch, Process
+from allranks.contract.produce import processes
 
 FOLDER = "user_logs"
 
@@ -34,8 +32,6 @@ def mpi_log(attempt: int = 0) -> str:
 
 def log_of(launch: Launch, process: Process, attempt: int = 0) -> str:
     """The log of a process, which differs from `log_name` under TensorFlow, and for a distribution of one process."""
-    from allranks.contract.launch import processes
-
     started = processes(launch)
     if launch.distribution.type == "tensorflow":
         number = _padded(process.instance_rank, launch.instance_count)

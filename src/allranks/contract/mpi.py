@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from allranks.contract import limits, master, process, variables
-from allranks.contract.layout import Layout
-from allranks.contract.process import Process
+from allranks.contract import master, variables
+from allranks.contract.launch import Distribution, Launch, Process, workers
+from allranks.contract.layout import Layout, at_least_one
 from allranks.contract.rank_env import RankEnv, checked
 from allranks.errors import Problem
 
-if TYPE_CHECKING:
-    from allranks.contract.launch import Launch
-
 
 @dataclass(frozen=True)
-class Mpi:
+class Mpi(Distribution):
     """Processes on each instance, not in the whole job."""
 
     type: ClassVar[str] = "mpi"
@@ -46,7 +43,7 @@ HYDRA = Names("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
 
 def problems(settings: Mpi, instance_count: int) -> tuple[Problem, ...]:
     """What cannot work, by key."""
-    return limits.at_least_one(
+    return at_least_one(
         {
             "resources.instance_count": instance_count,
             "distribution.process_count_per_instance": settings.process_count_per_instance,
@@ -56,7 +53,7 @@ def problems(settings: Mpi, instance_count: int) -> tuple[Problem, ...]:
 
 def processes(settings: Mpi, instance_count: int) -> tuple[Process, ...]:
     """Every process, in the order of the ranks. Raises ValueError where a count is below 1."""
-    return process.workers(Layout(instance_count, settings.process_count_per_instance))
+    return workers(Layout(instance_count, settings.process_count_per_instance))
 
 
 def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, str]:

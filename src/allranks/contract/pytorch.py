@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from allranks.contract import limits, master, process, variables
-from allranks.contract.layout import Layout
-from allranks.contract.process import Process
+from allranks.contract import master, variables
+from allranks.contract.launch import Distribution, Launch, Process, workers
+from allranks.contract.layout import Layout, at_least_one
 from allranks.contract.rank_env import RankEnv, checked
 from allranks.errors import Problem
 
-if TYPE_CHECKING:
-    from allranks.contract.launch import Launch
-
 
 @dataclass(frozen=True)
-class PyTorch:
+class PyTorch(Distribution):
     """Processes on each instance, not in the whole job; as a rule one for each of its GPUs."""
 
     type: ClassVar[str] = "pytorch"
@@ -30,7 +27,7 @@ class PyTorch:
 
 def problems(settings: PyTorch, instance_count: int) -> tuple[Problem, ...]:
     """What cannot work, by key."""
-    return limits.at_least_one(
+    return at_least_one(
         {
             "resources.instance_count": instance_count,
             "distribution.process_count_per_instance": settings.process_count_per_instance,
@@ -40,7 +37,7 @@ def problems(settings: PyTorch, instance_count: int) -> tuple[Problem, ...]:
 
 def processes(settings: PyTorch, instance_count: int) -> tuple[Process, ...]:
     """Every process, in the order of the ranks. Raises ValueError where a count is below 1."""
-    return process.workers(Layout(instance_count, settings.process_count_per_instance))
+    return workers(Layout(instance_count, settings.process_count_per_instance))
 
 
 def environment(settings: PyTorch, launch: Launch, process: Process) -> dict[str, str]:

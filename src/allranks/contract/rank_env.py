@@ -1,9 +1,7 @@
-"""A process's place in its job, read from its environment whatever launcher started it."""
+"""A process's place in its job, as its environment tells it."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from allranks.contract import variables
@@ -16,9 +14,9 @@ class RankEnv:
     rank, world_size:              its number among all processes of the job, and how many there are
     local_rank, local_world_size:  its number among those of its instance, and how many there are
     instance_rank, instance_count: its instance's number, and how many instances there are
-    master_addr:                   where rank 0 lives; None where nothing says it, or nobody is to be met
-    master_port:                   the port there at which ranks meet, None with no master_addr
-    launcher:                      who started it: pytorch, mpi, tensorflow, ray, torchrun, slurm or none
+    master_addr:                   the address of rank 0; None where no variable names it, or there is no other rank
+    master_port:                   the port there at which the ranks meet; None without a launcher
+    launcher:                      what started it: pytorch, mpi, tensorflow, ray, torchrun, slurm or none
     role:                          "worker", or one of TensorFlow's other roles: "chief", "ps", "evaluator"
     """
 
@@ -33,28 +31,6 @@ class RankEnv:
     launcher: str = "none"
     role: str = "worker"
 
-    @classmethod
-    def detect(cls, environ: Mapping[str, str] = os.environ) -> RankEnv:
-        """The place that the variables tell, by the innermost launcher that left its own.
-
-        A process without a launcher is rank 0 of 1. Raises InputError where a launcher's variables are incomplete, not
-        numbers, or contradict each other, or where a launcher within an Azure ML job was told of more instances than it
-        has: a rank that guesses its place, or waits for ranks that nobody starts, hangs all the others.
-        """
-        # Here, since every launcher's module makes RankEnvs. The last one, of no launcher, always finds a place.
-        from allranks.contract.distributions import LAUNCHERS
-
-        env = next(env for read in LAUNCHERS if (env := read(environ)))
-        count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=env.instance_count)
-        if env.instance_count > count:
-            raise variables.wrong(
-                "AZUREML_NODE_COUNT",
-                f"found {count}, with ranks on {env.instance_count} instances (launcher {env.launcher})",
-                "no more instances than the step has",
-                "set the step's resources.instance_count, or the hostfile or --nnodes of the launcher that it starts",
-            )
-        return env
-
 
 def checked(
     env: RankEnv,
@@ -66,9 +42,9 @@ def checked(
     instance_rank: str,
     instance_count: str,
 ) -> RankEnv:
-    """The same place, once its numbers agree. The texts name the variables that each number came from.
+    """Return the same place if its numbers agree. The texts name the variables that the numbers were read from.
 
-    Raises InputError at the first two that contradict each other.
+    Raises InputError for the first two that contradict each other.
     """
     pairs = (
         (rank, env.rank, world_size, env.world_size),

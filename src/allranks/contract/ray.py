@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from allranks.contract import instance, limits, master, process, variables
-from allranks.contract.layout import Layout
-from allranks.contract.process import Process
+from allranks.contract import instance, master, variables
+from allranks.contract.launch import Distribution, Launch, Process, workers
+from allranks.contract.layout import Layout, at_least_one
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
-
-if TYPE_CHECKING:
-    from allranks.contract.launch import Launch
 
 HEAD_PORT = 6379
 
 
 @dataclass(frozen=True)
-class Ray:
+class Ray(Distribution):
     """What goes to `ray start`; None leaves it to Ray.
 
     port, address: where the head listens (6379 on the first instance by default); address is `host` or `host:port`
@@ -42,7 +39,7 @@ class Ray:
 def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
     """What cannot work, by key."""
     ports = {"distribution.port": settings.port, "distribution.dashboard_port": settings.dashboard_port}
-    return limits.at_least_one({"resources.instance_count": instance_count}) + tuple(
+    return at_least_one({"resources.instance_count": instance_count}) + tuple(
         Problem(where=key, found=f"found {port}", expected="a port from 1 to 65535", fix=f"set {key} to a free port")
         for key, port in ports.items()
         if port is not None and not 1 <= port <= 65535
@@ -51,7 +48,7 @@ def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
 
 def processes(settings: Ray, instance_count: int) -> tuple[Process, ...]:  # noqa: ARG001
     """One process an instance. Raises ValueError where there is none."""
-    return process.workers(Layout(instance_count))
+    return workers(Layout(instance_count))
 
 
 def environment(settings: Ray, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from allranks.contract import instance, limits, process
-from allranks.contract.layout import Layout
-from allranks.contract.process import Process
+from allranks.contract import instance
+from allranks.contract.launch import Distribution, Launch, Process, workers
+from allranks.contract.layout import Layout, at_least_one
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
 
-if TYPE_CHECKING:
-    from allranks.contract.launch import Launch
-
 
 @dataclass(frozen=True)
-class Single:
+class Single(Distribution):
     """A job without a distribution. It has no settings."""
 
     type: ClassVar[str] = "none"
@@ -25,12 +22,12 @@ class Single:
 
 def problems(settings: Single, instance_count: int) -> tuple[Problem, ...]:  # noqa: ARG001
     """What cannot work, by key."""
-    return limits.at_least_one({"resources.instance_count": instance_count})
+    return at_least_one({"resources.instance_count": instance_count})
 
 
 def processes(settings: Single, instance_count: int) -> tuple[Process, ...]:  # noqa: ARG001
     """One process an instance, numbered so that each has a log of its own, though to itself each is rank 0 of 1."""
-    return process.workers(Layout(instance_count))
+    return workers(Layout(instance_count))
 
 
 def environment(settings: Single, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from allranks.contract import instance, limits, master, variables
-from allranks.contract.process import Process
+from allranks.contract import instance, master, variables
+from allranks.contract.launch import Distribution, Launch, Process
+from allranks.contract.layout import at_least_one
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
-
-if TYPE_CHECKING:
-    from allranks.contract.launch import Launch
 
 PORTS = {"worker": 2222, "ps": 2223}
 """Where the tasks listen. 2222 is documented; the next one is ours, for a parameter server beside a worker."""
@@ -27,7 +25,7 @@ RANKED_ROLES = ("chief", "worker", "ps")
 
 
 @dataclass(frozen=True)
-class TensorFlow:
+class TensorFlow(Distribution):
     """How many workers (None: one an instance) and parameter servers the job has, over all its instances."""
 
     type: ClassVar[str] = "tensorflow"
@@ -42,9 +40,7 @@ class TensorFlow:
 def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
     """What cannot work, by key: more workers, or more parameter servers, than instances; no worker at all."""
     workers = settings.workers(instance_count)
-    found = list(
-        limits.at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers})
-    )
+    found = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
     if settings.parameter_server_count < 0:
         found.append(
             Problem(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from allranks.contract.distributions import Distribution
+from allranks.contract.launch import Distribution
 from allranks.local.slots import Slots
 from allranks.plan.graph import Plan, Step
 from allranks.runs.records import RunRecord, Status, StepRecord

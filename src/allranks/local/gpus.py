@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from allranks.contract import devices
+from allranks.contract import own_variables
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.single import Single
 from allranks.errors import Problem
@@ -93,6 +93,6 @@ def of_instances(step: Step, choice: str, available: Sequence[str], own: Sequenc
         return [{} for _ in range(step.instance_count)]
     if choice == SHARE:
         gpus = allowed(choice, available)
-        return [{VARIABLE: ",".join(gpus), devices.SHARED: "1"} for _ in range(step.instance_count)]
+        return [{VARIABLE: ",".join(gpus), own_variables.GPUS_SHARED: "1"} for _ in range(step.instance_count)]
     each = len(own) // step.instance_count
     return [{VARIABLE: ",".join(own[rank * each : (rank + 1) * each])} for rank in range(step.instance_count)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from allranks.contract.job import Job
-from allranks.contract.launch import Process, processes
+from allranks.contract.launch import Process
+from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.local.engine import AUTO
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind

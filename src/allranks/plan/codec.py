@@ -7,7 +7,8 @@ from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from allranks.contract.distributions import Distribution
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract.launch import Distribution
 from allranks.plan.graph import Condition, DoWhile, Item, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
 
@@ -18,10 +19,11 @@ TAG = "kind"
 """The key that says which class of a union an object is of."""
 
 TAGGED: tuple[Any, ...] = (
-    *(*get_args(Distribution), Literal, Path, GraphInput, NodeOutput, Text),
+    *(kind.settings for kind in DISTRIBUTIONS.values()),
+    *(Literal, Path, GraphInput, NodeOutput, Text),
     *(Step, Pipeline, Condition, DoWhile, ParallelFor),
 )
-"""The classes that stand in unions."""
+"""The classes that stand in unions, or for their base class."""
 
 
 @cache
@@ -46,8 +48,9 @@ def converter() -> JsonConverter:
         )
         made.register_unstructure_hook(kind, lambda value: {TAG: kind.__name__, **write(value)})
 
-    def is_tagged_union(kind: Any) -> bool:
-        return get_origin(kind) in (Union, UnionType) and any(part in TAGGED for part in get_args(kind))
+    def is_tagged(kind: Any) -> bool:
+        is_union = get_origin(kind) in (Union, UnionType)
+        return kind is Distribution or (is_union and any(part in TAGGED for part in get_args(kind)))
 
     def read(data: Any, _: Any) -> Any:
         if isinstance(data, dict):
@@ -55,8 +58,8 @@ def converter() -> JsonConverter:
         # The items of a loop are the one list in a union.
         return made.structure(data, tuple[Item, ...]) if isinstance(data, list) else data
 
-    made.register_structure_hook_func(is_tagged_union, read)
-    made.register_unstructure_hook_func(is_tagged_union, made.unstructure)
+    made.register_structure_hook_func(is_tagged, read)
+    made.register_unstructure_hook_func(is_tagged, made.unstructure)
     for kind in TAGGED:
         tag(kind)
     return made

@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
-from allranks.contract.distributions import Distribution
+from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output, Text, Value, needed_nodes

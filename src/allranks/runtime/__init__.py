@@ -17,6 +17,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from allranks.contract.detect import detect
+    from allranks.contract.rank_env import RankEnv
     from allranks.runtime.checkpoints import Checkpoints, Stateful
     from allranks.runtime.eviction import EVICTED, Evicted
     from allranks.runtime.libraries import prepare_libraries
@@ -36,6 +38,7 @@ __all__ = [
     "Checkpoints",
     "Evicted",
     "Metrics",
+    "RankEnv",
     "Ranks",
     "ResumableSampler",
     "Settings",
@@ -43,6 +46,7 @@ __all__ = [
     "StepTimes",
     "Strategy",
     "Training",
+    "detect",
     "main",
     "measured_on",
     "note",
@@ -52,23 +56,25 @@ __all__ = [
 ]
 
 _MODULES = {
-    "EVICTED": "eviction",
-    "Checkpoints": "checkpoints",
-    "Evicted": "eviction",
-    "Metrics": "metrics",
-    "Ranks": "ranks",
-    "ResumableSampler": "sampler",
-    "Settings": "settings",
-    "Stateful": "checkpoints",
-    "StepTimes": "step_times",
-    "Strategy": "strategies",
-    "Training": "strategies",
-    "main": "script",
-    "measured_on": "machines",
-    "note": "notes",
-    "prepare_libraries": "libraries",
-    "stage": "staging",
-    "started": "ranks",
+    "EVICTED": "allranks.runtime.eviction",
+    "Checkpoints": "allranks.runtime.checkpoints",
+    "Evicted": "allranks.runtime.eviction",
+    "Metrics": "allranks.runtime.metrics",
+    "RankEnv": "allranks.contract.rank_env",
+    "Ranks": "allranks.runtime.ranks",
+    "ResumableSampler": "allranks.runtime.sampler",
+    "Settings": "allranks.runtime.settings",
+    "Stateful": "allranks.runtime.checkpoints",
+    "StepTimes": "allranks.runtime.step_times",
+    "Strategy": "allranks.runtime.strategies",
+    "Training": "allranks.runtime.strategies",
+    "detect": "allranks.contract.detect",
+    "main": "allranks.runtime.script",
+    "measured_on": "allranks.runtime.machines",
+    "note": "allranks.runtime.notes",
+    "prepare_libraries": "allranks.runtime.libraries",
+    "stage": "allranks.runtime.staging",
+    "started": "allranks.runtime.ranks",
 }
 
 
@@ -76,7 +82,7 @@ def __getattr__(name: str) -> Any:
     # On first use (PEP 562): a TensorFlow step, or the preparation of another library, has no torch.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 

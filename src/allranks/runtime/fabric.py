@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allranks.contract import size as size_variable
-from allranks.contract import variables
+from allranks.contract import own_variables, variables
 from allranks.contract.rank_env import RankEnv
 
 if TYPE_CHECKING:
@@ -55,9 +54,9 @@ def set_up(
     own files set, stays, and what is said names it. ALLRANKS_SIZE=none leaves all but the interface alone.
     """
     told = _take_back(environ)
-    name = variables.text(environ, size_variable.VARIABLE)
+    name = variables.text(environ, own_variables.SIZE)
     found = bool(name) or places.sysfs.is_dir() or places.topology.is_dir()
-    if not found or name == size_variable.NONE:
+    if not found or name == own_variables.NO_SIZE:
         if interface is not None:
             environ.setdefault(INTERFACE, f"={interface}")
         return
@@ -75,7 +74,7 @@ def set_up(
     if env.local_rank == 0 and not told:
         _tell(env, settings, theirs, size, devices)
         if name and size is None:
-            _note(env, f"{size_variable.VARIABLE}={name} is no size that is known here: see `allranks sizes --retired`")
+            _note(env, f"{own_variables.SIZE}={name} is no size that is known here: see `allranks sizes --retired`")
 
 
 def _take_back(environ: MutableMapping[str, str]) -> bool:

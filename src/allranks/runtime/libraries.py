@@ -7,6 +7,7 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import interface_towards
 from allranks.runtime import fabric
@@ -31,7 +32,7 @@ def prepare_libraries(*, per_node: bool = False) -> None:
     await_builds()
     if PER_NODE in os.environ:
         return
-    place(RankEnv.detect(), per_node=per_node)
+    place(detect(), per_node=per_node)
 
 
 def place(env: RankEnv, *, per_node: bool = False, environ: MutableMapping[str, str] = os.environ) -> None:

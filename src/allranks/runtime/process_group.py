@@ -9,7 +9,7 @@ import torch
 from torch import distributed
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
-from allranks.contract import devices
+from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import LOOPBACK
 from allranks.runtime.notes import note
@@ -29,7 +29,7 @@ def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.devi
         torch.cuda.set_device(device)
     else:
         _share_cores(env)
-    with_nccl = device.type == "cuda" and not devices.shared(os.environ)
+    with_nccl = device.type == "cuda" and not gpus_shared(os.environ)
     backend = "cpu:gloo,cuda:nccl" if with_nccl else "gloo"
     if env.world_size == 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
@@ -47,7 +47,7 @@ def _device(env: RankEnv) -> torch.device:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count >= env.local_world_size:
         return torch.device("cuda", env.local_rank)
-    if count and devices.shared(os.environ):
+    if count and gpus_shared(os.environ):
         return torch.device("cuda", env.local_rank % count)
     if count and env.local_rank == 0:
         note(f"instance {env.instance_rank} has {count} GPUs for {env.local_world_size} ranks: training on the CPU")

@@ -10,7 +10,7 @@ import torch
 from torch import distributed
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 
-from allranks.contract.rank_env import RankEnv
+from allranks.contract.detect import detect
 from allranks.runtime import libraries, strategies
 from allranks.runtime.meeting import meet
 from allranks.runtime.metrics import Metrics
@@ -69,7 +69,7 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
     Raises InputError for a launch that contradicts itself, a strategy that is not known or not installed, or a check
     that failed; ConnectionError where the ranks did not meet.
     """
-    env = RankEnv.detect()
+    env = detect()
     strategies.check(strategy_name)
     libraries.place(env)
     store = meet(env, timeout_seconds) if env.world_size > 1 else HashStore()

@@ -8,8 +8,8 @@ import pytest
 
 from allranks.cli.views.plan import expression, plan_json, print_plan
 from allranks.cli.views.rank_variables import rank_variables
-from allranks.contract.launch import Launch, environment, processes
-from allranks.contract.process import Process
+from allranks.contract.launch import Launch, Process
+from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
 from allranks.plan.graph import Graph, Location, Plan, Step

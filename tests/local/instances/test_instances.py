@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from allranks.contract.detect import detect
 from allranks.contract.pytorch import PyTorch
-from allranks.contract.rank_env import RankEnv
 from allranks.plan.graph import Step
 from allranks.plan.ports import Input, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
@@ -40,7 +40,7 @@ def _look(run_steps, **step: object) -> tuple[RunRecord, list[dict]]:
 
 def test_each_rank_reads_its_own_place(kind: str, run_steps) -> None:
     record, seen = _look(run_steps, kind=kind)
-    places = [RankEnv.detect(environ) for environ in map(_texts, seen)]
+    places = [detect(environ) for environ in map(_texts, seen)]
     assert [(place.rank, place.local_rank, place.instance_rank) for place in places] == [
         (0, 0, 0),
         (1, 1, 0),

@@ -19,7 +19,8 @@ import torch
 import torch._dynamo  # DistributedDataParallel imports it when it is made, which takes longer than torch itself
 
 from allranks import runtime
-from allranks.contract.launch import Launch, environment, processes
+from allranks.contract.launch import Launch
+from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 
 

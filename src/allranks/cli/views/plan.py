@@ -12,7 +12,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from allranks.cli.views.rank_variables import print_variables, rank_variables
-from allranks.contract.process import Process
+from allranks.contract.launch import Process
 from allranks.plan.graph import Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain

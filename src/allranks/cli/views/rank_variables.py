@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from allranks.contract.process import Process
+from allranks.contract.launch import Process
 from allranks.runs.formatting import NOTHING, plain
 
 _LONG = 24

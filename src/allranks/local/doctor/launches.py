@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.contract.distributions import Distribution
+from allranks.contract.launch import Distribution
 from allranks.contract.layout import Layout
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from allranks.contract.launch import Launch, processes
+from allranks.contract.launch import Launch
+from allranks.contract.produce import processes
 from allranks.errors import Problem
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.supervisor import Program

@@ -6,7 +6,6 @@ It inherits its locked log as standard output and standard error, so that a sche
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import subprocess

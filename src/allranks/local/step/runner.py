@@ -17,7 +17,8 @@ from typing import TypeAlias, TypeVar
 
 from allranks.contract import job as jobs
 from allranks.contract import logs, report
-from allranks.contract.launch import Launch, processes
+from allranks.contract.launch import Launch
+from allranks.contract.produce import processes
 from allranks.contract.templating import output_path, render
 from allranks.local import interpreters, reuse
 from allranks.local.boot import SOURCE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from allranks.contract import distributions
+from allranks.contract import produce
 from allranks.errors import Problem
 from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
@@ -13,7 +13,7 @@ from allranks.plan.graph import Step
 
 def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
     """Counts that cannot be, and limits that leave nothing."""
-    for problem in distributions.problems(step.distribution, step.instance_count):
+    for problem in produce.problems(step.distribution, step.instance_count):
         yield Problem(scope.key(step, problem.where), problem.found, problem.expected, problem.fix)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
         yield Problem(scope.key(step, "limits.timeout"), f"found {step.timeout:g}", "more than 0 seconds")

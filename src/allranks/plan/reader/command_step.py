@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path as FilePath
 from typing import Any
 
-from allranks.contract.distributions import DISTRIBUTIONS, Distribution
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 from allranks.errors import InputError, Problem
 from allranks.plan.environment import NO_ENVIRONMENT

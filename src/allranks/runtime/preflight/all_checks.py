@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from allranks.contract import size, variables
+from allranks.contract import own_variables, variables
 from allranks.contract.rank_env import RankEnv
 from allranks.runtime.preflight import judging
 from allranks.runtime.preflight.facts import Facts
@@ -62,8 +62,8 @@ def _ports(ranks: Sequence[Facts]) -> str:
 
 
 def _size() -> Size | None:
-    name = variables.text(os.environ, size.VARIABLE)
-    if name is None or name == size.NONE:
+    name = variables.text(os.environ, own_variables.SIZE)
+    if name is None or name == own_variables.NO_SIZE:
         return None
     from allranks.hardware.sizes import known
 

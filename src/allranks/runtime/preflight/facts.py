@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from allranks.contract import devices
+from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware import infiniband, shared_memory
 
@@ -67,7 +67,7 @@ def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
         host=socket.gethostname(),
         versions=_versions(),
         gpu=_gpu(env, environ),
-        gpu_shared=devices.shared(environ),
+        gpu_shared=gpus_shared(environ),
         unresolved=_unresolved(environ),
         shm_bytes=memory.total if memory else 0,
         infiniband=_infiniband(),

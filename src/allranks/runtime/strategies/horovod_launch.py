@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import distributed
 
+from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 
 
@@ -16,7 +17,7 @@ def initialise() -> None:
 
     if hvd.is_initialized():
         return
-    env = RankEnv.detect()
+    env = detect()
     if env.launcher != "mpi":
         os.environ.update(_gloo(env))
     hvd.init()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from allranks.contract import tensorflow, variables
+from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 
@@ -73,7 +74,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
     """
     place = tensorflow.read(environ)
     if place is None:
-        _refuse_another_launcher(RankEnv.detect(environ))
+        _refuse_another_launcher(detect(environ))
         return None
     config = json.loads(environ["TF_CONFIG"])
     listed = {role: tuple(map(str, config["cluster"].get(role) or ())) for role in tensorflow.RANKED_ROLES}

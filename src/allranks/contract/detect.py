@@ -1,0 +1,50 @@
+"""The contract's reading side: a process finds its place in its environment, whatever launcher started it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from allranks.contract import single, slurm, torchrun, variables
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract.rank_env import RankEnv
+from allranks.contract.single import Single
+
+READERS: tuple[Callable[[Mapping[str, str]], RankEnv | None], ...] = (
+    torchrun.read,
+    *(kind.module.read for name, kind in DISTRIBUTIONS.items() if name != Single.type),
+    slurm.read,
+    single.read,
+)
+"""How each launcher's variables are read. The first reader that finds its own variables is that of the launcher that
+started the process.
+
+Launchers nest, and an outer one's variables stay visible to what the inner one starts. So the order is: what can only
+be innermost comes first, and names that an outer launch also sets come late.
+- torchrun sets TORCHELASTIC_RUN_ID, and runs inside PyTorch, MPI and Slurm launches of one process an instance.
+- mpirun sets OMPI_* or PMI_* in every process, and runs inside PyTorch, TensorFlow and Slurm launches. What could run
+  inside it and is not torchrun sets plain RANK to the same number, or is left from the launch around it.
+- TF_CONFIG is written for one process; RANK and WORLD_SIZE are plain names, which an outer launch may have left.
+- Ray's cluster spans the launch, and what Ray Train starts in it has RANK and WORLD_SIZE of its own.
+- Slurm is a cluster's outermost layer; a script under srun that starts ranks by hand sets RANK for them.
+"""
+
+
+def detect(environ: Mapping[str, str] = os.environ) -> RankEnv:
+    """Return the place of this process, by the variables of the innermost launcher that set any.
+
+    A process without a launcher is rank 0 of 1. Raises InputError where a launcher's variables are incomplete, not
+    numbers, or contradict each other, or where a launcher within an Azure ML job has more instances than the job: a
+    rank that guesses its place, or waits for ranks that nobody starts, hangs all the others.
+    """
+    # The last reader, of no launcher, always returns a place.
+    env = next(env for read in READERS if (env := read(environ)))
+    count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=env.instance_count)
+    if env.instance_count > count:
+        raise variables.wrong(
+            "AZUREML_NODE_COUNT",
+            f"found {count}, with ranks on {env.instance_count} instances (launcher {env.launcher})",
+            "no more instances than the step has",
+            "set the step's resources.instance_count, or the hostfile or --nnodes of the launcher that it starts",
+        )
+    return env

@@ -1,0 +1,20 @@
+"""Variables that allranks adds to those of Azure ML. Azure ML itself sets none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SIZE = "ALLRANKS_SIZE"
+"""The Azure size of the instance, such as Standard_ND96asr_v4, set by a component or a user. Without it the runtime
+inspects the instance."""
+
+NO_SIZE = "none"
+"""The value of SIZE that leaves every network setting to the user and to NCCL."""
+
+GPUS_SHARED = "ALLRANKS_GPUS_SHARED"
+"""Set to 1 where several ranks train on one GPU, which NCCL refuses. On Azure ML every rank has a GPU of its own."""
+
+
+def gpus_shared(environ: Mapping[str, str]) -> bool:
+    """Return whether the ranks of an instance share its GPUs."""
+    return environ.get(GPUS_SHARED, "") == "1"
