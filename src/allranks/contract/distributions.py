@@ -78,3 +78,8 @@ be innermost comes first, and names that an outer launch also sets come late.
 def problems(distribution: Distribution, instance_count: int) -> tuple[Problem, ...]:
     """What cannot work of these settings on so many instances: `where` is a key such as distribution.worker_count."""
     return DISTRIBUTIONS[distribution.type].module.problems(distribution, instance_count)
+
+
+def processes_per_instance(distribution: Distribution) -> int:
+    """Return the process count per instance of a distribution that has one, and 1 for the others."""
+    return getattr(distribution, "process_count_per_instance", None) or 1

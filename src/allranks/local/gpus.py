@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from allranks.contract import devices
+from allranks.contract.distributions import processes_per_instance
 from allranks.errors import Problem
-from allranks.local.executor import processes_per_instance
 from allranks.plan.graph import Plan, Step
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"

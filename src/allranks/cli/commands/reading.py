@@ -33,9 +33,9 @@ def show(identity: RunArgument = "latest", workspace: FolderOption = None, json:
 
     Of a run that was submitted to Azure ML, how it is now.
     """
+    from allranks.azure.watch import finder
     from allranks.cli.as_json import to_json
     from allranks.cli.console import console
-    from allranks.cli.submitted import finder
     from allranks.cli.views.tables import print_run
 
     record = finder(workspace)(identity)
@@ -62,7 +62,7 @@ def logs(
     Each line begins with its step and rank where there are several. Of a run that was submitted to Azure ML, what is
     new is downloaded first.
     """
-    from allranks.cli.submitted import finder
+    from allranks.azure.watch import finder
     from allranks.runs.log_reader import follow_logs, logs_json, print_logs
 
     find = finder(workspace)

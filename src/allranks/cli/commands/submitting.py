@@ -86,8 +86,9 @@ def cancel(identity: RunArgument, workspace: FolderOption = None) -> None:
     A run on this machine is ended by Ctrl-C where it was started.
     """
     from allranks.azure import runs
+    from allranks.azure.run_records import update
+    from allranks.azure.watch import connected
     from allranks.cli.console import console
-    from allranks.cli.submitted import connected, update
     from allranks.errors import InputError, Problem
     from allranks.runs import history
     from allranks.runs.workspace import Workspace
@@ -176,10 +177,10 @@ def _submit(
     from allranks.azure.changes import apply
     from allranks.azure.checks import of_workspace
     from allranks.azure.errors import service_errors
+    from allranks.azure.run_records import add_record
     from allranks.azure.workspace import connect, resolve
     from allranks.cli.as_json import to_json
     from allranks.cli.console import console, errors
-    from allranks.cli.submitted import remembered
     from allranks.errors import InputError
     from allranks.plan.reader import opened
     from allranks.runs.workspace import Workspace
@@ -196,7 +197,7 @@ def _submit(
         if problems := of_workspace(client, wanted):
             raise InputError(*problems)
         name, studio = runs.submit(client, job.job)
-        record = remembered(
+        record = add_record(
             place, plan, name, where, studio or where.studio(name), pipeline=hasattr(type(job.job), "jobs")
         )
         out.print(f"submitted {name} to {where}\n  studio  {record.submitted.studio}", soft_wrap=True)  # type: ignore[union-attr]
@@ -216,9 +217,9 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
     from allranks.azure.wanted import wanted
     from allranks.cli.console import errors
     from allranks.cli.problems import print_warnings
+    from allranks.contract.distributions import processes_per_instance
     from allranks.contract.layout import Layout
     from allranks.errors import InputError
-    from allranks.local.executor import processes_per_instance
     from allranks.plan.check import check, warnings
     from allranks.plan.graph import Plan
 
@@ -248,8 +249,8 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
 
 def _watch(client: Any, workspace: Workspace, record: RunRecord, out: Any) -> None:
     from allranks.azure.errors import AzureError
+    from allranks.azure.watch import watch
     from allranks.cli.console import errors
-    from allranks.cli.submitted import watch
     from allranks.cli.views.lines import PlainLines
     from allranks.cli.views.live import LiveTree
 
