@@ -14,7 +14,7 @@ from fake.computes import Compute
 from fake.jobs import Job
 from fake.service import FakeAzure
 
-from allranks.cli import submitted
+from allranks.azure import watch
 from allranks.runs import history
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
@@ -32,7 +32,7 @@ def on_poll(monkeypatch: pytest.MonkeyPatch, *steps: Any) -> None:
     """What happens in the service between one look at the run and the next."""
     left = list(steps)
     clock = SimpleNamespace(time=time.time, sleep=lambda seconds: left.pop(0)())
-    monkeypatch.setattr(submitted, "time", clock)
+    monkeypatch.setattr(watch, "time", clock)
 
 
 WRONG: dict[str, tuple[list[str], list[str]]] = {
@@ -225,7 +225,7 @@ def test_a_look_that_fails_is_taken_again(azure: FakeAzure, command: Command, mo
 def test_a_service_that_stays_away_ends_the_watch(
     azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submitted, "PATIENCE", 1)
+    monkeypatch.setattr(watch, "PATIENCE", 1)
     on_poll(monkeypatch, lambda: azure.fail("/details", 503, times=100), int, int)
     done = command("submit", "pipeline.yaml")
     assert done.code == 1

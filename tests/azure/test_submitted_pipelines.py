@@ -11,7 +11,7 @@ import pytest
 from commands import Command, command, forget_components, only_run, project, quick
 from fake.service import FakeAzure
 
-from allranks.cli import submitted
+from allranks.azure import watch
 
 __all__ = ["command", "project", "quick"]
 
@@ -38,7 +38,7 @@ REGISTERING = ("image_classification", "recurring_training", "language_model")
 def test_a_pipeline_completes_and_its_results_come_back(
     path: Path, azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(submitted, "POLL", 1.0)  # seconds; the machine has other things to do
+    monkeypatch.setattr(watch, "POLL", 1.0)  # seconds; the machine has other things to do
     azure.tracks = path.stem in REGISTERING
     forget_components()
     given = dict(SETTINGS[path.stem])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, resolve
-from allranks.cli.workspace_options import workspace_options
+from allranks.cli.options import workspace_options
 from allranks.errors import InputError
 
 VARIABLES = {

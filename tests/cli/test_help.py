@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from allranks import __version__
+from allranks.cli.main import app
 from allranks_command import allranks
 
 
@@ -37,7 +43,40 @@ def test_without_a_command_it_gives_help_and_fails(tmp_path: Path) -> None:
 
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:
-    import subprocess
-
     module = [sys.executable, "-m", "allranks.cli.main", "--version"]
     assert subprocess.run(module, cwd=tmp_path, capture_output=True, text=True).stdout == f"allranks {__version__}\n"
+
+
+def test_help_imports_neither_commands_nor_rich(tmp_path: Path) -> None:
+    program = (
+        "import sys; from allranks.cli import main\ntry: main.main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    imported = done.stderr.split()
+    assert "typer" in imported
+    assert [name for name in imported if name.startswith(("rich", "allranks."))] == [
+        "allranks.cli",
+        "allranks.cli.lazy_group",
+        "allranks.cli.main",
+    ]
+
+
+def groups(group: Any, name: str = "allranks") -> Iterator[tuple[str, Any]]:
+    """The group and those in it, by their names."""
+    yield name, group
+    for each in group.list_commands(None):
+        if isinstance(command := group.get_command(None, each), TyperGroup):
+            yield from groups(command, f"{name} {each}")
+
+
+@pytest.mark.parametrize(("name", "group"), list(groups(get_command(app))))
+def test_a_groups_help_says_of_a_command_what_that_says_first(name: str, group: Any, tmp_path: Path) -> None:
+    listed = allranks(*name.split()[1:], "--help", folder=tmp_path).out.partition("Commands:")[2]
+    found = dict(line.split(maxsplit=1) for line in listed.splitlines() if line.strip())
+    assert found == {each: group.get_command(None, each).help.splitlines()[0] for each in group.list_commands(None)}
+
+
+def test_a_mistyped_command_is_told_what_was_probably_meant(tmp_path: Path) -> None:
+    done = allranks("schedules", "aply", folder=tmp_path)
+    assert done.code == 2
+    assert "No such command 'aply'. Did you mean 'apply'?" in done.err

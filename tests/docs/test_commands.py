@@ -12,8 +12,8 @@ from fake import names
 from fake.jobs import Job
 from fake.service import FakeAzure
 
+from allranks.azure.run_records import add_record
 from allranks.azure.workspace import WorkspaceName
-from allranks.cli.submitted import remembered
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
 from allranks.plan.graph import Graph, Plan, Step
@@ -83,7 +83,7 @@ def in_azure(request: pytest.FixtureRequest, project: Path) -> Callable[[str], d
         azure.jobs["calm_plum"] = Job("calm_plum", {"jobType": "Pipeline"}, status="Running")
         where = WorkspaceName(names.SUBSCRIPTION, names.GROUP, names.WORKSPACE)
         plan = Plan("image_classification", Graph((Step("train", "echo"),)))
-        remembered(Workspace(project / ".allranks"), plan, "calm_plum", where, "", pipeline=True)
+        add_record(Workspace(project / ".allranks"), plan, "calm_plum", where, "", pipeline=True)
         return azure.environment
 
     return variables

@@ -89,6 +89,16 @@ def connect(options: WorkspaceOptions) -> Any:
     return MLClient(DefaultAzureCredential(), *where, enable_telemetry=False)
 
 
+def sign_in(options: WorkspaceOptions) -> tuple[Any, WorkspaceName]:
+    """Return a client for the workspace that the options name, and its name. Raise InputError or AzureError."""
+    from allranks.azure.errors import service_errors
+    from allranks.sdk.session import session
+
+    name = resolve(options)
+    with session(), service_errors("connecting to Azure ML"):
+        return connect(name.options()), name
+
+
 def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = None) -> WorkspaceName:
     """The workspace that is meant: each part by option, else by a file that an option names, else by environment
     variable, else by the config.json that `MLClient.from_config` finds.

@@ -9,47 +9,30 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli.commands import (
-    checking,
-    doctor,
-    environments,
-    reading,
-    registering,
-    running,
-    schedules,
-    sizes,
-    submitting,
-)
+from allranks.cli.lazy_group import lazy_group
 
-app = typer.Typer(
-    name="allranks",
+app = lazy_group(
+    "allranks.cli.commands",
+    {
+        "run": "Run a pipeline on this machine, as Azure ML would.",
+        "resume": "Go on with a run that did not finish.",
+        "submit": "Submit a pipeline to Azure ML, as it runs on this machine.",
+        "cancel": "Ask Azure ML to end a run that was submitted.",
+        "runs": "List the runs of this workspace, the newest first.",
+        "show": "Show a run: its steps, metrics, outputs, and what failed.",
+        "logs": "Print what the ranks of a run wrote.",
+        "check": "Say everything that is wrong, before it runs.",
+        "components": "List the components of a project with their ports.",
+        "register": "Register components for Azure ML's designer.",
+        "export": "Write components as YAML and code for the Azure CLI.",
+        "doctor": "Tell which stacks work on this machine.",
+        "sizes": "List the Azure sizes with GPUs and what each has.",
+        "environments": "List, check, build and verify the environments of a project.",
+        "schedules": "Run pipelines when they are due: here, or on Azure ML.",
+    },
     help="Run Azure ML pipelines for distributed training on this machine: real processes on emulated instances, "
     "each with what Azure ML would give it; then take them to Azure ML as they are.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    # Rich's own help would need Markdown, Pygments and 0.15 s before it says a word.
-    rich_markup_mode=None,
 )
-
-for name, command in (
-    ("run", running.run),
-    ("resume", running.resume),
-    ("submit", submitting.submit),
-    ("cancel", submitting.cancel),
-    ("runs", reading.runs),
-    ("show", reading.show),
-    ("logs", reading.logs),
-    ("check", checking.check),
-    ("components", checking.components),
-    ("register", registering.register),
-    ("export", registering.export),
-    ("doctor", doctor.doctor),
-    ("sizes", sizes.sizes),
-):
-    app.command(name)(command)
-app.add_typer(environments.app, name="environments")
-app.add_typer(schedules.app, name="schedules")
 
 
 def _print_version(asked: bool) -> None:
@@ -70,36 +53,43 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command that stands in sys.argv. Exit codes: 0 done; 1 a step or Azure failed, the disk is full, or
-    nobody reads the output; 2 wrong input; 130 stopped."""
-    from allranks.azure.errors import AzureError
-    from allranks.errors import InputError
-
+    """Run the command in sys.argv. Exit codes: 0 done; 1 a step or Azure failed, the disk is full, or standard output
+    was closed; 2 wrong input; 130 stopped."""
     try:
         try:
             app()
         finally:
             sys.stdout.flush()
-    except InputError as error:
-        from allranks.cli.problems import print_problems
-
-        print_problems(error)
-        sys.exit(2)
-    except AzureError as error:
-        from allranks.cli.problems import print_failure
-
-        print_failure(error.problem)
-        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC):
             raise
-        # What is still to be written has nowhere to go, and Python would complain of it at its exit.
+        # The rest of the output has nowhere to go, and Python would complain about it at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if error.errno == errno.EPIPE:
-            sys.exit(1)  # whoever read the output has seen enough: `allranks logs | head`
+            sys.exit(1)  # its reader has closed it: `allranks logs | head`
         sys.exit(f"error: {error.strerror}" + (f": {error.filename}" if error.filename else ""))
+    except Exception as error:
+        code = _print_expected(error)
+        if code is None:
+            raise
+        sys.exit(code)
+
+
+def _print_expected(error: Exception) -> int | None:
+    """Print an error that a user can act on. Return its exit code, and None for any other error."""
+    from allranks.azure.errors import AzureError
+    from allranks.cli.errors import print_failure, print_problems
+    from allranks.errors import InputError
+
+    if isinstance(error, InputError):
+        print_problems(error)
+        return 2
+    if isinstance(error, AzureError):
+        print_failure(error.problem)
+        return 1
+    return None
 
 
 if __name__ == "__main__":

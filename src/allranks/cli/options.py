@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+
+if TYPE_CHECKING:
+    from allranks.azure.workspace import WorkspaceOptions
 
 FolderOption: TypeAlias = Annotated[
     Path | None,
@@ -80,6 +83,69 @@ GpusOption: TypeAlias = Annotated[
 TrackOption: TypeAlias = Annotated[
     bool, typer.Option("--track/--no-track", help="Give each step that runs Python an MLflow run.")
 ]
+SchedulesArgument: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE|FOLDER",
+        help="What declares the schedules; by default the folder pipelines here or in a folder above.",
+        show_default=False,
+    ),
+]
+ScheduleArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
+ComponentsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--components", metavar="DIR", help="By default components/ here or in a folder above.", show_default=False
+    ),
+]
+EnvironmentsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder", help="Where to look; by default environments/ here or in a folder above.", show_default=False
+    ),
+]
+EnvironmentNamesArgument: TypeAlias = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME", help="Environments; all by default.", show_default=False)
+]
+EngineOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", metavar="buildah|podman|docker", help="By default the first that is here.", show_default=False
+    ),
+]
+SubscriptionOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--subscription", metavar="ID", help="Azure subscription; else AZUREML_ARM_SUBSCRIPTION.", show_default=False
+    ),
+]
+ResourceGroupOption: TypeAlias = Annotated[
+    str,
+    typer.Option("--resource-group", "-g", metavar="NAME", help="Else AZUREML_ARM_RESOURCEGROUP.", show_default=False),
+]
+AzureWorkspaceOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--workspace",
+        "--workspace-name",
+        "-w",
+        metavar="NAME",
+        help="Azure ML workspace; else AZUREML_ARM_WORKSPACE_NAME, else config.json.",
+        show_default=False,
+    ),
+]
+RegistryOption: TypeAlias = Annotated[
+    str, typer.Option("--registry", metavar="NAME", help="An Azure ML registry instead.", show_default=False)
+]
+ConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="PATH",
+        help="A workspace's config.json; by default the one in .azureml/ here or in a folder above.",
+        show_default=False,
+    ),
+]
 
 
 def _gpus(value: str) -> str:
@@ -105,11 +171,18 @@ def settings_of(pairs: list[str] | None) -> dict[str, str]:
     return settings
 
 
-SchedulesArgument: TypeAlias = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="FILE|FOLDER",
-        help="What declares the schedules; by default the folder pipelines here or in a folder above.",
-        show_default=False,
-    ),
-]
+def workspace_options(
+    subscription: str = "",
+    resource_group: str = "",
+    workspace: str = "",
+    registry: str = "",
+    config: Path | None = None,
+) -> WorkspaceOptions:
+    """What the options above say. Raises InputError where both a workspace and a registry are named."""
+    from allranks.azure.workspace import WorkspaceOptions
+    from allranks.errors import InputError, Problem
+
+    if registry and workspace:
+        found = f"a workspace, {workspace}, is named too"
+        raise InputError(Problem(f"--registry {registry}", found, "one of them", "leave one out"))
+    return WorkspaceOptions(subscription, resource_group, workspace, registry, config)

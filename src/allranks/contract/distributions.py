@@ -47,3 +47,8 @@ DISTRIBUTIONS: Mapping[str, DistributionType] = MappingProxyType(
     }
 )
 """Type name -> the type, in the order in which a process's variables are read (see `allranks.contract.detect`)."""
+
+
+def processes_per_instance(distribution: Distribution) -> int:
+    """Return the process count per instance of a distribution that has one, and 1 for the others."""
+    return getattr(distribution, "process_count_per_instance", None) or 1

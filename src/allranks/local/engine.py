@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from allranks.contract.distributions import processes_per_instance
 from allranks.errors import InputError, Problem
 from allranks.local import gpus, requirements
-from allranks.local.executor import Executor, processes_per_instance
+from allranks.local.executor import Executor
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.slots import Slots

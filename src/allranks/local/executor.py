@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from allranks.contract.launch import Distribution
+from allranks.contract.distributions import processes_per_instance
 from allranks.local.slots import Slots
 from allranks.plan.graph import Plan, Step
 from allranks.runs.records import RunRecord, Status, StepRecord
@@ -94,8 +94,3 @@ class Executor:
 def ranks(step: Step) -> int:
     """How many processes a step starts at once on this machine."""
     return step.instance_count * processes_per_instance(step.distribution)
-
-
-def processes_per_instance(distribution: Distribution) -> int:
-    """Of the distribution types that say how many; 1 for the others."""
-    return getattr(distribution, "process_count_per_instance", None) or 1

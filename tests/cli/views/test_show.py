@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from allranks.cli.as_json import from_json, to_json
-from allranks.cli.problems import print_problems
+from allranks.cli.errors import print_problems
+from allranks.cli.views.json import from_json, to_json
 from allranks.cli.views.tables import print_components, print_run, print_runs
 from allranks.components.find import ComponentInfo, Port
 from allranks.errors import InputError, Problem

@@ -13,6 +13,7 @@ from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers import Launching
 from allranks.local.launchers import events as launcher_events
 from allranks.local.step import verdict
+from allranks.runs.log_tail import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 
@@ -203,16 +204,16 @@ class Watch:
         elif self._overdue is not None:
             reason = f"stopped after {self._watched.timeout:g} s, its limits.timeout"
             record.status = Status.FAILED
-            record.verdict = Verdict(record.name, reason, log=first.log, tail=verdict.tail(first.log))
+            record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         elif self._stopping():
             record.status = Status.CANCELED
         elif self._launcher and not self._forgiven:
             log = str(self._watched.log)
             record.status = Status.FAILED
-            record.verdict = Verdict(record.name, self._launcher, log=log, tail=verdict.tail(log))
+            record.verdict = Verdict(record.name, self._launcher, log=log, tail=tail(log))
         elif any(rank.status is not Status.COMPLETED for rank in ranks):
             reason = "its processes were killed from outside the run"
             record.status = Status.FAILED
-            record.verdict = Verdict(record.name, reason, log=first.log, tail=verdict.tail(first.log))
+            record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         else:
             record.status = Status.COMPLETED

@@ -36,6 +36,7 @@ from allranks.plan import digest, values
 from allranks.plan.graph import Plan, Step
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.plan.values import Given
+from allranks.runs.log_tail import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import OutputRecord, RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
@@ -347,7 +348,7 @@ class Attempts:
                 log = record.ranks[0].log
                 reason = f"output {output.name} was not written: there is no file {place}"
                 record.status = Status.FAILED
-                record.verdict = Verdict(record.name, reason, log=log, tail=verdict.tail(log))
+                record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
                 return
             value = place.read_text(encoding="utf-8", errors="replace") if output.type in PRIMITIVES else None
             record.outputs.append(OutputRecord(output.name, output.type, str(place), value, digest.of_path(place)))

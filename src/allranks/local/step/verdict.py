@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from pathlib import Path
 
 from allranks.contract import report
 from allranks.local import stacks
+from allranks.runs.log_tail import tail
 from allranks.runs.records import RankRecord, Status, Verdict
-
-TAIL_LINES = 20
-TAIL_BYTES = 1 << 16
 
 GLOO_ABORT = "terminate called without an active exception"
 """What libstdc++ prints when torch's gloo threads are still there while the interpreter shuts down (seen with torch
 2.13)."""
-
-
-def tail(log: str, lines: int = TAIL_LINES) -> tuple[str, ...]:
-    """The last lines of a log that may be large, or missing, or not text."""
-    try:
-        with open(log, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return ()
-    return tuple(text.rstrip().splitlines()[-lines:])
 
 
 def aborted_after_its_work(rank: RankRecord, code: int) -> bool:

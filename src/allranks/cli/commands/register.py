@@ -1,17 +1,18 @@
-"""`allranks register` and `allranks export`: a project's components and environments on their way to the designer."""
+"""`allranks register`: register a project's components and environments for the designer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allranks.cli.options import JsonOption
-from allranks.cli.workspace_options import (
+from allranks.cli.options import (
     AzureWorkspaceOption,
+    ComponentsOption,
     ConfigOption,
+    JsonOption,
     RegistryOption,
     ResourceGroupOption,
     SubscriptionOption,
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
     from allranks.azure.register import Difference
     from allranks.azure.workspace import WorkspaceOptions
     from allranks.components.releases import Release
-
-ComponentsOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--components", metavar="DIR", help="By default components/ here or in a folder above.", show_default=False
-    ),
-]
 
 
 def register(
@@ -55,8 +49,8 @@ def register(
     import tempfile
 
     from allranks.azure.workspace import resolve
-    from allranks.cli.as_json import to_json
     from allranks.cli.console import console, errors
+    from allranks.cli.views.json import to_json
     from allranks.components.releases import release
 
     options = workspace_options(subscription, resource_group, workspace, registry, config)
@@ -72,45 +66,6 @@ def register(
     same = len(releases) - len(found if dry_run else done)
     said = f"{len(found)} would be registered" if dry_run else f"{len(done)} registered"
     out.print(f"{where}: {said}, {same} there already", soft_wrap=True)
-
-
-def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or one of an export.")],
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help="Components or environments; all by default.", show_default=False),
-    ] = None,
-    components: ComponentsOption = None,
-    registry: Annotated[
-        str,
-        typer.Option(
-            "--registry", metavar="NAME", help="Components name their environments in it.", show_default=False
-        ),
-    ] = "",
-    json: JsonOption = False,
-) -> None:
-    """Write components as YAML and code for the Azure CLI.
-
-    Their environments too: `az ml component create` and `az ml environment create` take them. Each folder is complete
-    by itself. The same content gives the same files; what an export did not write stays.
-    """
-    import tempfile
-
-    from allranks.cli.as_json import to_json
-    from allranks.cli.console import console
-    from allranks.components.export import SCRIPT
-    from allranks.components.export import export as write
-    from allranks.components.releases import release
-
-    with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
-        releases = release(Path(staged), components, names or (), registry)
-        exported = write(releases, Path(staged), folder, registry)
-    if json:
-        print(to_json({"folder": str(folder), "releases": [_row(one) for one in releases], **vars(exported)}))
-        return
-    counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} as they were"
-    console().print(f"{folder}: {len(releases)} assets; files: {counts}", soft_wrap=True)
-    console().print(f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME", soft_wrap=True)
 
 
 def _registered(
@@ -160,7 +115,8 @@ def _print_difference(out: Any, found: Difference) -> None:
         out.print(f"    {what:<8} {plain(name)}", soft_wrap=True)
 
 
-def _row(one: Release) -> dict[str, Any]:
+def release_row(one: Release) -> dict[str, Any]:
+    """Return a release as it stands in the JSON of `register` and `export`."""
     return {"kind": one.kind, "name": one.name, "version": one.version, "digest": one.digest}
 
 
@@ -170,7 +126,7 @@ def _rows(
     changed = {(each.release.kind, each.release.name): each for each in found}
     rows = []
     for one in releases:
-        row = _row(one)
+        row = release_row(one)
         if dry_run:
             each = changed.get((one.kind, one.name))
             row["state"] = "there" if each is None else "changed" if each.latest else "new"

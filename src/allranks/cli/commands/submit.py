@@ -1,4 +1,4 @@
-"""`allranks submit` and `allranks cancel`."""
+"""`allranks submit`: submit a pipeline to Azure ML."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allranks.cli.options import FileArgument, FolderOption, JsonOption, RunArgument, SetOption, settings_of
-from allranks.cli.workspace_options import (
+from allranks.cli.options import (
     AzureWorkspaceOption,
     ConfigOption,
+    FileArgument,
+    FolderOption,
+    JsonOption,
     ResourceGroupOption,
+    SetOption,
     SubscriptionOption,
+    settings_of,
     workspace_options,
 )
 
@@ -78,32 +82,6 @@ def submit(
         _print_body(file, given, changes, options)
         return
     _submit(file, given, changes, options, folder, stream, json)
-
-
-def cancel(identity: RunArgument, workspace: FolderOption = None) -> None:
-    """Ask Azure ML to end a run that was submitted.
-
-    A run on this machine is ended by Ctrl-C where it was started.
-    """
-    from allranks.azure import runs
-    from allranks.cli.console import console
-    from allranks.cli.submitted import connected, update
-    from allranks.errors import InputError, Problem
-    from allranks.runs import history
-    from allranks.runs.workspace import Workspace
-
-    record = history.run(Workspace.at(workspace), identity)
-    where = f"run {record.id}"
-    if record.submitted is None:
-        raise InputError(Problem(where, "it is on this machine", "a submitted run", "Ctrl-C where it was started"))
-    out = console()
-    with connected(record) as client:
-        if not record.status.ended:
-            update(record, runs.state(client, record.id, steps=record.submitted.pipeline))
-        if record.status.ended:
-            raise InputError(Problem(where, f"it is {record.status}", "a run that is not over"))
-        runs.cancel(client, record.id)
-    out.print(f"Azure ML ends {record.id}; see: allranks show {record.id}", soft_wrap=True)
 
 
 def _changes(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
@@ -176,10 +154,10 @@ def _submit(
     from allranks.azure.changes import apply
     from allranks.azure.checks import of_workspace
     from allranks.azure.errors import service_errors
+    from allranks.azure.run_records import add_record
     from allranks.azure.workspace import connect, resolve
-    from allranks.cli.as_json import to_json
     from allranks.cli.console import console, errors
-    from allranks.cli.submitted import remembered
+    from allranks.cli.views.json import to_json
     from allranks.errors import InputError
     from allranks.plan.reader import opened
     from allranks.runs.workspace import Workspace
@@ -196,7 +174,7 @@ def _submit(
         if problems := of_workspace(client, wanted):
             raise InputError(*problems)
         name, studio = runs.submit(client, job.job)
-        record = remembered(
+        record = add_record(
             place, plan, name, where, studio or where.studio(name), pipeline=hasattr(type(job.job), "jobs")
         )
         out.print(f"submitted {name} to {where}\n  studio  {record.submitted.studio}", soft_wrap=True)  # type: ignore[union-attr]
@@ -215,10 +193,10 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
     from allranks.azure.checks import of_sizes
     from allranks.azure.wanted import wanted
     from allranks.cli.console import errors
-    from allranks.cli.problems import print_warnings
+    from allranks.cli.errors import print_warnings
+    from allranks.contract.distributions import processes_per_instance
     from allranks.contract.layout import Layout
     from allranks.errors import InputError
-    from allranks.local.executor import processes_per_instance
     from allranks.plan.check import check, warnings
     from allranks.plan.graph import Plan
 
@@ -248,8 +226,8 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
 
 def _watch(client: Any, workspace: Workspace, record: RunRecord, out: Any) -> None:
     from allranks.azure.errors import AzureError
+    from allranks.azure.watch import watch
     from allranks.cli.console import errors
-    from allranks.cli.submitted import watch
     from allranks.cli.views.lines import PlainLines
     from allranks.cli.views.live import LiveTree
 

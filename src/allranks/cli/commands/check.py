@@ -1,4 +1,4 @@
-"""`allranks check` and `allranks components`: what can be said without running anything."""
+"""`allranks check`: find what is wrong without running anything."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ import typer
 from allranks.cli.options import JsonOption, SetOption
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from allranks.components.find import ComponentInfo
     from allranks.errors import Problem
     from allranks.plan.graph import Plan
 
@@ -39,10 +36,10 @@ def check(
     import tempfile
     from datetime import date
 
-    from allranks.cli.as_json import to_json
     from allranks.cli.console import console
+    from allranks.cli.errors import print_warnings
     from allranks.cli.options import settings_of
-    from allranks.cli.problems import print_warnings
+    from allranks.cli.views.json import to_json
     from allranks.errors import InputError
     from allranks.local import requirements
     from allranks.plan.check import warnings as warnings_of
@@ -79,8 +76,8 @@ def _are_components(path: Path) -> bool:
 
 
 def _check_components(path: Path, json: bool) -> None:
-    from allranks.cli.as_json import to_json
     from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
     from allranks.components.check.rules import check as check_specs
     from allranks.components.find import find_specs
     from allranks.errors import InputError
@@ -103,52 +100,3 @@ def _of_their_components(plan: Plan) -> list[Problem]:
 
     specs = dict.fromkeys(Path(step.spec) for step in plan.steps if step.spec)
     return check_specs([spec for spec in specs if is_component(spec)])
-
-
-def components(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="Where to look; by default components/ here or in a folder above.", show_default=False),
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option("--page", metavar="FILE", help="Write the palette with its forms as a page.", show_default=False),
-    ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Show that page in a browser.")] = False,
-    json: JsonOption = False,
-) -> None:
-    """List the components of a project with their ports.
-
-    --page and --open show them as Azure ML's designer does.
-    """
-    from allranks.cli.as_json import to_json
-    from allranks.cli.console import console
-    from allranks.cli.views.tables import print_components
-    from allranks.components.find import find_components
-
-    found = find_components(folder)
-    if page or open_:
-        _show_page(found, page, open_)
-    elif json:
-        print(to_json(list(found)))
-    else:
-        print_components(console(), found)
-
-
-def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
-    import tempfile
-    import webbrowser
-
-    from allranks.cli.console import console
-    from allranks.components.page.palette import write_palette
-    from allranks.errors import InputError, Problem
-
-    # A browser reads the file after this command has ended.
-    page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"
-    try:
-        write_palette(found, page)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(Problem(str(page), reason, "a file that can be written", "name another")) from None
-    shown = open_ and webbrowser.open(page.absolute().as_uri())
-    console().print(f"{'opened' if shown else 'written'}  {page}", soft_wrap=True)

@@ -1,12 +1,12 @@
-"""`allranks run` and `allranks resume`."""
+"""`allranks run`: run a pipeline on this machine."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks.cli.execute import execute
 from allranks.cli.options import (
     FileArgument,
     FolderOption,
@@ -15,7 +15,6 @@ from allranks.cli.options import (
     InstancesOption,
     JsonOption,
     RetriesOption,
-    RunArgument,
     SetOption,
     SlotsOption,
     TrackOption,
@@ -23,12 +22,9 @@ from allranks.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from allranks.plan.graph import Plan
-    from allranks.runs.observer import Observer
-    from allranks.runs.records import RunRecord
     from allranks.runs.workspace import Workspace
 
 
@@ -64,29 +60,7 @@ def run(
         return
     plan = _kept(file, given, place)
     options = Options(instances.value, force_rerun, retries, slots, gpus, track)
-    _finish(lambda observer: run_plan(plan, place, options, observer), json)
-
-
-def resume(
-    identity: RunArgument,
-    instances: InstancesOption = InstancesChoice.AUTO,
-    retries: RetriesOption = 0,
-    slots: SlotsOption = None,
-    gpus: GpusOption = "auto",
-    track: TrackOption = True,
-    workspace: FolderOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Go on with a run that did not finish.
-
-    It was interrupted, stopped, or failed. Finished steps are not done again.
-    """
-    from allranks.local.engine import Options
-    from allranks.local.engine import resume as resume_run
-    from allranks.runs.workspace import Workspace
-
-    options = Options(instances.value, False, retries, slots, gpus, track)
-    _finish(lambda observer: resume_run(identity, Workspace.at(workspace), options, observer), json)
+    execute(lambda observer: run_plan(plan, place, options, observer), json)
 
 
 def _kept(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
@@ -119,7 +93,7 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     from pathlib import Path
 
     from allranks.cli.console import console
-    from allranks.cli.problems import print_warnings
+    from allranks.cli.errors import print_warnings
     from allranks.cli.views.plan import plan_json, print_plan
     from allranks.local import preview
     from allranks.plan.check import warnings
@@ -135,31 +109,3 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     else:
         print_plan(console(), plan, environments, commands)
     print_warnings(warnings(plan, date.today()))
-
-
-def _finish(execute: Callable[[Observer], RunRecord], json: bool) -> None:
-    """Runs with somebody to watch, prints the end, and exits with the code that says how it went."""
-    from allranks.cli.as_json import to_json
-    from allranks.cli.console import console, errors
-    from allranks.cli.views.lines import PlainLines
-    from allranks.cli.views.live import LiveTree
-    from allranks.local.engine import DiskFullError
-    from allranks.runs.records import Status
-
-    # With --json, stdout is for a program: what a person reads goes to stderr.
-    out = errors() if json else console()
-    watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
-    try:
-        with watcher:
-            record = execute(watcher)
-    except DiskFullError as error:
-        errors().print(
-            f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest"
-        )
-        sys.exit(1)
-    if json:
-        print(to_json(record))
-    if record.status is Status.FAILED:
-        sys.exit(1)
-    if record.status is Status.CANCELED:
-        sys.exit(130)

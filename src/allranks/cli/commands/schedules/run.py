@@ -1,9 +1,9 @@
-"""`allranks schedules run` and `next`: schedules on this machine."""
+"""`allranks schedules run`: fire schedules on this machine."""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,9 +18,6 @@ from allranks.cli.options import (
     SlotsOption,
     TrackOption,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class MissedChoice(str, Enum):
@@ -101,58 +98,3 @@ def run(
                 )
                 stops.append(scheduler)
                 scheduler.run()
-
-
-def following(
-    amount: Annotated[int, typer.Argument(metavar="N", min=1, help="How many of each.")] = 5,
-    target: SchedulesArgument = None,
-    json: JsonOption = False,
-) -> None:
-    """List when schedules fire next, without asking anybody."""
-    from datetime import datetime, timezone
-    from itertools import islice
-
-    from allranks.cli.as_json import to_json
-    from allranks.cli.console import console
-    from allranks.schedules.finding import find_schedules
-    from allranks.schedules.firings import firings
-    from allranks.sdk.session import session
-
-    now = datetime.now(timezone.utc)
-    with session():
-        found = [
-            (declared.schedule, list(islice(firings(declared.schedule.trigger, now, now), amount)))
-            for declared in find_schedules(target)
-        ]
-    if json:
-        print(
-            to_json(
-                [
-                    {
-                        "name": schedule.name,
-                        "declared_in": schedule.where,
-                        "time_zone": schedule.trigger.time_zone,
-                        "firings": [moment.isoformat() for moment in moments],
-                    }
-                    for schedule, moments in found
-                ]
-            )
-        )
-        return
-    for schedule, moments in found:
-        _print_firings(console(), schedule, moments)
-
-
-def _print_firings(out: Console, schedule: Any, moments: list[Any]) -> None:
-    from datetime import timezone
-
-    from allranks.cli.views.schedules import moment as shown
-    from allranks.runs.formatting import plain
-    from allranks.schedules.triggers import in_words
-
-    zone = schedule.trigger.time_zone
-    out.print(plain(f"{schedule.name}  {in_words(schedule.trigger)}, {zone}"), soft_wrap=True)
-    for moment in moments:
-        out.print(f"  {shown(moment, zone)}   {moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC", soft_wrap=True)
-    if not moments:
-        out.print("  it has ended")

@@ -1,0 +1,109 @@
+"""Keep the record of a submitted run up to date: once, or until the run has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from allranks.azure import runs
+from allranks.azure.errors import AzureError, service_errors
+from allranks.azure.rank_logs import download_logs
+from allranks.azure.run_records import is_pipeline, update
+from allranks.runs import history
+from allranks.runs.records import RunRecord
+from allranks.runs.store import Store
+from allranks.runs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from allranks.runs.observer import Observer
+
+POLL = 2.0
+"""Seconds between two requests for the state of a run."""
+
+PATIENCE = 5
+"""How many of these requests may fail in a row before the watching ends."""
+
+
+def finder(folder: Path | None) -> Callable[[str], RunRecord]:
+    """Return a function that finds a run of the workspace folder, and brings a submitted one up to date with its logs.
+
+    That function raises InputError where there is no such run, and AzureError.
+    """
+    workspace = Workspace.at(folder)
+
+    def find(identity: str) -> RunRecord:
+        record = history.run(workspace, identity)
+        if record.submitted is not None and not record.submitted.complete:
+            with connected(record) as client:
+                refresh(client, workspace, record)
+        return record
+
+    return find
+
+
+@contextlib.contextmanager
+def connected(record: RunRecord) -> Iterator[Any]:
+    """Yield a client for the Azure ML workspace of a submitted run."""
+    from allranks.azure.workspace import WorkspaceOptions, connect
+    from allranks.sdk import session
+
+    where = record.submitted
+    assert where is not None
+    with session.session():
+        with service_errors("signing in"):
+            client = connect(WorkspaceOptions(where.subscription_id, where.resource_group, where.workspace_name))
+        yield client
+
+
+def refresh(client: Any, workspace: Workspace, record: RunRecord) -> None:
+    """Update the record and the logs of its steps, and store them. Raise InputError or AzureError."""
+    with _alone(workspace, record):
+        state = runs.state(client, record.id, steps=is_pipeline(record))
+        update(record, state)
+        try:
+            download_logs(client, record)
+        finally:
+            _keep(workspace, record)
+
+
+def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observer) -> None:
+    """Report the changes of the run to the watcher until it has ended. Raise InputError or AzureError."""
+    watcher.started(record)
+    failures = 0
+    while not record.status.ended:
+        try:
+            changed = update(record, runs.state(client, record.id, steps=is_pipeline(record)))
+            failures = 0
+        except AzureError as error:
+            failures += 1
+            if failures > PATIENCE:
+                raise
+            watcher.noted(record, None, error.problem.found)
+            changed = []
+        for step in changed:
+            watcher.changed(record, step)
+        if changed:
+            _keep(workspace, record)
+        if not record.status.ended:
+            time.sleep(POLL)
+    refresh(client, workspace, record)
+    watcher.ended(record)
+
+
+def _keep(workspace: Workspace, record: RunRecord) -> None:
+    with Store(workspace.database) as store:
+        store.put_run(record)
+
+
+@contextlib.contextmanager
+def _alone(workspace: Workspace, record: RunRecord) -> Iterator[None]:
+    """Keep other processes from downloading the same logs at the same time."""
+    path = workspace.runs / f"{record.id}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

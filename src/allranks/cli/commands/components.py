@@ -1,0 +1,64 @@
+"""`allranks components`: list the components of a project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allranks.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from allranks.components.find import ComponentInfo
+
+
+def components(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Where to look; by default components/ here or in a folder above.", show_default=False),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", metavar="FILE", help="Write the palette with its forms as a page.", show_default=False),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Show that page in a browser.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """List the components of a project with their ports.
+
+    --page and --open show them as Azure ML's designer does.
+    """
+    from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
+    from allranks.cli.views.tables import print_components
+    from allranks.components.find import find_components
+
+    found = find_components(folder)
+    if page or open_:
+        _show_page(found, page, open_)
+    elif json:
+        print(to_json(list(found)))
+    else:
+        print_components(console(), found)
+
+
+def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
+    import tempfile
+    import webbrowser
+
+    from allranks.cli.console import console
+    from allranks.components.page.palette import write_palette
+    from allranks.errors import InputError, Problem
+
+    # A browser reads the file after this command has ended.
+    page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"
+    try:
+        write_palette(found, page)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(Problem(str(page), reason, "a file that can be written", "name another")) from None
+    shown = open_ and webbrowser.open(page.absolute().as_uri())
+    console().print(f"{'opened' if shown else 'written'}  {page}", soft_wrap=True)

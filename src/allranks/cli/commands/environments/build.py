@@ -1,0 +1,71 @@
+"""`allranks environments build`: build an environment's image."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from allranks.cli.options import EngineOption, EnvironmentsOption
+
+
+def build(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The environment.", show_default=False)],
+    tag: Annotated[
+        str | None,
+        typer.Option("--tag", help="What the image is called; by default the environment's name.", show_default=False),
+    ] = None,
+    base_image: Annotated[
+        str | None,
+        typer.Option(
+            "--base-image", help="A Debian or Ubuntu to start from, instead of the table's.", show_default=False
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device", metavar="cpu|cuda", help="By default cuda; cpu with --base-image.", show_default=False
+        ),
+    ] = None,
+    ofed: Annotated[
+        str | None,
+        typer.Option(
+            "--ofed",
+            metavar="doca|distribution",
+            help="By default doca; distribution with --base-image.",
+            show_default=False,
+        ),
+    ] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--build-arg", metavar="NAME=VALUE", help="A row of the version table. May be repeated.", show_default=False
+        ),
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--engine-option", help="Given to the engine as it is. May be repeated.", show_default=False),
+    ] = None,
+    engine: EngineOption = None,
+    folder: EnvironmentsOption = None,
+) -> None:
+    """Build an environment's image with buildah, podman or Docker.
+
+    Exits with 1 where the engine fails.
+    """
+    from allranks.cli.console import console, errors
+    from allranks.cli.options import settings_of
+    from allranks.environments.build import build as build_image
+    from allranks.environments.build import variant_for
+    from allranks.environments.engines import engine as found_engine
+    from allranks.environments.find import find_environments
+
+    (environment,) = find_environments(folder, (name,))
+    tag = tag or f"localhost/{environment.registered.get('name', name)}"
+    given = settings_of(arguments)
+    variant = variant_for(base_image, device, ofed)
+    code = build_image(environment, found_engine(engine), tag, variant, given, tuple(options or ()))
+    if code != 0:
+        errors().print(f"the engine ended with exit code {code}; nothing is called {tag}")
+        raise typer.Exit(1)
+    console().print(f"built {tag}; prove it: allranks environments verify {tag} --environment {name}", soft_wrap=True)

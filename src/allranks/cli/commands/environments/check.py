@@ -1,0 +1,43 @@
+"""`allranks environments check`: find what is wrong in environments without building them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from allranks.cli.options import EnvironmentNamesArgument, EnvironmentsOption, JsonOption
+
+
+def check(
+    names: EnvironmentNamesArgument = None,
+    folder: EnvironmentsOption = None,
+    resolve: Annotated[
+        bool, typer.Option("--resolve/--no-resolve", help="Ask pip too whether the packages go together: slow.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Say everything that is wrong, with file and line.
+
+    Exits with 2 if anything is.
+    """
+    from allranks.cli.console import console, errors
+    from allranks.cli.views.json import to_json
+    from allranks.environments.check import check as check_one
+    from allranks.environments.find import environments_folder, find_environments
+    from allranks.errors import InputError
+
+    root = folder or environments_folder(Path.cwd())
+    found = find_environments(root, tuple(names or ()))
+    problems = []
+    for each in found:
+        with errors().status(f"checking {each.name}"):  # pip takes minutes
+            problems += check_one(each, root, resolve)
+    if json:
+        print(to_json({"environments": [each.name for each in found], "problems": problems}))
+        sys.exit(2 if problems else 0)
+    if problems:
+        raise InputError(*problems)
+    console().print(f"{', '.join(each.name for each in found)}: nothing wrong")

@@ -1,0 +1,32 @@
+"""`allranks environments list`: list the environments of a project."""
+
+from __future__ import annotations
+
+from allranks.cli.options import EnvironmentsOption, JsonOption
+
+
+def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
+    """List the environments with what is in them."""
+    from rich import box
+    from rich.table import Table
+
+    from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
+    from allranks.environments.find import find_environments
+    from allranks.environments.labels import labels_of
+
+    rows = [(each, labels_of(each.dockerfile)) for each in find_environments(folder)]
+    if json:
+        found = [
+            {"name": each.name, "registered_as": each.registered.get("name"), "folder": str(each.folder)}
+            | {"version": labels.version, "description": labels.description, "tags": dict(labels.tags)}
+            for each, labels in rows
+        ]
+        print(to_json(found))
+        return
+    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", show_edge=False, pad_edge=False)
+    for column in ("environment", "version", "what it is"):
+        table.add_column(column, overflow="fold")
+    for each, labels in rows:
+        table.add_row(each.name, labels.version, labels.description)
+    console().print(table)

@@ -1,0 +1,38 @@
+"""`allranks environments verify`: compare an image with what its environment declares."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from allranks.cli.options import EngineOption, EnvironmentsOption, JsonOption
+
+
+def verify(
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="An image on this machine.", show_default=False)],
+    environment: Annotated[
+        str | None,
+        typer.Option("--environment", help="Which it is to be; by default the one in its name.", show_default=False),
+    ] = None,
+    engine: EngineOption = None,
+    folder: EnvironmentsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Prove inside an image that it is what its environment says.
+
+    Versions, libraries, what was built with what, tags, two ranks under mpirun, an all-reduce. Exits with 1 where
+    something is not true.
+    """
+    from allranks.cli.views.json import to_json
+    from allranks.environments.engines import engine as found_engine
+    from allranks.environments.find import find_environments
+    from allranks.environments.inside.report import as_text, is_right
+    from allranks.environments.verify import expectations, named_in
+    from allranks.environments.verify import verify as verify_image
+
+    (chosen,) = find_environments(folder, (environment or named_in(image, folder),))
+    findings = list(verify_image(image, expectations(chosen), found_engine(engine)))
+    print(to_json(findings) if json else as_text(findings))
+    if not is_right(findings):
+        raise typer.Exit(1)

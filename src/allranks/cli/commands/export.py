@@ -1,0 +1,50 @@
+"""`allranks export`: write components as YAML and code for the Azure CLI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from allranks.cli.commands.register import release_row
+from allranks.cli.options import ComponentsOption, JsonOption
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or one of an export.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Components or environments; all by default.", show_default=False),
+    ] = None,
+    components: ComponentsOption = None,
+    registry: Annotated[
+        str,
+        typer.Option(
+            "--registry", metavar="NAME", help="Components name their environments in it.", show_default=False
+        ),
+    ] = "",
+    json: JsonOption = False,
+) -> None:
+    """Write components as YAML and code for the Azure CLI.
+
+    Their environments too: `az ml component create` and `az ml environment create` take them. Each folder is complete
+    by itself. The same content gives the same files; what an export did not write stays.
+    """
+    import tempfile
+
+    from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
+    from allranks.components.export import SCRIPT
+    from allranks.components.export import export as write
+    from allranks.components.releases import release
+
+    with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
+        releases = release(Path(staged), components, names or (), registry)
+        exported = write(releases, Path(staged), folder, registry)
+    if json:
+        print(to_json({"folder": str(folder), "releases": [release_row(one) for one in releases], **vars(exported)}))
+        return
+    counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} as they were"
+    console().print(f"{folder}: {len(releases)} assets; files: {counts}", soft_wrap=True)
+    console().print(f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME", soft_wrap=True)

@@ -1,0 +1,38 @@
+"""`allranks schedules delete`: delete a schedule of a workspace."""
+
+from __future__ import annotations
+
+from allranks.cli.options import (
+    AzureWorkspaceOption,
+    ConfigOption,
+    JsonOption,
+    ResourceGroupOption,
+    ScheduleArgument,
+    SubscriptionOption,
+    workspace_options,
+)
+
+
+def delete(
+    name: ScheduleArgument,
+    subscription: SubscriptionOption = "",
+    resource_group: ResourceGroupOption = "",
+    workspace: AzureWorkspaceOption = "",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Delete a schedule of an Azure ML workspace.
+
+    Its runs stay.
+    """
+    from allranks.azure import schedules
+    from allranks.azure.workspace import sign_in
+    from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
+
+    client, _ = sign_in(workspace_options(subscription, resource_group, workspace, config=config))
+    schedules.delete(client, schedules.named(schedules.applied(client), name))
+    if json:
+        print(to_json({"name": name, "state": "deleted"}))
+    else:
+        console().print(f"{name}: deleted", soft_wrap=True)

@@ -1,0 +1,46 @@
+"""`allranks schedules enable`: let a schedule of a workspace fire again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from allranks.cli.options import (
+    AzureWorkspaceOption,
+    ConfigOption,
+    JsonOption,
+    ResourceGroupOption,
+    ScheduleArgument,
+    SubscriptionOption,
+    workspace_options,
+)
+
+if TYPE_CHECKING:
+    from allranks.azure.workspace import WorkspaceOptions
+
+
+def enable(
+    name: ScheduleArgument,
+    subscription: SubscriptionOption = "",
+    resource_group: ResourceGroupOption = "",
+    workspace: AzureWorkspaceOption = "",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Let a schedule of an Azure ML workspace fire again."""
+    switch(name, workspace_options(subscription, resource_group, workspace, config=config), json, on=True)
+
+
+def switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
+    """Enable or disable a schedule of a workspace, and print its state."""
+    from allranks.azure import schedules
+    from allranks.azure.workspace import sign_in
+    from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
+
+    client, _ = sign_in(where)
+    changed = schedules.switch(client, schedules.applied(client), name, on=on)
+    state = "enabled" if on else "disabled"
+    if json:
+        print(to_json({"name": name, "state": state, "changed": changed}))
+    else:
+        console().print(f"{name}: {state}" + ("" if changed else ", as it was"), soft_wrap=True)

@@ -1,0 +1,99 @@
+"""`allranks schedules list`: list declared schedules, and a workspace's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from allranks.cli.options import (
+    AzureWorkspaceOption,
+    ConfigOption,
+    JsonOption,
+    ResourceGroupOption,
+    SchedulesArgument,
+    SubscriptionOption,
+    workspace_options,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from allranks.schedules.triggers import Trigger
+
+
+def list_(
+    target: SchedulesArgument = None,
+    local: Annotated[bool, typer.Option("--local", help="Only what is declared; ask Azure nothing.")] = False,
+    subscription: SubscriptionOption = "",
+    resource_group: ResourceGroupOption = "",
+    workspace: AzureWorkspaceOption = "",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List schedules: declared ones, and a workspace's."""
+    from datetime import datetime, timezone
+
+    from allranks.azure import schedules
+    from allranks.azure.workspace import sign_in
+    from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
+    from allranks.schedules.finding import find_schedules
+    from allranks.schedules.firings import firings
+    from allranks.sdk.session import session
+
+    now = datetime.now(timezone.utc)
+    there = (
+        {}
+        if local
+        else schedules.applied(sign_in(workspace_options(subscription, resource_group, workspace, config=config))[0])
+    )
+    with session():
+        declared = {each.schedule.name: each.schedule for each in find_schedules(target)}
+    rows: list[dict[str, Any]] = []
+    for name in sorted({*declared, *there}):
+        mine, other = declared.get(name), there.get(name)
+        trigger = mine.trigger if mine else other.trigger if other else None
+        following = next(firings(trigger, now, now), None) if trigger else None
+        if other is None:
+            state = "declared" if local else "not applied"
+        else:
+            state = "enabled" if other.enabled else "disabled"
+        row = {
+            "name": name,
+            "declared_in": mine.where if mine else None,
+            "state": state,
+            "differs": bool(mine and other and schedules.trigger_differs(mine.trigger, other.trigger)),
+            "trigger": _described(trigger),
+            "time_zone": trigger.time_zone if trigger else None,
+            "next": following.isoformat() if following and state != "disabled" else None,
+        }
+        rows.append(row)
+    if json:
+        print(to_json(rows))
+    else:
+        _print_rows(console(), rows)
+
+
+def _described(trigger: Trigger | None) -> str | None:
+    from allranks.schedules.triggers import in_words
+
+    return in_words(trigger) if trigger else None
+
+
+def _print_rows(out: Console, rows: list[dict[str, Any]]) -> None:
+    from datetime import datetime, timezone
+
+    from allranks.cli.views.schedules import moment
+    from allranks.runs.formatting import plain
+
+    for row in rows:
+        state = row["state"] + (", applied with another trigger" if row["differs"] else "")
+        out.print(plain(f"{row['name']}  {state}"), soft_wrap=True)
+        out.print(plain(f"  {row['declared_in'] or 'not declared here'}"), soft_wrap=True)
+        if row["trigger"]:
+            out.print(plain(f"  {row['trigger']}, {row['time_zone']}"), soft_wrap=True)
+        if row["next"]:
+            at = datetime.fromisoformat(row["next"])
+            utc = f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
+            out.print(f"  next: {moment(at, row['time_zone'])}, {utc}", soft_wrap=True)

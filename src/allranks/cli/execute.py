@@ -1,0 +1,43 @@
+"""Execute a run with a view of its progress: what `run` and `resume` share."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from allranks.runs.observer import Observer
+    from allranks.runs.records import RunRecord
+
+
+def execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
+    """Call `run` with an observer that shows its progress, and print the result.
+
+    Exit with 1 where the run fails or the disk is full, and with 130 where it is canceled.
+    """
+    from allranks.cli.console import console, errors
+    from allranks.cli.views.json import to_json
+    from allranks.cli.views.lines import PlainLines
+    from allranks.cli.views.live import LiveTree
+    from allranks.local.engine import DiskFullError
+    from allranks.runs.records import Status
+
+    # With --json, stdout is for a program: what a person reads goes to stderr.
+    out = errors() if json else console()
+    watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
+    try:
+        with watcher:
+            record = run(watcher)
+    except DiskFullError as error:
+        errors().print(
+            f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest"
+        )
+        sys.exit(1)
+    if json:
+        print(to_json(record))
+    if record.status is Status.FAILED:
+        sys.exit(1)
+    if record.status is Status.CANCELED:
+        sys.exit(130)

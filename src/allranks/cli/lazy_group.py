@@ -1,0 +1,77 @@
+"""Groups of commands whose modules are imported when a command is used, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, cast
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+
+def lazy_group(package: str, summaries: Mapping[str, str], help: str) -> typer.Typer:
+    """Return a group of the commands in a package, one module a command.
+
+    A module named as its command holds a function of that name, or a group of its own as `app`. The name may end with
+    an underscore where Python has another meaning for it.
+
+    summaries: command -> its line in the group's help, in the order of that help
+    """
+
+    class Group(TyperGroup):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            self.commands = cast(Any, _Commands(package, summaries))
+
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+            return list(self.commands)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+            with formatter.section("Commands"):
+                formatter.write_dl(list(summaries.items()))
+
+    group = typer.Typer(
+        cls=Group,
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        # Rich's own help would need Markdown, Pygments and 0.15 s before it says a word.
+        rich_markup_mode=None,
+    )
+    # Without a callback Typer takes an application that registers no command for an empty one.
+    group.callback()(lambda: None)
+    return group
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands of a package by name. Reading one imports its module."""
+
+    def __init__(self, package: str, summaries: Mapping[str, str]) -> None:
+        self._package = package
+        self._summaries = summaries
+        self._imported: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._summaries:
+            raise KeyError(name)
+        if name not in self._imported:
+            self._imported[name] = get_command(self._application(name))
+        return self._imported[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._summaries)
+
+    def __len__(self) -> int:
+        return len(self._summaries)
+
+    def _application(self, name: str) -> typer.Typer:
+        module = import_module(f"{self._package}.{name}")
+        group: typer.Typer | None = getattr(module, "app", None)
+        if group is not None:
+            return group
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(getattr(module, name, None) or getattr(module, f"{name}_"))
+        return alone

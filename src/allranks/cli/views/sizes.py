@@ -1,0 +1,113 @@
+"""The Azure sizes as a table, and one size as a page, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from allranks.cli.errors import warnings_text
+from allranks.errors import Problem
+from allranks.hardware import shared_memory
+from allranks.hardware.setting import Setting
+from allranks.hardware.sizes import Size
+from allranks.runs.formatting import NOTHING
+
+
+def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
+    """Print the sizes as a table; those that Azure has retired by `today` in grey."""
+    if not found:
+        out.print("No such size. Sizes that Azure has no more are shown with --retired.")
+        return
+    # A column says nothing where no row has anything in it.
+    with_retirement = any(size.retired for size in found)
+    # The widest row fits 80 columns: the rest is on the size's page.
+    table = _table("size", "GPUs", "NVLink", "InfiniBand", ">GiB", *(["retired"] if with_retirement else []))
+    for size in found:
+        cells = (
+            size.name,
+            f"{size.gpus} x {size.gpu} {size.gpu_memory_gb} GB",
+            _yes(size.nvlink),
+            _infiniband(size),
+            _or_dash(size.host_memory_gib),
+            *([_or_dash(size.retired)] if with_retirement else []),
+        )
+        table.add_row(*cells, style="bright_black" if size.is_retired(today) else "")
+    out.print(table)
+
+
+def print_size(out: Console, size: Size, settings: Sequence[Setting], warnings: Sequence[Problem]) -> None:
+    """Print the facts of one size, the settings that the runtime would make on it, and its warnings."""
+    out.print(Text.assemble((size.name, "bold"), f"  {size.gpus} x {size.gpu}, {size.gpu_memory_gb} GB each"))
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bright_black", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in _facts(size):
+        facts.add_row(name, value)
+    out.print(Padding(facts, (0, 0, 0, 2)))
+    out.print()
+    out.print("what the runtime sets, where nobody else has", style="bright_black")
+    for setting in settings:
+        out.print(Text.assemble("  ", (setting.name, "cyan"), f"={setting.value}"), soft_wrap=True)
+        out.print(Padding(Text(setting.why, "bright_black"), (0, 0, 0, 4)))
+    if warnings:
+        out.print()
+        out.print(warnings_text(warnings), soft_wrap=True)
+    out.print()
+    out.print(
+        Text("\n").join([Text("from", style="bright_black"), *(Text(f"  {one}") for one in size.sources)]),
+        soft_wrap=True,
+    )
+
+
+def _facts(size: Size) -> list[tuple[str, str]]:
+    need = shared_memory.needed(size.processes, gpus=True)
+    expected = [
+        f"{bandwidth:g} GB/s on {where}"
+        for bandwidth, where in (
+            (size.all_reduce_gb_s, "one instance"),
+            (size.all_reduce_two_instances_gb_s, "two"),
+        )
+        if bandwidth is not None
+    ]
+    rows = {
+        "process_count_per_instance": f"{size.processes}, a process for each GPU",
+        "InfiniBand": _infiniband(size) if size.infiniband else "none",
+        "NVLink": _yes(size.nvlink),
+        "CPU": f"{size.vcpus} vCPUs, {size.architecture}",
+        "host memory": f"{size.host_memory_gib} GiB" if size.host_memory_gib else "",
+        "/dev/shm": f"at least {shared_memory.mib(need)} for {size.processes} ranks (resources.shm_size)",
+        "all-reduce": f"bus bandwidth of at least {', '.join(expected)}, by Azure's health check" if expected else "",
+        "retired": str(size.retired or ""),
+    }
+    return [(name, value) for name, value in rows.items() if value]
+
+
+def _table(*columns: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD, header_style="bright_black", padding=(0, 1, 0, 0), show_edge=False, pad_edge=False
+    )
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column[0] == ">" else "left", overflow="fold")
+    return table
+
+
+def _infiniband(size: Size) -> str:
+    if not size.infiniband:
+        return _or_dash(None)
+    if size.infiniband_ports is None:
+        return "yes"
+    return f"{size.infiniband_ports} x {size.infiniband_gbit_s} Gb/s"
+
+
+def _yes(flag: bool | None) -> str:
+    return {True: "yes", False: "no", None: _or_dash(None)}[flag]
+
+
+def _or_dash(value: object) -> str:
+    return NOTHING if value is None else str(value)
