@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +15,26 @@ from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import RunRecord
+from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, Fifo, allranks, environment, started, words, write_job
+from run_records import make_ranks, make_run, make_step
 
 Runner = Callable[..., RunRecord]
+
+MEMORY = 100_000_000
+"""Bytes that the command may use."""
+
+PEAK = """
+import resource, subprocess, sys
+with subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE) as command:
+    size = 0
+    while data := command.stdout.read1():
+        size += len(data)
+print(command.returncode, size, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+"""
+"""Prints a command's exit code, the size of its output, and its largest memory. A process begins with the memory that
+its parent has in ru_maxrss: a process of the tests has more than is measured here."""
 
 
 @pytest.fixture
@@ -106,6 +124,33 @@ def test_a_full_disk_behind_the_output_is_said(tmp_path: Path, ran: Runner) -> N
             words("logs"), cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--follow",)])
+@pytest.mark.parametrize("block", [b"x" * 1_000_000, (b"x" * 99 + b"\n") * 10_000], ids=["one line", "many lines"])
+def test_logs_that_are_larger_than_the_memory(tmp_path: Path, options: tuple[str, ...], block: bytes) -> None:
+    workspace = Workspace(tmp_path / ".allranks")
+    workspace.make()
+    ranks = make_ranks(1, 2)
+    for rank in ranks:
+        rank.log = str(workspace.runs / str(rank.rank))
+    with open(ranks[0].log, "wb") as log:
+        log.writelines(itertools.repeat(block, 150))
+    os.link(ranks[0].log, ranks[1].log)
+    with Store(workspace.database) as store:
+        store.add_run(make_run(make_step("train", ranks=ranks)), "{}")
+    measured = subprocess.run(
+        [sys.executable, "-c", PEAK, *words("logs", *options)],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        timeout=2 * PATIENCE,
+        check=True,
+    )
+    code, size, peak = map(int, measured.stdout.split())
+    assert code == 0
+    assert size > 2 * 150 * len(block.replace(b"\n", b""))
+    assert peak <= MEMORY
 
 
 @pytest.mark.parametrize(

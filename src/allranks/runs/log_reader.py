@@ -1,9 +1,14 @@
-"""Reads the logs of a run's ranks, once or as they grow."""
+"""Read the logs of a run's ranks, once or as they grow.
+
+A log may be larger than memory, and may be one line: it is read and printed in pieces, one log at a time.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,51 +20,57 @@ LOOK = 0.2
 """Seconds between two looks at logs that grow on this machine."""
 
 FAR_LOOK = 2.0
-"""And at those of a submitted run."""
+"""Seconds between two looks at the logs of a submitted run."""
+
+PIECE = 64 * 1024
+"""Bytes, or characters, of a log that are in memory at a time."""
 
 Find = Callable[[str], RunRecord]
 """Finds a run by its id, with its logs up to date. Raises InputError where there is none."""
 
 
 def print_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Prints the logs as they are now. Raises InputError where there is no such run, step or rank."""
-    _Printer().print_new(_chosen(find(identity), step, rank))
+    """Print the logs as they are now. Raise InputError where there is no such run, step or rank."""
+    run = find(identity)
+    _Printer().print_new(run, _chosen(run, step, rank))
 
 
 def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Prints the logs, and what is added to them, until the run has ended."""
+    """Print the logs, and what is added to them, until the run has ended."""
     printer = _Printer()
     run = find(identity)
     identity = run.id  # "latest" must not become another run on the way
     while True:
-        printer.print_new(_chosen(run, step, rank, wait=not run.status.ended))
+        printer.print_new(run, _chosen(run, step, rank, wait=not run.status.ended))
         if run.status.ended:
-            printer.print_rest()
             return
         time.sleep(FAR_LOOK if run.submitted else LOOK)
         run = find(identity)
 
 
-def logs_json(find: Find, identity: str, step: str | None, rank: int | None) -> str:
-    """The logs as JSON: a list of {step, rank, log, lines}."""
-    chosen = _chosen(find(identity), step, rank)
-    found = [
-        {
-            "step": owner.name,
-            "rank": one.rank,
-            "log": one.log,
-            "lines": _read(one.log).decode("utf-8", "replace").splitlines(),
-        }
-        for owner, ranks in chosen
-        for one in ranks
-    ]
-    return json.dumps(found, indent=2)
+def print_logs_json(find: Find, identity: str, step: str | None, rank: int | None) -> None:
+    """Print the logs as one JSON array of {step, rank, log, lines}, an object for each rank.
+
+    The text is that of ``json.dumps(..., indent=2)``. lines: the log as UTF-8, split as by `str.splitlines`, with
+    U+FFFD in place of what is not UTF-8.
+    """
+    before = "[\n"
+    for owner, ranks in _chosen(find(identity), step, rank):
+        for one in ranks:
+            fields = {"step": owner.name, "rank": one.rank, "log": one.log, "lines": []}
+            beginning, bracket, end = textwrap.indent(json.dumps(fields, indent=2), "  ").rpartition("]")
+            sys.stdout.write(before + beginning)
+            for text in _json_lines(one.log):
+                sys.stdout.write(text)
+            sys.stdout.write(bracket + end)
+            before = ",\n"
+    sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")
 
 
 def _chosen(
     run: RunRecord, step: str | None, rank: int | None, *, wait: bool = False
 ) -> list[tuple[StepRecord, list[RankRecord]]]:
-    """The steps and ranks that are asked for. wait: whether those that have not started yet may be missing."""
+    """Return the steps and ranks that are asked for. wait: whether those that have not started yet may be missing."""
     names = [record.name for record in run.steps]
     if step is not None and step not in names:
         raise InputError(Problem(f"run {run.id}, step {step}", "there is no such step", f"one of: {', '.join(names)}"))
@@ -76,58 +87,120 @@ def _chosen(
 
 
 @dataclass
+class _Position:
+    """How far a log has been read, in bytes.
+
+    printed:  the end of the last line that was printed
+    searched: between `printed` and this there is no end of a line
+    """
+
+    printed: int = 0
+    searched: int = 0
+
+
+@dataclass
 class _Printer:
     """Prints what is new in each log, whole lines only, so that ranks do not cut into each other.
 
-    Bytes as the ranks wrote them: a log need not be text.
+    Prints the bytes that the ranks wrote: a log need not be text. The beginning of a line without an end stays in its
+    file until the line is complete.
     """
 
-    read: dict[str, int] = field(default_factory=dict)
-    rest: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    positions: dict[str, _Position] = field(default_factory=dict)
 
-    def print_new(self, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
+    def print_new(self, run: RunRecord, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
         several = sum(len(ranks) for _, ranks in chosen) > 1
         for step, ranks in chosen:
             for rank in ranks:
                 prefix = f"{step.name}:{rank.rank} | ".encode() if several else b""
-                for line in self._lines(rank.log, prefix):
-                    _write(prefix, line)
-        self.flush_rest(chosen)
+                self._print_log(rank.log, prefix, complete=run.status.ended or rank.status.ended)
         sys.stdout.buffer.flush()
 
-    def flush_rest(self, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
-        """A last line without an end is complete once its rank has ended."""
-        for _, ranks in chosen:
-            for rank in ranks:
-                if rank.status.ended and rank.log in self.rest:
-                    _write(*self.rest.pop(rank.log))
-
-    def print_rest(self) -> None:
-        for prefix, line in self.rest.values():
-            _write(prefix, line)
-        self.rest.clear()
-        sys.stdout.buffer.flush()
-
-    def _lines(self, log: str, prefix: bytes) -> Iterator[bytes]:
-        new = _read(log, self.read.get(log, 0))
-        if not new:
-            return
-        self.read[log] = self.read.get(log, 0) + len(new)
-        started = self.rest.pop(log, (b"", b""))[1]
-        *lines, last = (started + new).split(b"\n")
-        yield from lines
-        if last:
-            self.rest[log] = (prefix, last)
+    def _print_log(self, log: str, prefix: bytes, *, complete: bool) -> None:
+        """Print the new lines of a log. complete: whether a last line without an end is a whole line."""
+        position = self.positions.setdefault(log, _Position())
+        size = _size(log)
+        end = size if complete else _end_of_last_line(log, position.searched, size)
+        position.searched = max(position.searched, size)
+        if end > position.printed:
+            _print_lines(log, position.printed, end, prefix)
+            position.printed = end
 
 
-def _write(prefix: bytes, line: bytes) -> None:
-    sys.stdout.buffer.write(prefix + line + b"\n")
+def _print_lines(log: str, start: int, end: int, prefix: bytes) -> None:
+    """Print the lines between two offsets, each with the prefix, and end the last one."""
+    write = sys.stdout.buffer.write
+    ended = True
+    for piece in _pieces(log, start, end):
+        if ended:
+            write(prefix)
+        ended = piece.endswith(b"\n")
+        if prefix:
+            # The prefix after a line end at the end of this piece is written with the next piece, if there is one.
+            last = len(piece) - ended
+            piece = piece[:last].replace(b"\n", b"\n" + prefix) + piece[last:]
+        write(piece)
+    if not ended:
+        write(b"\n")
 
 
-def _read(log: str, offset: int = 0) -> bytes:
+def _end_of_last_line(log: str, start: int, end: int) -> int:
+    """Return the offset after the last line end between two offsets; 0 where there is none."""
+    while start < end:
+        begin = max(start, end - PIECE)
+        found = b"".join(_pieces(log, begin, end)).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
+def _json_lines(log: str) -> Iterator[str]:
+    """Yield what stands between the brackets of the log's array of lines, in pieces that may end within a line."""
+    separator, inside = "\n      ", False
+    for text in _texts(log):
+        strings = json.dumps(text.splitlines(), separators=(",\n      ", ":"))[1:-1]
+        beginning = strings[1:] if inside else separator + strings
+        inside = text[-1].splitlines() != [""]
+        yield beginning[:-1] if inside else beginning
+        separator = ",\n      "
+    if inside:
+        yield '"'
+    if separator.startswith(","):
+        yield "\n    "
+
+
+def _texts(log: str) -> Iterator[str]:
+    r"""Yield the text of a log in pieces that are not empty and not cut between \r and \n."""
+    held = ""
     try:
-        with open(log, "rb") as file:
-            file.seek(offset)
-            return file.read()
+        with open(log, encoding="utf-8", errors="replace", newline="") as file:
+            while text := file.read(PIECE):
+                text = held + text
+                held = "\r" if text.endswith("\r") else ""
+                if text := text[: len(text) - len(held)]:
+                    yield text
     except OSError:
-        return b""
+        pass
+    if held:
+        yield held
+
+
+def _pieces(log: str, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes between two offsets, in pieces; fewer where the log is shorter by now."""
+    try:
+        with open(log, "rb", buffering=0) as file:
+            file.seek(start)
+            while start < end and (piece := file.read(min(PIECE, end - start))):
+                start += len(piece)
+                yield piece
+    except OSError:
+        return
+
+
+def _size(log: str) -> int:
+    """Return the size of a log; 0 where it cannot be read, such as before its rank has started."""
+    try:
+        return os.path.getsize(log)
+    except OSError:
+        return 0

@@ -223,7 +223,7 @@ class Store:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file where there is none, so that nobody else can read it. SQLite gives its other files the same mode."""
+    """Make the file where there is none, readable by this user alone. SQLite gives its other files the same mode."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 

@@ -24,14 +24,15 @@ def logs(
     """Print what the ranks of a run wrote.
 
     Each line begins with its step and rank where there are several. Of a run that was submitted to Azure ML, what is
-    new is downloaded first.
+    new is downloaded first. With --json, one array with an object for each rank: its step, rank, log (the path of the
+    file), and lines.
     """
     from allranks.azure.watch import finder
-    from allranks.runs.log_reader import follow_logs, logs_json, print_logs
+    from allranks.runs.log_reader import follow_logs, print_logs, print_logs_json
 
     find = finder(workspace)
     if json:
-        print(logs_json(find, identity, step, rank))
+        print_logs_json(find, identity, step, rank)
     elif follow:
         follow_logs(find, identity, step, rank)
     else:

@@ -1,0 +1,53 @@
+"""The largest memory of a process, and how much it writes in which time, measured by what reads its output."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.timing import environment
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a command took to write its output.
+
+    size:      bytes of its output
+    seconds:   wall time, from its start until it has ended
+    megabytes: the largest resident memory of its process, in 10^6 bytes
+    """
+
+    size: int
+    seconds: float
+    megabytes: float
+
+
+def written(command: Sequence[str]) -> Written:
+    """Run a command and count what it writes. Raise RuntimeError where it fails.
+
+    The memory is VmHWM, read after each piece of output and at its end: unlike ru_maxrss, it does not begin with the
+    memory of the process that started the command.
+    """
+    started = time.perf_counter()
+    size, peak = 0, 0.0
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        output = process.stdout.fileno()
+        while piece := os.read(output, 1 << 16):
+            size += len(piece)
+            peak = max(peak, _peak(process.pid))
+    if process.returncode != 0:
+        raise RuntimeError(f"{list(command)} ended with {process.returncode}")
+    return Written(size, time.perf_counter() - started, peak)
+
+
+def _peak(process: int) -> float:
+    """Return the largest memory of a process so far, in 10^6 bytes; 0 where it has ended."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    return 0.0
