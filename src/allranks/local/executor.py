@@ -1,96 +1,247 @@
-"""Runs the steps of a plan in their order, side by side as far as the machine's slots go. It starts nothing itself: a
-step is tried by what it is given."""
+"""Runs a graph in a scope: each node when those that it needs have ended, by the runner of its kind.
+
+What happens downstream of a node that did not complete follows Azure ML: a node that needs the output of a skipped one
+is skipped too, unless the input is optional, which is then dropped; a node that needs a failed one does not start, and
+the others go on unless the pipeline's `continue_on_step_failure` is false ("CLI (v2) pipeline job YAML schema").
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import errno
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
 
 from allranks.contract.distributions import processes_per_instance
-from allranks.local.slots import Slots
-from allranks.plan.graph import Plan, Step
-from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.local.nodes.condition import outcome_of
+from allranks.local.nodes.execution import NodeRunner
+from allranks.local.scope import Scope
+from allranks.local.slots import Share, Slots
+from allranks.plan.graph import Graph, Node, Step
+from allranks.plan.node_records import iteration_record, node_record
+from allranks.plan.ports import NodeOutput, needed_nodes
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 
-Try = Callable[[Step, StepRecord], Awaitable[None]]
-"""Tries a step once. Its record tells how it went: Completed, Failed or Canceled."""
+
+class StepRunner(Protocol):
+    """Runs a step's command."""
+
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
+        """Take over an earlier result of the step, if there is one. Return whether there was."""
+
+    async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
+        """Try the step once with a share of the machine. The record says how it went: Completed, Failed or Canceled."""
+
+    async def cancel(self, path: str) -> None:
+        """End the steps that run at that path or below it, as Canceled."""
 
 
 class Executor:
     """One execution of a plan.
 
-    attempt: tries a step
-    note:    tells a user something about a step
-    halt:    ends the steps that run, when a failed step ends the run
-    retries: how often a failed step is tried again
+    run:                 the record, with the nodes of an earlier execution where the run is resumed
+    runners:             how each kind of node runs
+    gpus_of:             how many GPUs a step has for itself
+    halt:                ends the steps that run, when a failed step ends the run
+    decisions:           what nodes decided before the run was resumed
+    retries:             how often a failed step is tried again
+    continue_on_failure: whether nodes that need nothing of a failed one still run
     """
 
     def __init__(
         self,
-        plan: Plan,
         run: RunRecord,
+        recorder: RunRecorder,
+        runners: Mapping[type[Any], NodeRunner],
+        steps: StepRunner,
         slots: Slots,
-        attempt: Try,
-        note: Callable[[StepRecord, str], None],
+        *,
+        gpus_of: Callable[[Step], int],
         halt: Callable[[], Awaitable[None]],
+        decisions: Mapping[tuple[str, str], str],
         retries: int = 0,
+        continue_on_failure: bool = True,
     ) -> None:
-        self._plan = plan
         self._run = run
+        self._recorder = recorder
+        self._runners = runners
+        self._steps = steps
         self._slots = slots
-        self._attempt = attempt
-        self._note = note
+        self._gpus_of = gpus_of
         self._halt = halt
+        self._decisions = dict(decisions)
         self._retries = retries
+        self._continue_on_failure = continue_on_failure
         self._stopped = False
-        self._over = {step.name: asyncio.Event() for step in plan.steps}
+        self._canceled: set[str] = set()
+        self._folder = Path(run.folder)
+        # A node of an earlier execution is known by its path, which may never be reached again.
+        self._earlier = {record.name: record for record in run.steps}
 
-    async def execute(self) -> Status:
-        """Runs every step that can run. Returns Completed, Failed, or Canceled after `stop`."""
-        tasks = [asyncio.create_task(self._step(step)) for step in self._plan.steps]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        states = {record.status for record in self._run.steps}
-        if Status.FAILED in states:
-            return Status.FAILED
-        return Status.COMPLETED if states <= {Status.COMPLETED} else Status.CANCELED
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing more is to start."""
+        return self._stopped
+
+    async def execute(self, graph: Graph, inputs: Mapping[str, str | None], paths: Mapping[NodeOutput, str]) -> Scope:
+        """Run the pipeline's graph. Return its scope, with what its nodes have written."""
+        scope = Scope(graph, "", inputs, paths)
+        self._run.status = await self.run_graph(scope)
+        return scope
 
     def stop(self) -> None:
-        """Starts no further step. Those that run are not touched."""
+        """Start nothing more. What runs is not touched."""
         self._stopped = True
 
-    async def _step(self, step: Step) -> None:
-        record = self._run.step(step.name)
-        try:
-            if record.status is Status.COMPLETED:
-                return
-            for name in step.needs():
-                await self._over[name].wait()
-                if self._run.step(name).status is not Status.COMPLETED:
-                    return
-            async with self._slots.take(ranks(step)):
-                await self._try(step, record)
-        finally:
-            self._over[step.name].set()
+    async def cancel(self, path: str) -> None:
+        """End a node and all that it holds; what needs it does not start, the rest of the run goes on."""
+        self._canceled.add(path)
+        await self._steps.cancel(path)
 
-    async def _try(self, step: Step, record: StepRecord) -> None:
-        for left in range(self._retries, -1, -1):
-            if self._stopped:
-                return
-            await self._attempt(step, record)
-            if record.status is not Status.FAILED:
-                return
-            if left and not self._stopped:
-                self._note(record, f"failed, and is tried again ({left} {'retry' if left == 1 else 'retries'} left)")
-                record.attempt += 1
-        if not self._plan.continue_on_step_failure and not self._stopped:
+    async def run_graph(self, scope: Scope) -> Status:
+        """Run every node of a graph that can run.
+
+        Return Failed where one failed, Canceled where one was canceled or did not start, else Completed.
+        """
+        graph = scope.graph
+        needs = {node.name: [name for name in graph.needs(node) if name in graph.by_name] for node in graph.nodes}
+        followers: dict[str, list[str]] = {}
+        for name, needed in needs.items():
+            for other in needed:
+                followers.setdefault(other, []).append(name)
+        for node in graph.nodes:
+            self._prepare(scope, node, needs[node.name])
+        waiting = {name: len(needed) for name, needed in needs.items()}
+        ready = deque(name for name, count in waiting.items() if not count)
+        ended: asyncio.Queue[str] = asyncio.Queue()
+        tasks: dict[str, asyncio.Task[None]] = {}
+        try:
+            while ready or tasks:
+                while ready:
+                    name = ready.popleft()
+                    task = asyncio.create_task(self._run_node(scope, graph.by_name[name]))
+                    tasks[name] = task
+                    task.add_done_callback(lambda _, name=name: ended.put_nowait(name))  # type: ignore[misc]
+                name = await ended.get()
+                await tasks.pop(name)  # what ends the whole run is raised here
+                for follower in followers.get(name, ()):
+                    waiting[follower] -= 1
+                    if not waiting[follower]:
+                        ready.append(follower)
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+        states = {scope.records[node.name].status for node in graph.nodes}
+        if Status.FAILED in states:
+            return Status.FAILED
+        return Status.COMPLETED if states <= {Status.COMPLETED, Status.SKIPPED} else Status.CANCELED
+
+    async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
+        """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
+        if await self._steps.reuse(scope, step, record):
+            return
+        async with self._slots.take(ranks(step), self._gpus_of(step)) as share:
+            for left in range(self._retries, -1, -1):
+                if self._stopped or self._is_canceled(record.name):
+                    return
+                await self._steps.attempt(scope, step, record, share)
+                if record.status is not Status.FAILED:
+                    return
+                if left and not self._stopped:
+                    retries = "retry" if left == 1 else "retries"
+                    self.note(record, f"failed, and is tried again ({left} {retries} left)")
+                    record.attempt += 1
+
+    def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
+        """Return the record and the scope of one iteration of a loop, new or of the run that is resumed."""
+        path = f"{loop.name}[{label}]"
+        record = self._earlier.get(path)
+        if record is None:
+            record = iteration_record(path, label, self._folder)
+            self._recorder.added(record)
+        return record, Scope(graph, f"{path}.")
+
+    def decision(self, path: str, key: str) -> str | None:
+        """Return what a node has decided; None where it has not."""
+        return self._decisions.get((path, key))
+
+    def decide(self, path: str, key: str, value: str) -> None:
+        """Save what a node decides, before it takes effect."""
+        if self._decisions.get((path, key)) != value:
+            self._decisions[path, key] = value
+            self._recorder.decided(path, key, value)
+
+    def changed(self, record: StepRecord) -> None:
+        """Save a record, and tell the observer."""
+        self._recorder.changed(record)
+
+    def note(self, record: StepRecord, text: str) -> None:
+        """Tell the user something about a node."""
+        self._recorder.note(record, text)
+
+    def _prepare(self, scope: Scope, node: Node, needs: list[str]) -> None:
+        path = scope.path_of(node)
+        record = self._earlier.get(path)
+        if record is None:
+            record = node_record(node, path, (f"{scope.path}{name}" for name in needs), self._folder)
+            self._recorder.added(record)
+        scope.records[node.name] = record
+
+    async def _run_node(self, scope: Scope, node: Node) -> None:
+        record = scope.records[node.name]
+        if record.status in (Status.COMPLETED, Status.SKIPPED):
+            return
+        try:
+            outcome = self._readiness(scope, node)
+            if outcome is None:
+                await self._runners[type(node)](self, scope, node, record)
+            elif outcome is not record.status:
+                record.status = outcome
+                self.changed(record)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                raise  # nothing can be saved any more
+            record.status = Status.FAILED
+            record.verdict = Verdict(record.name, f"{type(error).__name__}: {error}".rstrip(": "))
+            self.changed(record)
+        if record.status is Status.FAILED and not self._continue_on_failure and not self._stopped:
             self._stopped = True
             await self._halt()
 
+    def _readiness(self, scope: Scope, node: Node) -> Status | None:
+        """None where the node may run now; else the state that it has because of what it needs."""
+        if self._is_canceled(scope.path_of(node)):
+            return Status.CANCELED
+        if self._stopped:
+            return Status.NOT_STARTED
+        records = scope.records
+        for name, wanted in scope.graph.conditions.get(node.name, ()):
+            condition = records[name]
+            if condition.status is Status.SKIPPED:
+                return Status.SKIPPED
+            if condition.status is not Status.COMPLETED:
+                return Status.NOT_STARTED
+            if outcome_of(self, condition) is not wanted:
+                return Status.SKIPPED
+        needed = [records[name].status for name in scope.graph.needs(node) if name in records]
+        if any(status not in (Status.COMPLETED, Status.SKIPPED) for status in needed):
+            return Status.NOT_STARTED
+        skipped = {name for name, other in records.items() if other.status is Status.SKIPPED}
+        dropped = {name for port in node.inputs if port.optional for name in needed_nodes([port.value])}
+        required = {name for port in node.inputs if not port.optional for name in needed_nodes([port.value])}
+        elsewhere = set(needed_nodes(node.values())) - dropped - required
+        return Status.SKIPPED if skipped & (required | elsewhere) else None
+
+    def _is_canceled(self, path: str) -> bool:
+        return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in self._canceled)
+
 
 def ranks(step: Step) -> int:
-    """How many processes a step starts at once on this machine."""
+    """Return how many processes a step starts at once on this machine."""
     return step.instance_count * processes_per_instance(step.distribution)
+
+

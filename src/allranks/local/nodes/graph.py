@@ -1,0 +1,47 @@
+"""A pipeline component: a graph of its own, which runs in a scope of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from allranks.local.nodes.execution import Execution
+from allranks.local.scope import Scope, passed_on
+from allranks.plan import values
+from allranks.plan.graph import Pipeline
+from allranks.runs.records import Status, StepRecord
+
+
+async def run(execution: Execution, scope: Scope, node: Pipeline, record: StepRecord) -> None:
+    """Run the graph. The node's outputs are the graph's."""
+    given = inputs_of(node, scope)
+    begin(execution, record, given)
+    wanted = {port.name: path for port in node.outputs if (path := scope.wanted_path(node, port)) is not None}
+    inner = Scope(node.graph, f"{record.name}.", given, passed_on(node.graph, wanted))
+    record.status = await execution.run_graph(inner)
+    record.outputs = inner.outputs()
+    end(execution, record)
+
+
+def inputs_of(node: Pipeline, scope: Scope) -> dict[str, str | None]:
+    """Return the texts of the inputs of the graph that a node holds; the graph's own defaults where the node gives
+    nothing."""
+    given = {port.name: values.resolve(port.value, scope.lookup) for port in node.inputs}
+    return {
+        port.name: text if (text := given.get(port.name)) is not None else values.resolve(port.value, scope.lookup)
+        for port in node.graph.inputs
+    }
+
+
+def begin(execution: Execution, record: StepRecord, given: Mapping[str, str | None]) -> None:
+    """Set the record of a node that holds others to Running."""
+    record.status, record.ended = Status.RUNNING, None
+    record.started = record.started or time.time()
+    record.inputs = {name: text for name, text in given.items() if text is not None}
+    execution.changed(record)
+
+
+def end(execution: Execution, record: StepRecord) -> None:
+    """Save the record of a node that holds others, once its status is set."""
+    record.ended = time.time()
+    execution.changed(record)

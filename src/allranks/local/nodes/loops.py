@@ -1,0 +1,163 @@
+"""Loops: do_while repeats its body, parallel_for runs it once for each item."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from allranks.local.nodes.condition import truth
+from allranks.local.nodes.execution import Execution
+from allranks.local.nodes.graph import begin, end, inputs_of
+from allranks.local.scope import Scope, passed_on, text_of
+from allranks.plan import digest, values
+from allranks.plan.graph import DoWhile, Item, ParallelFor, as_pipeline
+from allranks.plan.ports import PRIMITIVES, Literal, Output
+from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
+
+ITEMS = "items"
+
+
+async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record: StepRecord) -> None:
+    """Run the body until its condition is false, or the limit is reached. Iterations are numbered from 0.
+
+    What an iteration decides is saved before the next one starts, so that a killed run goes on inside the loop.
+    """
+    body = as_pipeline(node.body)
+    given = inputs_of(body, scope)
+    begin(execution, record, given)
+    wanted = {port.name: path for port in node.outputs if (path := scope.wanted_path(node, port)) is not None}
+    for number in range(node.limit):
+        iteration, inner = execution.iteration(record, str(number), body.graph)
+        inner.inputs, inner.output_paths = given, passed_on(body.graph, wanted)
+        await _run_iteration(execution, iteration, inner)
+        record.status, record.outputs = iteration.status, iteration.outputs
+        if iteration.status is not Status.COMPLETED:
+            break
+        written = {output.name: output for output in iteration.outputs}
+        if node.condition:
+            goes_on = _goes_on(execution, record, number, written.get(node.condition), node.condition)
+            if not goes_on:
+                break
+        if number + 1 == node.limit:
+            execution.note(record, f"stopped after {node.limit} iterations, its limit")
+        fed = {name: text_of(written[output]) for output, name in node.feedback if output in written}
+        given = {**given, **fed}
+    end(execution, record)
+
+
+def _goes_on(
+    execution: Execution, record: StepRecord, number: int, output: OutputRecord | None, name: str
+) -> bool | None:
+    """Whether there is another iteration. None, with a verdict, where the condition says nothing that can be read."""
+    key = f"continue[{number}]"
+    text = execution.decision(record.name, key)
+    if text is None:
+        text = "" if output is None else text_of(output)
+    answer = truth(text)
+    if answer is None:
+        record.status = Status.FAILED
+        found = f"was not written in iteration {number}" if output is None else f"is {text!r}"
+        record.verdict = Verdict(record.name, f"the condition {name} {found}; expected true or false")
+        return None
+    execution.decide(record.name, key, str(answer))
+    return answer
+
+
+async def run_parallel_for(execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord) -> None:
+    """Run the body for each item, side by side as far as the slots go. An iteration is named by its item."""
+    body = as_pipeline(node.body)
+    given = inputs_of(body, scope)
+    begin(execution, record, given)
+    try:
+        items = _items(execution, scope, node, record)
+    except ValueError as error:
+        record.status, record.verdict = Status.FAILED, Verdict(record.name, str(error))
+        end(execution, record)
+        return
+    side_by_side = asyncio.Semaphore(node.max_concurrency or len(items) or 1)
+
+    async def run_one(label: str, item: Mapping[str, str | None]) -> StepRecord:
+        async with side_by_side:
+            iteration, inner = execution.iteration(record, label, body.graph)
+            inner.inputs = {**given, **item}
+            await _run_iteration(execution, iteration, inner)
+            return iteration
+
+    iterations = await asyncio.gather(*(run_one(label, item) for label, item in items.items()))
+    states = {iteration.status for iteration in iterations}
+    worst = (Status.FAILED, Status.CANCELED, Status.NOT_STARTED)
+    record.status = next((status for status in worst if status in states), Status.COMPLETED)
+    if record.status is Status.COMPLETED:
+        record.outputs = [
+            _gathered(port, scope.wanted_path(node, port), record, iterations) for port in node.outputs
+        ]
+    end(execution, record)
+
+
+async def _run_iteration(execution: Execution, iteration: StepRecord, inner: Scope) -> None:
+    if iteration.status in (Status.COMPLETED, Status.SKIPPED) or execution.stopped:
+        return
+    begin(execution, iteration, inner.inputs)
+    iteration.status = await execution.run_graph(inner)
+    iteration.outputs = inner.outputs()
+    end(execution, iteration)
+
+
+def _items(execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord) -> dict[str, dict[str, str | None]]:
+    """The items by name, each with the texts that it gives to inputs of the body. Decided once for the run.
+
+    Raises ValueError where they are no list or mapping of mappings.
+    """
+    decided = execution.decision(record.name, ITEMS)
+    if decided is not None:
+        found: dict[str, dict[str, str | None]] = json.loads(decided)
+        return found
+    items = node.items
+    if not isinstance(items, tuple):
+        text = values.resolve(items, scope.lookup) or ""
+        items = _parsed(text)
+    found = {item.name: {name: values.resolve(value, scope.lookup) for name, value in item.values} for item in items}
+    execution.decide(record.name, ITEMS, json.dumps(found))
+    return found
+
+
+def _parsed(text: str) -> tuple[Item, ...]:
+    try:
+        items = json.loads(text)
+        pairs = list(items.items()) if isinstance(items, dict) else list(enumerate(items))
+        return tuple(
+            Item(str(name), tuple((key, Literal(value)) for key, value in item.items())) for name, item in pairs
+        )
+    except (ValueError, AttributeError, TypeError):
+        shown = text if len(text) <= 80 else f"{text[:80]}..."
+        raise ValueError(f"the items are {shown!r}; expected a list or a mapping of mappings as JSON") from None
+
+
+def _gathered(port: Output, wanted: str | None, record: StepRecord, iterations: list[StepRecord]) -> OutputRecord:
+    """What all iterations wrote to an output: their texts as a JSON list, their data as an mltable."""
+    written = [output for one in iterations for output in one.outputs if output.name == port.name]
+    place = Path(wanted) if wanted and "://" not in wanted else Path(record.folder) / "named-outputs" / port.name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if port.type in PRIMITIVES:
+        text = json.dumps([_literal(output) for output in written])
+        place.write_text(text, encoding="utf-8")
+        return OutputRecord(port.name, port.type, str(place), text, digest.of_path(place))
+    place.mkdir(exist_ok=True)
+    paths = [{"folder" if os.path.isdir(output.path) else "file": f"file://{output.path}"} for output in written]
+    # JSON is YAML, which an MLTable file is.
+    (place / "MLTable").write_text(json.dumps({"type": "mltable", "paths": paths}, indent=2), encoding="utf-8")
+    content = digest.of_text(*(output.digest for output in written))
+    return OutputRecord(port.name, "mltable", str(place), digest=content)
+
+
+def _literal(output: OutputRecord) -> object:
+    text = output.value or ""
+    if output.type == "boolean":
+        return truth(text)
+    try:
+        return {"integer": int, "number": float}.get(output.type, str)(text)
+    except ValueError:
+        return text

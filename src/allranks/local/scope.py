@@ -1,0 +1,71 @@
+"""A graph while it runs: the values of its inputs, the records of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from allranks.plan.graph import Graph, Node
+from allranks.plan.ports import PRIMITIVES, GraphInput, NodeOutput, Output, Reference
+from allranks.runs.records import OutputRecord, StepRecord
+
+
+@dataclass
+class Scope:
+    """One execution of a graph. A loop runs its body's graph in a scope of its own for each iteration.
+
+    path:         the path of the node that holds the graph, with the dot behind it; "" for the pipeline itself
+    inputs:       the texts of the graph's inputs; None for one that is not given
+    output_paths: where the user wants outputs of nodes that the graph passes on
+    records:      of the graph's nodes, by name
+    """
+
+    graph: Graph
+    path: str = ""
+    inputs: Mapping[str, str | None] = field(default_factory=dict)
+    output_paths: Mapping[NodeOutput, str] = field(default_factory=dict)
+    records: dict[str, StepRecord] = field(default_factory=dict)
+
+    def path_of(self, node: Node) -> str:
+        """Return the path of a node."""
+        return f"{self.path}{node.name}"
+
+    def lookup(self, reference: Reference) -> str | None:
+        """Return what a reference stands for: a path, or the text of a primitive; None for nothing."""
+        if isinstance(reference, GraphInput):
+            return self.inputs.get(reference.name)
+        found = self.output(reference)
+        return None if found is None else text_of(found)
+
+    def output(self, reference: NodeOutput) -> OutputRecord | None:
+        """Return what a node has written; None where it was skipped."""
+        return next(
+            (output for output in self.records[reference.node].outputs if output.name == reference.name), None
+        )
+
+    def wanted_path(self, node: Node, output: Output) -> str | None:
+        """Return where the user wants an output; None where it belongs into the run's folder."""
+        return self.output_paths.get(NodeOutput(node.name, output.name)) or output.path
+
+    def outputs(self) -> list[OutputRecord]:
+        """Return the outputs of the graph that have been written, by their names in the graph."""
+        found = []
+        for port in self.graph.outputs:
+            output = self.output(port.source)
+            if output is not None:
+                found.append(OutputRecord(port.name, output.type, output.path, output.value, output.digest))
+        return found
+
+
+def passed_on(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
+    """Return where the nodes of a graph are to write the outputs that the graph passes on.
+
+    outer: the paths that the node around the graph wants, by the name of the graph's output
+    """
+    paths = {port.source: outer.get(port.name) or port.path for port in graph.outputs}
+    return {source: path for source, path in paths.items() if path is not None}
+
+
+def text_of(output: OutputRecord) -> str:
+    """Return what an output stands for in a command: the text of a primitive, or a path."""
+    return output.value if output.value is not None and output.type in PRIMITIVES else output.path

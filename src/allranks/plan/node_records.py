@@ -1,0 +1,49 @@
+"""The record that a node of a graph starts with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from allranks.contract.distributions import processes_per_instance
+from allranks.plan.graph import Node, Step
+from allranks.runs.records import StepRecord
+
+_PARTS = re.compile(r"[.\[\]]+")
+
+
+def node_record(node: Node, path: str, needs: Iterable[str], folder: Path) -> StepRecord:
+    """Return the record of a node that has not started.
+
+    path:   of the node in its run, such as ``loop[2].train``
+    needs:  the paths of the nodes that must end before
+    folder: of the run
+    """
+    step = node if isinstance(node, Step) else None
+    return StepRecord(
+        name=path,
+        display_name=node.display_name or node.name,
+        component=node.component,
+        distribution=step.distribution.type if step else "none",
+        instance_count=step.instance_count if step else 1,
+        process_count_per_instance=processes_per_instance(step.distribution) if step else 1,
+        needs=tuple(needs),
+        folder=str(node_folder(folder, path)),
+        kind=node.kind,
+    )
+
+
+def iteration_record(path: str, label: str, folder: Path) -> StepRecord:
+    """Return the record of one iteration of a loop. path: such as ``loop[2]``"""
+    return StepRecord(path, label, "", "none", 1, 1, folder=str(node_folder(folder, path)), kind="iteration")
+
+
+def node_folder(run_folder: Path, path: str) -> Path:
+    """Return the folder of a node: ``loop[2].train`` is loop/2/train, in which a shell has nothing to expand."""
+    return run_folder.joinpath(*filter(None, _PARTS.split(path)))
+
+
+def job_name(run: str, path: str) -> str:
+    """Return the name that a step's own job has: ``<run>_train``, ``<run>_loop.2.train``."""
+    return f"{run}_{'.'.join(filter(None, _PARTS.split(path)))}"
