@@ -72,22 +72,6 @@ def test_a_program_that_is_not_there_is_a_failure_with_its_reason(run_steps) -> 
     assert "no-such-program" in record.verdict.tail[-1]
 
 
-def test_an_abort_of_gloo_after_the_work_is_forgiven(run_steps) -> None:
-    record = run_steps(
-        Step("train", "echo done; echo 'terminate called without an active exception' >&2; kill -ABRT $$")
-    )
-    assert record.status is Status.COMPLETED
-    assert "forgiven" in record.step("train").notes[0]
-
-
-def test_another_abort_is_not_forgiven(run_steps) -> None:
-    record = run_steps(
-        Step("train", "echo 'terminate called without an active exception'; echo more; echo more; kill -ABRT $$")
-    )
-    assert record.status is Status.FAILED
-    assert record.verdict.signal == "SIGABRT"
-
-
 def test_a_step_over_its_time_limit_is_ended(kind: str, run_steps) -> None:
     record = run_steps(Step("train", "exec sleep 1000", timeout=0.3, distribution=PyTorch(2)), instances=kind)
     assert record.status is Status.FAILED
