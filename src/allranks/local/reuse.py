@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from allranks.plan import digest
+from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
 from allranks.runs.records import StepRecord
 
@@ -42,9 +43,9 @@ def installed() -> str:
     return digest.of_text(sys.version, *sorted(names))
 
 
-def is_intact(step: StepRecord) -> bool:
-    """Whether what the step wrote is still there, unchanged."""
+def is_intact(step: StepRecord, stop: Stop | None = None) -> bool:
+    """Whether what the step wrote is still there, unchanged. Raises StoppedError once `stop` is set."""
     try:
-        return all(digest.of_path(Path(output.path)) == output.digest for output in step.outputs)
+        return all(digest.of_path(Path(output.path), stop) == output.digest for output in step.outputs)
     except OSError:
         return False

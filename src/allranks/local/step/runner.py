@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +34,7 @@ from allranks.local.step.monitor import Watch, Watched
 from allranks.local.step.staging import Ports, stage, upload, working_copy
 from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.plan import digest, values
+from allranks.plan.file_tree import StoppedError
 from allranks.plan.graph import FILE_TYPES, PRIMITIVES, Output, Plan, Step
 from allranks.plan.values import Given
 from allranks.runs.recorder import Notebook
@@ -49,6 +52,24 @@ async def _do(work: Callable[[], Result], *, aside: bool) -> Result:
     """Works with files: aside, in a thread, where it may copy or digest many. A thread's wake-up costs a small step
     more than its files do."""
     return await asyncio.to_thread(work) if aside else work()
+
+
+@contextlib.contextmanager
+def _judged(record: StepRecord) -> Iterator[None]:
+    """Make an error with the step's files, such as an input that cannot be read, the step's failure and not the run's.
+
+    Raises OSError where this machine's disk is full.
+    """
+    try:
+        yield
+    except StoppedError:
+        record.status = Status.CANCELED
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        found = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        record.status = Status.FAILED
+        record.verdict = Verdict(record.name, f"its files cannot be read or written: {found}")
 
 
 GpuShare: TypeAlias = Callable[[Step], list[dict[str, str]]]
@@ -84,9 +105,19 @@ class Attempts:
         self._keepers: set[str] = set()
         self._idle = asyncio.Event()
         self._stopping = False
+        # Threads look at these: inputs are not read on once the run is stopped, outputs are saved within the grace.
+        self._stop_staging = threading.Event()
+        self._stop_saving = threading.Event()
 
     async def __call__(self, step: Step, record: StepRecord) -> None:
-        """Tries the step once. Raises OSError where this machine's disk is full or cannot be written."""
+        """Tries the step once. Raises OSError where this machine's disk is full."""
+        with _judged(record):
+            await self._attempt(step, record)
+        if record.ended is None:
+            record.ended = time.time()
+            self._notebook.changed(record)
+
+    async def _attempt(self, step: Step, record: StepRecord) -> None:
         record.status = Status.PREPARING
         record.started, record.ended, record.verdict, record.progress = time.time(), None, None, None
         record.ranks = []
@@ -110,6 +141,8 @@ class Attempts:
     async def stop(self, grace: float) -> None:
         """Ends every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL."""
         self._stopping = True
+        self._stop_staging.set()
+        asyncio.get_running_loop().call_later(grace, self._stop_saving.set)
         await self._signal(signal.SIGTERM)
         if self._keepers:
             self._idle.clear()
@@ -120,6 +153,8 @@ class Attempts:
     async def kill(self) -> None:
         """Ends every rank that runs, at once."""
         self._stopping = True
+        self._stop_staging.set()
+        self._stop_saving.set()
         await self._signal(signal.SIGKILL)
 
     async def _signal(self, number: int) -> None:
@@ -127,7 +162,7 @@ class Attempts:
             await self._supervisor.signal(keeper, number)
 
     def _key(self, step: Step, given: list[Given]) -> str:
-        inputs = values.digests(given, self._run, lambda path: digest.of_path(Path(path)))
+        inputs = values.digests(given, self._run, lambda path: digest.of_path(Path(path), self._stop_staging))
         return reuse.key(step, inputs)
 
     async def _reuse(self, key: str, record: StepRecord) -> bool:
@@ -135,7 +170,7 @@ class Attempts:
         if found is None:
             return False
         run, earlier = found
-        if not await asyncio.to_thread(reuse.is_intact, earlier):
+        if not await asyncio.to_thread(reuse.is_intact, earlier, self._stop_staging):
             self._notebook.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
             return False
         record.reused_from, record.folder = run, earlier.folder
@@ -154,6 +189,7 @@ class Attempts:
         places = [(output, self._place(step, output, folder)) for output in step.outputs]
         prepare = functools.partial(self._prepare, step, folder, given, places, len(instances))
         prepared = await _do(prepare, aside=bool(step.code or given))
+        self._note_left_out(record, [ports for _, ports in prepared])
         record.mlflow_run_id = await self._mlflow_run(step, record)
         launch = launch_of(step, instances, self._kind)
         if self._stopping:
@@ -188,7 +224,9 @@ class Attempts:
                     shutil.rmtree(own, ignore_errors=True)
         if record.status is Status.COMPLETED:
             collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared])
-            await _do(collect, aside=bool(places))
+            with _judged(record):
+                await _do(collect, aside=bool(places))
+            self._note_left_out(record, [ports for _, ports in prepared])
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
             self._notebook.note(record, hint)
         await self._end_mlflow_run(record)
@@ -234,9 +272,15 @@ class Attempts:
         for rank in range(instances):
             own = folder / "instances" / str(rank)
             own.mkdir(parents=True, exist_ok=True)
-            copy = working_copy(code, own, folder / "outputs")
-            prepared.append((copy, stage(given, places, own, mounts=self._kind.isolated)))
+            copy = working_copy(code, own, folder / "outputs", self._stop_staging)
+            ports = stage(given, places, own, mounts=self._kind.isolated, stop=self._stop_staging)
+            prepared.append((copy, ports))
         return prepared
+
+    def _note_left_out(self, record: StepRecord, ports: list[Ports]) -> None:
+        for text in dict.fromkeys(text for instance in ports for text in instance.left_out):
+            if text not in record.notes:
+                self._notebook.note(record, text)
 
     async def _mlflow_run(self, step: Step, record: StepRecord) -> str | None:
         if not self._tracking.tracks(step):
@@ -338,7 +382,7 @@ class Attempts:
     def _collect(self, record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports]) -> None:
         """Keeps what the step wrote; a file that it should have written and has not is a failure."""
         for instance in ports:
-            upload(instance)
+            upload(instance, self._stop_saving)
         record.outputs = []
         for output, place in places:
             if output.type in FILE_TYPES and not place.is_file():
@@ -348,7 +392,8 @@ class Attempts:
                 record.verdict = Verdict(record.name, reason, log=log, tail=verdict.tail(log))
                 return
             value = place.read_text(encoding="utf-8", errors="replace") if output.type in PRIMITIVES else None
-            record.outputs.append(OutputRecord(output.name, output.type, str(place), value, digest.of_path(place)))
+            found = digest.of_path(place, self._stop_saving)
+            record.outputs.append(OutputRecord(output.name, output.type, str(place), value, found))
         folder = Path(record.folder)
         files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
         record.artifacts = files[:ARTIFACTS]
