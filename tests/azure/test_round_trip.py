@@ -17,7 +17,7 @@ from fake.server import Server
 from fake.service import FakeAzure
 
 from allranks.plan import digest
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Plan, Step, with_steps
 from allranks.plan.ports import Input
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import dsl_file, read_job
@@ -64,9 +64,11 @@ def comparable(plan: Plan) -> Plan:
         plan,
         name="",
         experiment="",
-        steps=tuple(map(_step, plan.steps)),
-        inputs=tuple(sorted((_bare(port) for port in plan.inputs), key=lambda port: port.name)),
-        outputs=tuple(sorted(plan.outputs, key=lambda output: output.name)),
+        graph=replace(
+            with_steps(plan.graph, _step),
+            inputs=tuple(sorted((_bare(port) for port in plan.graph.inputs), key=lambda port: port.name)),
+            outputs=tuple(sorted(plan.graph.outputs, key=lambda output: output.name)),
+        ),
     )
 
 
@@ -356,11 +358,11 @@ def check_round_trip(
     plan, back = there_and_back(azure, path, folder, values)
     if nameless:
         plan, back = _nameless(plan), _nameless(back)
-    assert [step.name for step in back.steps] == [step.name for step in plan.steps]
-    for there, here in zip(back.steps, plan.steps, strict=True):
+    assert [step.name for step in back.graph.nodes] == [step.name for step in plan.graph.nodes]
+    for there, here in zip(back.graph.nodes, plan.graph.nodes, strict=True):
         assert there == here
     assert back == plan
 
 
 def _nameless(plan: Plan) -> Plan:
-    return replace(plan, steps=tuple(replace(step, component="", version="") for step in plan.steps))
+    return replace(plan, graph=with_steps(plan.graph, lambda step: replace(step, component="", version="")))

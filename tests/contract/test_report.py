@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allranks.contract import report
-from allranks.contract.report import Event, Failure, Note, Progress
+from allranks.contract.report import Event, Failure, Finished, Note, Progress
 
 numbers = st.floats(allow_nan=False)
 texts = st.text()
@@ -28,6 +28,7 @@ events = st.one_of(
     ),
     st.builds(Failure, texts, texts, texts, numbers),
     st.builds(Note, texts, numbers),
+    st.builds(Finished, st.integers(1, 1 << 22), numbers),
 )
 
 

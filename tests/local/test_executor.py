@@ -1,66 +1,127 @@
-"""Order, parallel steps, retries, and what a failure does to the rest. What is tried here is told by a fake attempt;
+"""Order, parallel nodes, retries, conditions, loops, and what a failure does to the rest. The steps are run by a fake;
 processes have tests of their own."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local.executor import Executor
-from allranks.local.slots import Machines, Slots
-from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.local.nodes.runners import RUNNERS
+from allranks.local.scope import Scope
+from allranks.local.slots import Share, SharedLocks, Slots
+from allranks.plan.graph import Condition, DoWhile, Graph, Item, Node, ParallelFor, Pipeline, Step
+from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
+from allranks.runs.observer import Observer
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import OutputRecord, RunRecord, Status, StepRecord
+from allranks.runs.store import Store
 
 
 class Trial:
-    """Runs a plan whose steps do nothing but end as they are told. ends: by step, the state of each try; Completed if
-    it says nothing."""
+    """Runs a graph whose steps do nothing but end as they are told.
+
+    ends:   by path, the state of each try; Completed if it says nothing
+    writes: by path, the text of every primitive output of the step
+    """
 
     def __init__(
         self,
-        *steps: Step,
+        folder: Path,
+        *nodes: Node,
         ends: dict[str, list[Status]] | None = None,
+        writes: dict[str, str] | None = None,
+        inputs: dict[str, str] | None = None,
         slots: int = 8,
         retries: int = 0,
         go_on: bool = True,
     ) -> None:
-        self.plan = Plan("p", Graph(steps), continue_on_step_failure=go_on)
-        records = [StepRecord(step.name, step.name, "", "none", 1, 1, step.needs()) for step in steps]
-        self.run = RunRecord("r", "p", "p", "", "loopback", steps=records)
-        self.ends = ends or {}
+        self.graph = Graph(nodes)
+        self.store = Store(folder / "trial.db")
+        self.run = RunRecord("r", "p", "p", "", "loopback", folder=str(folder))
+        self.store.add_run(self.run, "{}")
+        self.ends, self.writes, self.inputs = ends or {}, writes or {}, inputs or {}
         self.tries: list[str] = []
+        self.given: dict[str, dict[str, str]] = {}
         self.at_once: list[frozenset[str]] = []
-        self.notes: list[str] = []
         self.halted = False
-        self.executor = Executor(
-            self.plan, self.run, Slots(slots), self.attempt, lambda _, text: self.notes.append(text), self.halt, retries
-        )
         self._now: set[str] = set()
+        self._slots = Slots(slots, locks=SharedLocks(folder / "slots"))
+        self._retries, self._go_on = retries, go_on
+        self.executor = self.again()
 
-    async def attempt(self, step: Step, record: StepRecord) -> None:
-        self.tries.append(step.name)
-        self._now.add(step.name)
+    def again(self) -> Executor:
+        """An executor that goes on with what the last one has saved, as `resume` does."""
+        for record in self.run.steps:
+            if record.status not in (Status.COMPLETED, Status.SKIPPED):
+                record.status = Status.NOT_STARTED
+        self.executor = Executor(
+            self.run,
+            RunRecorder(self.run, self.store, Observer()),
+            RUNNERS,
+            self,
+            self._slots,
+            gpus_of=lambda _: 0,
+            halt=self.halt,
+            decisions=self.store.decisions("r"),
+            retries=self._retries,
+            continue_on_failure=self._go_on,
+        )
+        return self.executor
+
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
+        return False
+
+    async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
+        path = record.name
+        self.tries.append(path)
+        self._now.add(path)
         self.at_once.append(frozenset(self._now))
+        self.given[path] = {
+            port.name: text
+            for port in step.inputs
+            if isinstance(port.value, (GraphInput, NodeOutput)) and (text := scope.lookup(port.value)) is not None
+        }
         for _ in range(3):
             await asyncio.sleep(0)
-        self._now.discard(step.name)
-        told = self.ends.get(step.name)
+        self._now.discard(path)
+        told = self.ends.get(path)
         record.status = told.pop(0) if told else Status.COMPLETED
+        if record.status is Status.COMPLETED:
+            record.outputs = [
+                OutputRecord(port.name, port.type, f"/{path}/{port.name}", self.writes.get(path))
+                for port in step.outputs
+            ]
+
+    async def cancel(self, path: str) -> None:
+        pass
 
     async def halt(self) -> None:
         self.halted = True
 
     def execute(self) -> Status:
-        return asyncio.run(self.executor.execute())
+        asyncio.run(self.executor.execute(self.graph, self.inputs, {}))
+        return self.run.status
 
     def states(self) -> dict[str, Status]:
         return {record.name: record.status for record in self.run.steps}
 
 
-def test_a_step_starts_when_those_it_needs_have_ended() -> None:
-    trial = Trial(
+Trials = Callable[..., Trial]
+
+
+@pytest.fixture
+def trial_of(tmp_path: Path) -> Trials:
+    return lambda *nodes, **options: Trial(tmp_path, *nodes, **options)
+
+
+def test_a_step_starts_when_those_it_needs_have_ended(trial_of: Trials) -> None:
+    trial = trial_of(
         Step("a", ""), Step("b", "", after=("a",)), Step("c", "", after=("a",)), Step("d", "", after=("b", "c"))
     )
     assert trial.execute() is Status.COMPLETED
@@ -70,21 +131,21 @@ def test_a_step_starts_when_those_it_needs_have_ended() -> None:
 
 
 @pytest.mark.parametrize(("slots", "together"), [(1, 1), (2, 2), (4, 4)])
-def test_as_many_steps_at_once_as_there_are_slots(slots: int, together: int) -> None:
-    trial = Trial(*(Step(f"s{number}", "") for number in range(8)), slots=slots)
+def test_as_many_steps_at_once_as_there_are_slots(trial_of: Trials, slots: int, together: int) -> None:
+    trial = trial_of(*(Step(f"s{number}", "") for number in range(8)), slots=slots)
     trial.execute()
     assert max(map(len, trial.at_once)) == together
 
 
-def test_a_step_with_more_ranks_than_slots_runs_alone() -> None:
+def test_a_step_with_more_ranks_than_slots_runs_alone(trial_of: Trials) -> None:
     big = Step("big", "", distribution=PyTorch(8), instance_count=2)
-    trial = Trial(Step("a", ""), big, Step("b", ""), slots=4)
+    trial = trial_of(Step("a", ""), big, Step("b", ""), slots=4)
     assert trial.execute() is Status.COMPLETED
     assert all(now == {"big"} for now in trial.at_once if "big" in now)
 
 
-def test_what_needs_a_failed_step_is_not_started() -> None:
-    trial = Trial(
+def test_what_needs_a_failed_step_is_not_started(trial_of: Trials) -> None:
+    trial = trial_of(
         Step("a", ""),
         Step("b", "", after=("a",)),
         Step("c", "", after=("b",)),
@@ -100,8 +161,8 @@ def test_what_needs_a_failed_step_is_not_started() -> None:
     }
 
 
-def test_a_failure_ends_the_run_where_the_pipeline_wants_it() -> None:
-    trial = Trial(Step("a", ""), Step("later", ""), ends={"a": [Status.FAILED]}, go_on=False, slots=1)
+def test_a_failure_ends_the_run_where_the_pipeline_wants_it(trial_of: Trials) -> None:
+    trial = trial_of(Step("a", ""), Step("later", ""), ends={"a": [Status.FAILED]}, go_on=False, slots=1)
     assert trial.execute() is Status.FAILED
     assert trial.halted
     assert trial.states()["later"] is Status.NOT_STARTED
@@ -111,81 +172,260 @@ def test_a_failure_ends_the_run_where_the_pipeline_wants_it() -> None:
     ("retries", "state", "attempt"),
     [(0, Status.FAILED, 0), (1, Status.FAILED, 1), (2, Status.COMPLETED, 2), (5, Status.COMPLETED, 2)],
 )
-def test_a_failed_step_is_tried_again(retries: int, state: Status, attempt: int) -> None:
-    trial = Trial(Step("a", ""), ends={"a": [Status.FAILED, Status.FAILED]}, retries=retries)
+def test_a_failed_step_is_tried_again(trial_of: Trials, retries: int, state: Status, attempt: int) -> None:
+    trial = trial_of(Step("a", ""), ends={"a": [Status.FAILED, Status.FAILED]}, retries=retries)
     assert trial.execute() is state
     assert trial.run.step("a").attempt == attempt
     assert len(trial.tries) == attempt + 1
-    assert len(trial.notes) == attempt
+    assert len(trial.run.step("a").notes) == attempt
 
 
-def test_a_canceled_step_is_not_tried_again() -> None:
-    trial = Trial(Step("a", ""), ends={"a": [Status.CANCELED]}, retries=3)
+def test_a_canceled_step_is_not_tried_again(trial_of: Trials) -> None:
+    trial = trial_of(Step("a", ""), ends={"a": [Status.CANCELED]}, retries=3)
     assert trial.execute() is Status.CANCELED
     assert trial.tries == ["a"]
 
 
-def test_after_stop_nothing_more_starts() -> None:
-    trial = Trial(Step("a", ""), Step("b", "", after=("a",)))
+def test_after_stop_nothing_more_starts(trial_of: Trials) -> None:
+    trial = trial_of(Step("a", ""), Step("b", "", after=("a",)))
     trial.executor.stop()
     assert trial.execute() is Status.CANCELED
     assert trial.tries == []
 
 
-def test_finished_steps_of_a_resumed_run_stay() -> None:
-    trial = Trial(Step("a", ""), Step("b", "", after=("a",)))
-    trial.run.step("a").status = Status.COMPLETED
+def test_finished_steps_of_a_resumed_run_stay(trial_of: Trials) -> None:
+    trial = trial_of(Step("a", ""), Step("b", "", after=("a",)), ends={"b": [Status.FAILED]})
+    assert trial.execute() is Status.FAILED
+    trial.again()
     assert trial.execute() is Status.COMPLETED
-    assert trial.tries == ["b"]
+    assert trial.tries == ["a", "b", "b"]
 
 
-def test_an_exception_of_an_attempt_ends_the_run() -> None:
-    trial = Trial(Step("a", ""), Step("b", "", after=("a",)))
+def test_an_exception_within_a_node_ends_that_node_alone(trial_of: Trials) -> None:
+    trial = trial_of(Step("a", ""), Step("b", "", after=("a",)), Step("other", ""))
+    good = trial.attempt
 
-    async def broken(step: Step, record: StepRecord) -> None:
-        raise OSError("no space left")
+    async def broken(scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
+        if step.name == "a":
+            raise RuntimeError("a mistake of ours")
+        await good(scope, step, record, share)
 
-    trial.executor._attempt = broken
-    with pytest.raises(OSError, match="no space"):
+    trial.attempt = broken  # type: ignore[method-assign]
+    assert trial.execute() is Status.FAILED
+    assert trial.states() == {"a": Status.FAILED, "b": Status.NOT_STARTED, "other": Status.COMPLETED}
+    verdict = trial.run.step("a").verdict
+    assert verdict is not None
+    assert verdict.reason == "RuntimeError: a mistake of ours"
+
+
+def test_a_full_disk_ends_the_run(trial_of: Trials) -> None:
+    trial = trial_of(Step("a", ""), Step("b", "", after=("a",)))
+
+    async def broken(scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
+        raise OSError(28, "No space left on device")
+
+    trial.attempt = broken  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="No space"):
         trial.execute()
 
 
-def test_slots_are_given_in_the_order_of_the_queue() -> None:
-    async def scenario() -> list[str]:
-        slots, got = Slots(2), []
-
-        async def take(name: str, count: int) -> None:
-            async with slots.take(count):
-                got.append(name)
-                await asyncio.sleep(0)
-
-        await asyncio.gather(take("a", 1), take("big", 2), take("c", 1))
-        return got
-
-    assert asyncio.run(scenario()) == ["a", "big", "c"]
+def text_in(name: str, value: object) -> Input:
+    return Input(name, "string", value)  # type: ignore[arg-type]
 
 
-def test_a_waiter_that_gives_up_leaves_the_queue() -> None:
-    async def scenario() -> list[str]:
-        slots, got = Slots(1), []
+def test_values_pass_through_two_levels(trial_of: Trials) -> None:
+    inner = Graph(
+        (Step("say", "", inputs=(text_in("text", GraphInput("word")),), outputs=(Output("said", "string"),)),),
+        (text_in("word", None), text_in("other", Literal("by default"))),
+        (GraphOutput("said", NodeOutput("say", "said"), "string"),),
+    )
+    middle = Graph(
+        (Pipeline("inner", inner, inputs=(text_in("word", GraphInput("text")),), outputs=(Output("said", "string"),)),),
+        (text_in("text", None),),
+        (GraphOutput("result", NodeOutput("inner", "said"), "string"),),
+    )
+    trial = trial_of(
+        Pipeline(
+            "outer", middle, inputs=(text_in("text", GraphInput("given")),), outputs=(Output("result", "string"),)
+        ),
+        Step("last", "", inputs=(text_in("text", NodeOutput("outer", "result")),)),
+        inputs={"given": "hello"},
+        writes={"outer.inner.say": "said hello"},
+    )
+    assert trial.execute() is Status.COMPLETED
+    assert trial.tries == ["outer.inner.say", "last"]
+    assert trial.given == {"outer.inner.say": {"text": "hello"}, "last": {"text": "said hello"}}
+    assert [record.kind for record in trial.run.steps] == ["pipeline", "command", "pipeline", "command"]
+    assert trial.run.step("outer.inner").inputs == {"word": "hello", "other": "by default"}
 
-        async def take(name: str) -> None:
-            async with slots.take(1):
-                got.append(name)
-                await asyncio.sleep(0.01)
 
-        first, second, third = (asyncio.create_task(take(name)) for name in "abc")
-        await asyncio.sleep(0)
-        second.cancel()
-        await asyncio.gather(first, third)
-        return got
+@pytest.mark.parametrize("outcome", [True, False])
+def test_one_branch_runs_and_what_needs_the_other_is_skipped(trial_of: Trials, outcome: bool) -> None:
+    made = (Output("made", "uri_folder"),)
+    trial = trial_of(
+        Step("decide", "", outputs=(Output("better", "boolean"),)),
+        Condition("choose", NodeOutput("decide", "better"), then=("register",), otherwise=("report",)),
+        Step("register", "", outputs=made),
+        Step("report", "", outputs=made),
+        Step("needs_register", "", inputs=(Input("model", "uri_folder", NodeOutput("register", "made")),)),
+        Step(
+            "needs_neither",
+            "",
+            inputs=(
+                Input("model", "uri_folder", NodeOutput("register", "made"), optional=True),
+                Input("report", "uri_folder", NodeOutput("report", "made"), optional=True),
+            ),
+        ),
+        writes={"decide": str(outcome)},
+    )
+    assert trial.execute() is Status.COMPLETED
+    ran, skipped = ("register", "report") if outcome else ("report", "register")
+    states = trial.states()
+    assert (states[ran], states[skipped]) == (Status.COMPLETED, Status.SKIPPED)
+    assert states["needs_register"] is (Status.COMPLETED if outcome else Status.SKIPPED)
+    assert trial.given["needs_neither"] == {("model" if outcome else "report"): f"/{ran}/made"}
 
-    assert asyncio.run(scenario()) == ["a", "c"]
+
+def test_a_condition_that_cannot_be_read_fails(trial_of: Trials) -> None:
+    trial = trial_of(
+        Step("decide", "", outputs=(Output("better", "boolean"),)),
+        Condition("choose", NodeOutput("decide", "better"), then=("register",)),
+        Step("register", ""),
+        writes={"decide": "perhaps"},
+    )
+    assert trial.execute() is Status.FAILED
+    verdict = trial.run.step("choose").verdict
+    assert verdict is not None
+    assert "'perhaps'" in verdict.reason
+    assert trial.states()["register"] is Status.NOT_STARTED
 
 
-def test_machines_are_used_again() -> None:
-    machines = Machines()
-    assert machines.take(2) == [0, 1]
-    assert machines.take(1) == [2]
-    machines.give([1])
-    assert machines.take(2) == [1, 3]
+def loop(limit: int = 10) -> DoWhile:
+    body = Graph(
+        (
+            Step(
+                "train",
+                "",
+                inputs=(Input("state", "string", GraphInput("state"), optional=True),),
+                outputs=(Output("state", "string"), Output("more", "boolean")),
+            ),
+        ),
+        (Input("state", "string", None, optional=True),),
+        (
+            GraphOutput("state", NodeOutput("train", "state"), "string"),
+            GraphOutput("more", NodeOutput("train", "more")),
+        ),
+    )
+    outputs = (Output("state", "string"), Output("more", "boolean"))
+    inputs = (Input("state", "string", Literal("start"), optional=True),)
+    return DoWhile("loop", Pipeline("body", body, inputs=inputs, outputs=outputs), "more", (("state", "state"),), limit)
+
+
+AFTER = Step("after", "", inputs=(Input("state", "string", NodeOutput("loop", "state")),))
+
+
+def test_a_loop_feeds_its_outputs_back_until_its_condition_is_false(trial_of: Trials) -> None:
+    # Each output of a step has the same text here: what is fed back says whether there is another iteration.
+    writes = {"loop[0].train": "True", "loop[1].train": "true", "loop[2].train": "False"}
+    trial = trial_of(loop(), AFTER, writes=writes)
+    assert trial.execute() is Status.COMPLETED
+    assert trial.tries == ["loop[0].train", "loop[1].train", "loop[2].train", "after"]
+    assert [trial.given[name]["state"] for name in trial.tries] == ["start", "True", "true", "False"]
+    assert trial.run.step("loop[1]").kind == "iteration"
+
+
+def test_a_loop_ends_at_its_limit(trial_of: Trials) -> None:
+    trial = trial_of(loop(2), writes={f"loop[{number}].train": "True" for number in range(9)})
+    assert trial.execute() is Status.COMPLETED
+    assert trial.tries == ["loop[0].train", "loop[1].train"]
+    assert any("2 iterations" in note for note in trial.run.step("loop").notes)
+
+
+def test_a_failed_iteration_fails_the_loop_and_resume_goes_on_inside_it(trial_of: Trials) -> None:
+    writes = {"loop[0].train": "True", "loop[1].train": "True", "loop[2].train": "False"}
+    trial = trial_of(loop(), AFTER, writes=writes, ends={"loop[1].train": [Status.FAILED]})
+    assert trial.execute() is Status.FAILED
+    assert trial.states()["loop"] is Status.FAILED
+    trial.again()
+    assert trial.execute() is Status.COMPLETED
+    assert trial.tries == ["loop[0].train", "loop[1].train", "loop[1].train", "loop[2].train", "after"]
+
+
+def each(items: object, **options: object) -> ParallelFor:
+    body = Step(
+        "train",
+        "",
+        inputs=(Input("seed", "integer"), Input("lr", "string", GraphInput("lr"))),
+        outputs=(Output("score", "number"), Output("model", "uri_folder")),
+    )
+    outputs = (Output("score", "string"), Output("model", "mltable"))
+    return ParallelFor("each", body, items, outputs, **options)  # type: ignore[arg-type]
+
+
+def test_a_body_runs_for_each_item_and_its_outputs_are_gathered(trial_of: Trials, tmp_path: Path) -> None:
+    items = (Item("a", (("seed", Literal(1)),)), Item("b", (("seed", Literal(2)),)))
+    use = Step("use", "", inputs=(Input("scores", "string", NodeOutput("each", "score")),))
+    trial = trial_of(each(items), use, inputs={"lr": "0.1"}, writes={"each[a].train": "0.5", "each[b].train": "0.25"})
+    assert trial.execute() is Status.COMPLETED
+    assert trial.given["each[a].train"] == {"seed": "1", "lr": "0.1"}
+    assert trial.given["each[b].train"] == {"seed": "2", "lr": "0.1"}
+    assert frozenset({"each[a].train", "each[b].train"}) in trial.at_once
+    assert json.loads(trial.given["use"]["scores"]) == [0.5, 0.25]
+    table = next(output for output in trial.run.step("each").outputs if output.name == "model")
+    assert json.loads((Path(table.path) / "MLTable").read_text())["paths"] == [
+        {"file": "file:///each[a].train/model"},
+        {"file": "file:///each[b].train/model"},
+    ]
+
+
+def test_items_may_be_known_when_the_loop_starts(trial_of: Trials) -> None:
+    list_items = Step("list", "", outputs=(Output("items", "string"),))
+    trial = trial_of(
+        list_items,
+        each(NodeOutput("list", "items"), max_concurrency=1),
+        inputs={"lr": "0.1"},
+        writes={"list": '[{"seed": 3}, {"seed": 4}]', "each[0].train": "1", "each[1].train": "2"},
+    )
+    assert trial.execute() is Status.COMPLETED
+    assert [trial.given[f"each[{number}].train"]["seed"] for number in range(2)] == ["3", "4"]
+    assert max(map(len, trial.at_once)) == 1
+
+
+def test_items_that_cannot_be_read_fail_the_loop_alone(trial_of: Trials) -> None:
+    list_items = Step("list", "", outputs=(Output("items", "string"),))
+    trial = trial_of(list_items, each(NodeOutput("list", "items")), Step("other", ""), writes={"list": "1, 2"})
+    assert trial.execute() is Status.FAILED
+    verdict = trial.run.step("each").verdict
+    assert verdict is not None
+    assert "'1, 2'" in verdict.reason
+    assert trial.states()["other"] is Status.COMPLETED
+
+
+def test_what_a_loop_decided_is_kept_when_the_run_is_resumed(trial_of: Trials) -> None:
+    list_items = Step("list", "", outputs=(Output("items", "string"),))
+    trial = trial_of(
+        list_items,
+        each(NodeOutput("list", "items")),
+        writes={"list": '[{"seed": 3}, {"seed": 4}]'},
+        ends={"each[1].train": [Status.FAILED]},
+    )
+    assert trial.execute() is Status.FAILED
+    # The items were decided; that the step would list others now makes no difference.
+    trial.run.step("list").outputs[0].value = "[]"
+    trial.again()
+    assert trial.execute() is Status.COMPLETED
+    assert trial.tries == ["list", "each[0].train", "each[1].train", "each[1].train"]
+
+
+def test_a_canceled_node_takes_what_it_holds_and_what_needs_it_with_it(trial_of: Trials) -> None:
+    inner = Graph((Step("a", ""), Step("b", "", after=("a",))))
+    trial = trial_of(
+        Pipeline("tune", inner, outputs=(Output("model", "uri_folder"),)),
+        Step("needs_it", "", after=("tune",)),
+        Step("other", ""),
+    )
+    asyncio.run(trial.executor.cancel("tune"))
+    assert trial.execute() is Status.CANCELED
+    assert trial.tries == ["other"]
+    assert trial.states()["tune"] is Status.CANCELED
+    assert trial.states()["needs_it"] is Status.NOT_STARTED

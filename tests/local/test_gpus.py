@@ -31,13 +31,15 @@ def step(instances: int, each: int) -> Step:
     ],
 )
 def test_shares(instances: int, each: int, choice: str, shares: list[str]) -> None:
-    given = gpus.of_instances(step(instances, each), choice, FOUR)
+    train = step(instances, each)
+    own = FOUR[: gpus.exclusive(train, choice, FOUR)]
+    given = gpus.of_instances(train, choice, FOUR, own)
     assert [variables[gpus.VARIABLE] for variables in given] == shares
     assert [gpus.own_variables.gpus_shared(variables) for variables in given] == [choice == "share"] * instances
 
 
 def test_a_machine_without_gpus_says_nothing_of_them() -> None:
-    assert gpus.of_instances(step(2, 2), "auto", ()) == [{}, {}]
+    assert gpus.of_instances(step(2, 2), "auto", (), ()) == [{}, {}]
     assert gpus.problems(Plan("p", Graph((step(2, 2),))), "auto", ()) == []
 
 
@@ -64,6 +66,31 @@ def test_what_the_engine_was_given_is_what_it_gives(run_steps, monkeypatch: pyte
     assert [Path(rank.log).read_text().strip() for rank in record.step("show").ranks] == ["5", "7"]
     with pytest.raises(InputError, match="4 ranks for 2 GPUs"):
         run_steps(Step("show", "true", distribution=PyTorch(2), instance_count=2))
+
+
+@pytest.mark.parametrize(
+    ("train", "count"),
+    [
+        (Step("s", ""), 1),
+        (Step("s", "", instance_type="Standard_NC48ads_A100_v4"), 2),
+        (Step("s", "", distribution=PyTorch(1), instance_type="Standard_NC24ads_A100_v4"), 1),
+        (step(1, 1), 4),
+        (step(1, 3), 3),
+    ],
+)
+def test_a_step_has_so_many_gpus_for_itself(train: Step, count: int) -> None:
+    assert gpus.exclusive(train, "auto", FOUR) == count
+    assert gpus.exclusive(train, "share", FOUR) == 0
+
+
+def test_no_gpu_is_given_to_two_steps_at_once(run_steps, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each step locks the GPU that it was given, and fails where another step has it."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    use = f"flock -n {tmp_path}/gpu-$CUDA_VISIBLE_DEVICES sleep 0.05 && echo $CUDA_VISIBLE_DEVICES"
+    record = run_steps(*(Step(f"s{number}", use) for number in range(8)), slots=8)
+    assert record.status is Status.COMPLETED, record.verdict
+    used = {Path(one.ranks[0].log).read_text().strip() for one in record.steps}
+    assert used == {"0", "1"}
 
 
 def test_the_driver_is_asked(tmp_path: Path) -> None:

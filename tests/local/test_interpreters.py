@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from allranks.local.step.interpreters import environment_name
 
 from allranks.local import interpreters
+from allranks.plan.environment import registered
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 
@@ -18,17 +18,15 @@ from allranks.runs.records import Status
     [
         ("azureml:allranks-tensorflow@latest", "allranks-tensorflow"),
         ("azureml:torch_2.8:3", "torch_2.8"),
-        ("torch:3, image python:3.12, conda 1f0c", "torch"),
         (
             "azureml://registries/azureml/environments/acpt-pytorch-2.8-cuda12.6/labels/latest",
             "acpt-pytorch-2.8-cuda12.6",
         ),
-        ("image python:3.12, conda 1f0c", ""),
-        ("", ""),
     ],
 )
 def test_the_name_of_an_environment(environment: str, name: str) -> None:
-    assert environment_name(environment) == name
+    assert registered(environment).name == name
+    assert str(registered(environment)) == environment or "labels" in environment
 
 
 def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -> None:
@@ -38,7 +36,10 @@ def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -
     python.write_text("#!/bin/sh\necho own python\n")
     python.chmod(0o755)
     source = tmp_path / "pipelines" / "pipeline.py"
-    steps = Step("own", "python", environment="own:1"), Step("other", "which python", environment="other:1")
+    steps = (
+        Step("own", "python", environment=registered("own:1")),
+        Step("other", "which python", environment=registered("other:1")),
+    )
     plan = Plan("p", Graph(steps), source=str(source))
     record = run_steps(plan=plan)
     assert record.status is Status.COMPLETED
@@ -47,10 +48,8 @@ def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -
 
 
 def test_without_one_it_is_the_engines_own(tmp_path: Path) -> None:
-    step = Step("s", "python", environment="own:1")
-    assert interpreters.of_step(Plan("p", Graph((step,)), source=str(tmp_path / "pipeline.py")), step) == Path(
-        sys.executable
-    )
+    found = interpreters.of_environment(registered("own:1"), str(tmp_path / "pipeline.py"))
+    assert found == Path(sys.executable)
 
 
 def test_a_stack_that_the_interpreter_lacks_is_named_with_the_command_that_installs_it(run_steps) -> None:

@@ -42,13 +42,13 @@ def _plan() -> Plan:
 
 def test_the_environment_of_every_rank(kind: str, run_steps, workspace: Workspace) -> None:
     plan = _plan()
-    shown = preview.environments(plan, workspace, INSTANCE_KINDS[kind])
+    shown = preview.previews(plan, workspace, INSTANCE_KINDS[kind])
     record = run_steps(plan=plan, instances=kind)
     assert record.status is Status.COMPLETED, record.verdict
     for step in record.steps:
         written = Path(next(output.path for output in step.outputs if output.name == "out"))
-        assert len(shown[step.name]) == len(step.ranks)
-        for process, variables in shown[step.name]:
+        assert len(shown[step.name].ranks) == len(step.ranks)
+        for process, variables in shown[step.name].ranks:
             got = _variables(written / str(process.rank))
             # The run's id, a free port and what another step writes are known only once it runs.
             unknown = {"MASTER_PORT"} if kind == "loopback" else set()
@@ -59,9 +59,9 @@ def test_the_environment_of_every_rank(kind: str, run_steps, workspace: Workspac
 
 
 def test_commands_are_filled_in_as_far_as_they_are_known(workspace: Workspace) -> None:
-    shown = preview.commands(_plan(), workspace, INSTANCE_KINDS["rack"])
-    assert "0.5" in shown["train"]
-    assert "<first.count>" in shown["train"]
+    shown = preview.previews(_plan(), workspace, INSTANCE_KINDS["rack"])
+    assert "0.5" in shown["train"].command
+    assert "<first.count>" in shown["train"].command
     assert not workspace.root.exists()
 
 

@@ -16,6 +16,7 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.local.engine import Options, resume, run
+from allranks.plan.environment import registered
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
@@ -71,22 +72,6 @@ def test_a_program_that_is_not_there_is_a_failure_with_its_reason(run_steps) -> 
     record = run_steps(Step("train", "no-such-program"))
     assert record.status is Status.FAILED
     assert "no-such-program" in record.verdict.tail[-1]
-
-
-def test_an_abort_of_gloo_after_the_work_is_forgiven(run_steps) -> None:
-    record = run_steps(
-        Step("train", "echo done; echo 'terminate called without an active exception' >&2; kill -ABRT $$")
-    )
-    assert record.status is Status.COMPLETED
-    assert "forgiven" in record.step("train").notes[0]
-
-
-def test_another_abort_is_not_forgiven(run_steps) -> None:
-    record = run_steps(
-        Step("train", "echo 'terminate called without an active exception'; echo more; echo more; kill -ABRT $$")
-    )
-    assert record.status is Status.FAILED
-    assert record.verdict.signal == "SIGABRT"
 
 
 def test_a_step_over_its_time_limit_is_ended(kind: str, run_steps) -> None:
@@ -163,7 +148,7 @@ class TestReuse:
             "prepare",
             "sh copy.sh ${{inputs.data}} ${{outputs.out}} ${{inputs.n}}",
             code=Code(str(code), "digest-1"),
-            environment="cpu:1",
+            environment=registered("cpu:1"),
             inputs=(Input("data", "uri_folder", DataPath(str(data)), "ro_mount"), Input("n", "integer", Literal(3))),
             outputs=(Output("out", "uri_folder", "rw_mount"),),
         )
@@ -195,7 +180,7 @@ class TestReuse:
     CHANGES: ClassVar[dict[str, Callable[[Step], Step]]] = {
         "command": lambda step: replace(step, command=step.command + " again"),
         "code": lambda step: replace(step, code=Code(step.code.folder, "digest-2")),
-        "environment": lambda step: replace(step, environment="cpu:2"),
+        "environment": lambda step: replace(step, environment=registered("cpu:2")),
         "variables": lambda step: replace(step, environment_variables={"A": "1"}),
         "layout": lambda step: replace(step, distribution=PyTorch(1), instance_count=1),
         "parameter": lambda step: replace(step, inputs=(step.inputs[0], Input("n", "integer", Literal(4)))),
@@ -240,6 +225,7 @@ import sys
 from pathlib import Path
 from allranks.plan.codec import converter
 from allranks.local.engine import Options, run
+from allranks.plan.environment import registered
 from allranks.plan.graph import Plan
 from allranks.runs.workspace import Workspace
 run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(instances=sys.argv[3]))

@@ -44,5 +44,5 @@ def test_only_what_is_shown_is_masked() -> None:
         "p", Graph((Step("a", "true", environment_variables={"HF_TOKEN": "hunter2", "A": "1"}), Step("b", "true")))
     )
     shown = without_secrets(plan)
-    assert shown.step("a").environment_variables == {"HF_TOKEN": "***", "A": "1"}
-    assert plan.step("a").environment_variables["HF_TOKEN"] == "hunter2"
+    assert shown.graph.by_name["a"].environment_variables == {"HF_TOKEN": "***", "A": "1"}
+    assert plan.graph.by_name["a"].environment_variables["HF_TOKEN"] == "hunter2"

@@ -29,6 +29,7 @@ def test_one_process(start: Callable, way: str, code: int, failure: tuple[str, s
     (ended,) = start("end.py", 0, way).wait()
     assert ended.code == code, ended
     assert [(event.type, event.message) for event in ended.of(report.Failure)] == ([failure] if failure else [])
+    assert len(ended.of(report.Finished)) == (code == 0)
     assert told in ended.stderr
     assert ("Traceback" in ended.stderr) == (told.startswith(("ValueError", "MemoryError")))
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allranks.contract.distributions import processes_per_instance
 from allranks.plan import codec
+from allranks.plan.node_records import graph_records
 from allranks.runs.records import RunRecord, Status, StepRecord, Submission, Verdict
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
@@ -44,19 +44,7 @@ def add_record(
         instances=f"Azure ML {where.workspace_name}",
         created=time.time(),
         folder=str(folder),
-        steps=[
-            StepRecord(
-                name=step.name,
-                display_name=step.display_name or step.name,
-                component=step.component,
-                distribution=step.distribution.type,
-                instance_count=step.instance_count,
-                process_count_per_instance=processes_per_instance(step.distribution),
-                needs=step.needs(),
-                folder=str(folder / step.name),
-            )
-            for step in plan.steps
-        ],
+        steps=list(graph_records(plan.graph, folder)),
         submitted=Submission(where.subscription_id, where.resource_group, where.workspace_name, studio, pipeline),
     )
     workspace.make()

@@ -51,9 +51,22 @@ class Note:
     time: float = field(default_factory=clock.time)
 
 
-Event: TypeAlias = Progress | Failure | Note
+@dataclass(frozen=True)
+class Finished:
+    """The work of this process is done: only libraries and the interpreter still clean up.
 
-KINDS: Mapping[str, type[Event]] = MappingProxyType({"progress": Progress, "failure": Failure, "note": Note})
+    pid: its process id, as the process itself sees it
+    """
+
+    pid: int = field(default_factory=os.getpid)
+    time: float = field(default_factory=clock.time)
+
+
+Event: TypeAlias = Progress | Failure | Note | Finished
+
+KINDS: Mapping[str, type[Event]] = MappingProxyType(
+    {"progress": Progress, "failure": Failure, "note": Note, "finished": Finished}
+)
 
 
 def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
@@ -120,6 +133,8 @@ def _parsed(line: bytes) -> Event | None:
             )
         if kind == "note":
             return Note(str(record["text"]), float(record["time"]))
+        if kind == "finished":
+            return Finished(int(record["pid"]), float(record["time"]))
     except (AttributeError, KeyError, TypeError, ValueError):
         pass
     return None

@@ -1,34 +1,34 @@
-"""Runs plans on this machine, and resumes runs whose engine was stopped."""
+"""Run plans on this machine, and resume runs whose engine was stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
-import functools
 import os
 import secrets
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from allranks.contract.distributions import processes_per_instance
 from allranks.errors import InputError, Problem
 from allranks.local import gpus, requirements
 from allranks.local.executor import Executor
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.local.nodes.runners import RUNNERS
+from allranks.local.scope import Scope, passed_on, text_of
 from allranks.local.slots import Slots
-from allranks.local.step.runner import Attempts, GpuShare
+from allranks.local.step.runner import CommandRunner, Settings
 from allranks.local.tracking.client import Tracking
 from allranks.plan import codec, macros, values
-from allranks.plan.graph import Plan
-from allranks.plan.ports import NodeOutput
-from allranks.runs import history
+from allranks.plan.graph import Plan, steps
+from allranks.plan.node_records import graph_records
+from allranks.runs import history, locks
 from allranks.runs.observer import Observer
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord
@@ -71,14 +71,14 @@ class Options:
 
 
 def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
-    """Runs the plan and returns its record once no process of it is left.
+    """Run the plan and return its record once no process of it is left.
 
-    Raises InputError for a plan that cannot run, before anything is started or written, or where another engine holds
-    the workspace; DiskFullError.
+    Raise InputError for a plan that cannot run, before anything is started or written; DiskFullError.
     """
     if problems := requirements.problems(plan):
         raise InputError(*problems)
     identity = secrets.token_hex(4)
+    folder = workspace.run_folder(identity)
     record = RunRecord(
         id=identity,
         name=plan.name,
@@ -88,46 +88,58 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
         created=time.time(),
         job_name=options.run_name or identity,
         trigger_time=None if options.trigger_time is None else macros.seconds(options.trigger_time),
-        folder=str(workspace.runs / identity),
-        steps=[_new_step(plan, name, workspace.runs / identity) for name in (step.name for step in plan.steps)],
+        folder=str(folder),
+        steps=list(graph_records(plan.graph, folder)),
     )
     filled = macros.filled(plan, record)
-    given = {port.name: values.resolve(filled, port.value, str) for port in filled.inputs}
-    record.inputs = {name: text for name, text in given.items() if text is not None}
-    with _held(workspace) as store:
-        return _execute(
-            filled, record, workspace, store, options, observer, lambda: store.add_run(record, codec.dumps(plan))
-        )
+    record.inputs = {name: text for name, text in _inputs(filled).items() if text is not None}
+    with _opened(workspace, record.id) as store:
+        execution = _Execution(filled, record, workspace, store, options, observer)
+        return execution.execute({}, lambda: store.add_run(record, codec.dumps(plan)))
 
 
 def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
-    """Goes on with a run that was interrupted, stopped, or failed: its finished steps stay as they are.
+    """Go on with a run that was interrupted, stopped, or failed: its finished nodes stay as they are.
 
     A step that was under way starts again, with what it wrote to its outputs still there, as after an eviction on Azure
-    ML. Raises InputError where there is no such run, or it is complete; else as `run`.
+    ML; a loop goes on in the iteration that it had reached. Raise InputError where there is no such run, it is
+    complete, or another process executes it; else as `run`.
     """
-    history.run(workspace, run_id)  # says what is wrong where there is none, and makes no workspace
-    with _held(workspace) as store:
-        record, plan = store.run(run_id), codec.loads(store.plan(run_id))
-        if record.submitted is not None:
-            found = f"runs in Azure ML, in the workspace {record.submitted.workspace_name}"
-            raise InputError(Problem(f"run {record.id}", found, "a run on this machine", "submit it again"))
+    found = history.run(workspace, run_id)  # says what is wrong where there is none, and makes no workspace
+    if found.submitted is not None:
+        where = f"runs in Azure ML, in the workspace {found.submitted.workspace_name}"
+        raise InputError(Problem(f"run {found.id}", where, "a run on this machine", "submit it again"))
+    with _opened(workspace, found.id) as store:
+        record, plan = store.run(found.id), codec.loads(store.plan(found.id))
         if record.status is Status.COMPLETED:
             expected = "a run that was interrupted, stopped, or failed"
             raise InputError(Problem(f"run {record.id}", "is complete", expected, f"see: allranks show {record.id}"))
+        record.ended = None
         for step in record.steps:
-            if step.status is not Status.COMPLETED and step.status is not Status.NOT_STARTED:
-                step.status, step.attempt = Status.NOT_STARTED, step.attempt + 1
+            _reset(step)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
-        return _execute(macros.filled(plan, record), record, workspace, store, options, observer, lambda: None)
+        filled = macros.filled(plan, record)
+        execution = _Execution(filled, record, workspace, store, options, observer)
+        return execution.execute(store.decisions(record.id), lambda: None)
+
+
+def _reset(step: StepRecord) -> None:
+    """What has not finished starts again."""
+    if step.status in (Status.COMPLETED, Status.SKIPPED, Status.NOT_STARTED):
+        return
+    step.status, step.ended, step.verdict = Status.NOT_STARTED, None, None
+    if step.kind == "command":
+        step.attempt += 1
 
 
 @contextlib.contextmanager
-def _held(workspace: Workspace) -> Iterator[Store]:
+def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
+    """The store, with the lock of the run held."""
+    workspace.make()
     try:
-        with workspace.hold(), Store(workspace.database) as store:
-            store.interrupt()
+        with locks.hold(workspace.run_folder(run_id)), Store(workspace.database) as store:
+            store.interrupt(lambda other: locks.holder(workspace.run_folder(other)) is not None)
             yield store
     except (OSError, sqlite3.OperationalError) as error:
         if getattr(error, "errno", None) == errno.ENOSPC or "disk is full" in str(error):
@@ -135,107 +147,139 @@ def _held(workspace: Workspace) -> Iterator[Store]:
         raise
 
 
-def _new_step(plan: Plan, name: str, folder: Path) -> StepRecord:
-    step = plan.step(name)
-    return StepRecord(
-        name=step.name,
-        display_name=step.display_name or step.name,
-        component=step.component,
-        distribution=step.distribution.type,
-        instance_count=step.instance_count,
-        process_count_per_instance=processes_per_instance(step.distribution),
-        needs=step.needs(),
-        folder=str(folder / step.name),
-    )
+def _inputs(plan: Plan) -> dict[str, str | None]:
+    """The texts of the pipeline's inputs."""
+    return {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
 
 
-def _execute(
-    plan: Plan,
-    record: RunRecord,
-    workspace: Workspace,
-    store: Store,
-    options: Options,
-    observer: Observer | None,
-    keep: Callable[[], None],
-) -> RunRecord:
-    """Runs the steps that are not finished. keep: adds the run to the store, once it is clear that it can run here."""
-    from allranks.runs.page.page import write_page
+class _Execution:
+    """One execution of a plan, new or resumed."""
 
-    available = gpus.found(os.environ)
-    if problems := gpus.problems(plan, options.gpus, available):
-        raise InputError(*problems)
-    recorder = RunRecorder(record, store, observer or Observer())
-    share = functools.partial(gpus.of_instances, choice=options.gpus, available=available)
-    asyncio.run(_run(plan, record, workspace, recorder, options, share, keep))
-    record.ended = time.time()
-    record.outputs = _pipeline_outputs(plan, record)
-    page = Path(record.folder) / "run.html"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    write_page(record, page)
-    record.page = str(page)
-    recorder.ended()
-    return record
+    def __init__(
+        self,
+        plan: Plan,
+        record: RunRecord,
+        workspace: Workspace,
+        store: Store,
+        options: Options,
+        observer: Observer | None,
+    ) -> None:
+        self._plan = plan
+        self._record = record
+        self._workspace = workspace
+        self._store = store
+        self._options = options
+        self._recorder = RunRecorder(record, store, observer or Observer())
+        self._gpus = gpus.found(os.environ)
+        if problems := gpus.problems(plan, options.gpus, self._gpus):
+            raise InputError(*problems)
 
+    def execute(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> RunRecord:
+        """Run the nodes that are not finished.
 
-async def _run(
-    plan: Plan,
-    record: RunRecord,
-    workspace: Workspace,
-    recorder: RunRecorder,
-    options: Options,
-    share: GpuShare,
-    keep: Callable[[], None],
-) -> None:
-    tracking = Tracking(workspace, wanted=options.track)
-    if any(tracking.tracks(step) for step in plan.steps):
-        tracking.warm_up()
-    try:
-        supervisor, missing = await _start_supervisor(options.instances)
+        decisions: what nodes decided before the run was resumed
+        save:      adds the run to the store, once it is clear that it can run here
+        """
+        from allranks.runs.page.page import write_page
+
+        record = self._record
+        scope = asyncio.run(self._run(decisions, save))
+        record.ended = time.time()
+        record.outputs = {output.name: text_of(output) for output in scope.outputs()}
+        page = Path(record.folder) / "run.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_page(record, page)
+        record.page = str(page)
+        self._recorder.ended()
+        return record
+
+    async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
+        tracking = Tracking(self._workspace, wanted=self._options.track)
+        if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
+            tracking.warm_up()
         try:
-            record.instances, record.status = supervisor.kind, Status.RUNNING
-            keep()
-            recorder.started()
-            if missing:
-                recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
-            await _run_steps(plan, record, workspace, recorder, options, supervisor, tracking, share)
+            supervisor, missing = await _start_supervisor(self._options.instances)
+            try:
+                self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
+                save()
+                self._recorder.started()
+                if missing:
+                    self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
+                return await self._run_graph(supervisor, tracking, decisions)
+            finally:
+                await supervisor.close()
         finally:
-            await supervisor.close()
-    finally:
-        await tracking.close()
+            await tracking.close()
 
+    async def _run_graph(
+        self, supervisor: Supervisor, tracking: Tracking, decisions: Mapping[tuple[str, str], str]
+    ) -> Scope:
+        plan, options = self._plan, self._options
+        runner = CommandRunner(
+            self._record,
+            Settings(plan.experiment or plan.name, plan.source, options.force_rerun or plan.force_rerun),
+            self._workspace,
+            self._recorder,
+            supervisor,
+            INSTANCE_KINDS[supervisor.kind],
+            tracking,
+            lambda step, own: gpus.of_instances(step, options.gpus, self._gpus, own),
+        )
+        executor = Executor(
+            self._record,
+            self._recorder,
+            RUNNERS,
+            runner,
+            Slots(options.slots or os.cpu_count() or 1, gpus.allowed(options.gpus, self._gpus)),
+            gpus_of=lambda step: gpus.exclusive(step, options.gpus, self._gpus),
+            halt=lambda: runner.stop(options.grace),
+            decisions=decisions,
+            retries=options.retries,
+            continue_on_failure=plan.continue_on_step_failure,
+        )
+        with self._interruptible(executor, runner):
+            return await executor.execute(plan.graph, _inputs(plan), passed_on(plan.graph, {}))
 
-async def _run_steps(
-    plan: Plan,
-    record: RunRecord,
-    workspace: Workspace,
-    recorder: RunRecorder,
-    options: Options,
-    supervisor: Supervisor,
-    tracking: Tracking,
-    share: GpuShare,
-) -> None:
-    attempts = Attempts(
-        plan,
-        record,
-        workspace,
-        recorder,
-        supervisor,
-        INSTANCE_KINDS[supervisor.kind],
-        tracking,
-        share,
-        force_rerun=options.force_rerun or plan.force_rerun,
-    )
-    executor = Executor(
-        plan,
-        record,
-        Slots(options.slots or os.cpu_count() or 1),
-        attempts,
-        recorder.note,
-        halt=lambda: attempts.stop(options.grace),
-        retries=options.retries,
-    )
-    with _interruptible(executor, attempts, options.grace, lambda text: recorder.note(None, text)):
-        record.status = await executor.execute()
+    @contextlib.contextmanager
+    def _interruptible(self, executor: Executor, runner: CommandRunner) -> Iterator[None]:
+        """Handle signals: Ctrl-C and SIGTERM stop the run, once in good order, twice at once; SIGUSR1 says that a user
+        wants nodes of it to end."""
+        loop = asyncio.get_running_loop()
+        grace = self._options.grace
+        tasks: list[asyncio.Task[None]] = []
+        stops = 0
+
+        def interrupted(number: signal.Signals) -> None:
+            nonlocal stops
+            executor.stop()
+            then = (
+                "ranks are ended at once" if stops else f"ranks have {grace:g} s to end; another one ends them at once"
+            )
+            self._recorder.note(None, f"stopped by {number.name}: {then}")
+            tasks.append(loop.create_task(runner.kill() if stops else runner.stop(grace)))
+            stops += 1
+
+        def canceled() -> None:
+            for path in self._store.cancellations(self._record.id):
+                self._recorder.note(None, f"{path} is canceled")
+                tasks.append(loop.create_task(executor.cancel(path)))
+
+        handled: list[signal.Signals] = []
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, interrupted, number)
+                handled.append(number)
+            loop.add_signal_handler(signal.SIGUSR1, canceled)
+            handled.append(signal.SIGUSR1)
+        except (RuntimeError, ValueError):
+            pass  # not on the main thread: whoever owns that has the signals
+        try:
+            yield
+        finally:
+            for number in handled:
+                loop.remove_signal_handler(number)
+            for task in tasks:
+                task.cancel()
 
 
 async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
@@ -252,37 +296,3 @@ async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
             missing.append(f"{name}: {error}")
     fix = "use --instances loopback, which works everywhere"
     raise InputError(Problem("--instances", f"this machine has no {'; '.join(missing)}", "", fix))
-
-
-@contextlib.contextmanager
-def _interruptible(executor: Executor, attempts: Attempts, grace: float, say: Callable[[str], None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop the run: once in good order, twice at once."""
-    loop = asyncio.get_running_loop()
-    stops: list[asyncio.Task[None]] = []
-
-    def interrupted(number: signal.Signals) -> None:
-        executor.stop()
-        then = "ranks are ended at once" if stops else f"ranks have {grace:g} s to end; another one ends them at once"
-        say(f"stopped by {number.name}: {then}")
-        stops.append(loop.create_task(attempts.kill() if stops else attempts.stop(grace)))
-
-    handled = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        try:
-            loop.add_signal_handler(number, interrupted, number)
-        except (RuntimeError, ValueError):
-            break  # not on the main thread: whoever owns that has the signals
-        handled.append(number)
-    try:
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
-        for task in stops:
-            task.cancel()
-
-
-def _pipeline_outputs(plan: Plan, record: RunRecord) -> dict[str, str]:
-    output_of = values.outputs_of(record)
-    written = {NodeOutput(step.name, output.name) for step in record.steps for output in step.outputs}
-    return {output.name: output_of(output.source) for output in plan.outputs if output.source in written}

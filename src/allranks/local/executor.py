@@ -19,6 +19,7 @@ from allranks.local.nodes.condition import outcome_of
 from allranks.local.nodes.execution import NodeRunner
 from allranks.local.scope import Scope
 from allranks.local.slots import Share, Slots
+from allranks.local.step.runner import is_within
 from allranks.plan.graph import Graph, Node, Step
 from allranks.plan.node_records import iteration_record, node_record
 from allranks.plan.ports import NodeOutput, needed_nodes
@@ -237,11 +238,9 @@ class Executor:
         return Status.SKIPPED if skipped & (required | elsewhere) else None
 
     def _is_canceled(self, path: str) -> bool:
-        return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in self._canceled)
+        return any(is_within(path, one) for one in self._canceled)
 
 
 def ranks(step: Step) -> int:
     """Return how many processes a step starts at once on this machine."""
     return step.instance_count * processes_per_instance(step.distribution)
-
-

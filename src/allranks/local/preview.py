@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from allranks.contract.job import Job
 from allranks.contract.launch import Process
@@ -11,68 +14,109 @@ from allranks.contract.templating import render
 from allranks.local.engine import AUTO
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.local.scope import Scope, passed_on
 from allranks.local.step import rank_environment
 from allranks.local.step.launch import launch_of
-from allranks.local.step.staging import seen_at
+from allranks.local.step.runner import place_of
+from allranks.local.step.staging import seen_at, seen_output
 from allranks.local.tracking.needed import may_track
 from allranks.plan import values
-from allranks.plan.graph import Plan, Step
-from allranks.plan.ports import PRIMITIVES, NodeOutput
+from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, as_pipeline, first_iteration
+from allranks.plan.node_records import job_name, node_folder
+from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
 from allranks.runs.workspace import Workspace
 
 RUN = "RUN"
 """Stands for the id that the run would get."""
 
 
-def environments(
-    plan: Plan, workspace: Workspace, kind: InstanceKind
-) -> dict[str, list[tuple[Process, dict[str, str]]]]:
-    """By step, each process with the variables that it would be given on that kind of instances."""
-    return {step.name: _ranks(plan, step, workspace, kind) for step in plan.steps}
+@dataclass(frozen=True)
+class StepPreview:
+    """What a step would start. What another step has yet to write stands as <step.output>.
+
+    command: of its first instance
+    ranks:   each process with the variables that it would be given
+    """
+
+    command: str
+    ranks: tuple[tuple[Process, dict[str, str]], ...]
 
 
-def commands(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, str]:
-    """By step, the command of its first instance. What another step has yet to write stands as <step.output>."""
-    found = {}
-    for step in plan.steps:
-        inputs, outputs = _ports(plan, step, workspace, kind)
-        found[step.name] = render(step.command, inputs, outputs)
-    return found
+def previews(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, StepPreview]:
+    """Return what each step would start on that kind of instances, by its path; a step of a loop's body as its first
+    iteration would."""
+    inputs = {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
+    scope = Scope(plan.graph, "", inputs, passed_on(plan.graph, {}))
+    return {path: _preview(plan, step, within, path, workspace, kind) for path, step, within in _steps(scope)}
 
 
-def _ranks(plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind) -> list[tuple[Process, dict[str, str]]]:
-    instances = kind.instances(range(step.instance_count))
-    launch = launch_of(step, instances, kind)
-    inputs, outputs = _ports(plan, step, workspace, kind)
+def _steps(scope: Scope) -> Iterator[tuple[str, Step, Scope]]:
+    for node in scope.graph.nodes:
+        path = scope.path_of(node)
+        if isinstance(node, Step):
+            yield path, node, scope
+        elif isinstance(node, Pipeline):
+            yield from _steps(_inner(scope, node, node, f"{path}."))
+        elif isinstance(node, (DoWhile, ParallelFor)):
+            inner = _inner(scope, node, as_pipeline(node.body), f"{path}[{first_iteration(node)}].")
+            if isinstance(node, ParallelFor):
+                inner.output_paths, inner.inputs = {}, {**inner.inputs, **_first_item(scope, node)}
+            yield from _steps(inner)
+
+
+def _inner(scope: Scope, node: Node, pipeline: Pipeline, path: str) -> Scope:
+    look = functools.partial(_lookup, scope)
+    given = {port.name: values.resolve(port.value, look) for port in pipeline.inputs}
+    inputs = {
+        port.name: text if (text := given.get(port.name)) is not None else values.resolve(port.value, look)
+        for port in pipeline.graph.inputs
+    }
+    wanted = {port.name: place for port in node.outputs if (place := scope.wanted_path(node, port)) is not None}
+    return Scope(pipeline.graph, path, inputs, passed_on(pipeline.graph, wanted))
+
+
+def _first_item(scope: Scope, node: ParallelFor) -> dict[str, str | None]:
+    items = node.items if isinstance(node.items, tuple) else ()
+    look = functools.partial(_lookup, scope)
+    return {name: values.resolve(value, look) for name, value in items[0].values} if items else {}
+
+
+def _lookup(scope: Scope, reference: Reference) -> str | None:
+    if isinstance(reference, NodeOutput):
+        return f"<{scope.path}{reference.node}.{reference.name}>"
+    return scope.inputs.get(reference.name)
+
+
+def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspace, kind: InstanceKind) -> StepPreview:
+    folder, name = node_folder(workspace.run_folder(RUN), path), job_name(RUN, path)
+    look = functools.partial(_lookup, scope)
+    given = values.given(step.inputs, look)
+    own_folder = folder / "instances" / "0"
+    inputs: dict[str, str | None] = {}
+    for port in given:
+        place = seen_at(port, own_folder, mounts=kind.isolated)
+        inputs[port.name] = str(place) if place else port.value
+    outputs = {
+        output.name: str(
+            seen_output(output, place_of(output, scope.wanted_path(step, output), folder, name), own_folder)
+        )
+        for output in step.outputs
+    }
+    launch = launch_of(step, kind.instances(range(step.instance_count)), kind)
     tracked = may_track(step)
     job = Job(
-        run_id=f"{RUN}_{step.name}",
+        run_id=name,
         root_run_id=RUN,
         experiment=plan.experiment or plan.name,
         tracking_uri=workspace.tracking_uri if tracked else None,
         mlflow_run_id="MLFLOW_RUN" if tracked else None,
         inputs={name: value for name, value in inputs.items() if value is not None},
         outputs=outputs,
-        parameters={
-            port.name: value for port in step.inputs if port.type in PRIMITIVES and (value := inputs[port.name])
-        },
+        parameters={port.name: port.value for port in given if port.type in PRIMITIVES and port.value is not None},
     )
-    return [(process, rank_environment.given(step, job, launch, process, kind)) for process in processes(launch)]
-
-
-def _ports(
-    plan: Plan, step: Step, workspace: Workspace, kind: InstanceKind
-) -> tuple[dict[str, str | None], dict[str, str]]:
-    folder = workspace.runs / RUN / step.name
-    inputs: dict[str, str | None] = {}
-    for port in values.given(plan, step, _yet_to_come):
-        place = seen_at(port, folder / "instances" / "0", mounts=kind.isolated)
-        inputs[port.name] = str(place) if place else port.value
-    return inputs, {output.name: str(folder / "named-outputs" / output.name) for output in step.outputs}
-
-
-def _yet_to_come(reference: NodeOutput) -> str:
-    return f"<{reference.step}.{reference.name}>"
+    own = {name: values.resolve(value, look) or "" for name, value in step.environment_variables.items()}
+    ranks = tuple((process, rank_environment.given(own, job, launch, process, kind)) for process in processes(launch))
+    return StepPreview(render(step.command, inputs, outputs), ranks)
 
 
 def kind_of(instances: str) -> InstanceKind:

@@ -9,8 +9,8 @@ from allranks.errors import Problem
 from allranks.local import interpreters
 from allranks.local.launchers import LAUNCHERS
 from allranks.local.step import rank_environment
-from allranks.plan.check import check, place
-from allranks.plan.graph import Plan
+from allranks.plan.check import check
+from allranks.plan.graph import Plan, steps
 
 
 def problems(plan: Plan) -> list[Problem]:
@@ -20,7 +20,10 @@ def problems(plan: Plan) -> list[Problem]:
 
 
 def _missing_launchers(plan: Plan) -> Iterator[Problem]:
-    for step in plan.steps:
-        path = rank_environment.search_path(os.environ, interpreters.of_step(plan, step))
-        if missing := LAUNCHERS[step.distribution.type].missing(path):
-            yield Problem(place.of_key(step, missing.where), missing.found, missing.expected, missing.fix)
+    for path, step in steps(plan.graph):
+        search_path = rank_environment.search_path(
+            os.environ, interpreters.of_environment(step.environment, plan.source)
+        )
+        if missing := LAUNCHERS[step.distribution.type].missing(search_path):
+            at = f" ({step.location})" if step.location else ""
+            yield Problem(f"step {path}, key {missing.where}{at}", missing.found, missing.expected, missing.fix)

@@ -11,22 +11,24 @@ from functools import cache
 from pathlib import Path
 
 from allranks.plan import digest
+from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
 from allranks.runs.records import StepRecord
 
 
-def key(step: Step, inputs: Mapping[str, str | None]) -> str:
+def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, str]) -> str:
     """A digest of the step's code, command, layout, environment, outputs, and inputs.
 
-    inputs: for each port its value as text or, for data, the digest of its content
+    inputs:    for each port its value as text or, for data, the digest of its content
+    variables: the step's environment variables
     """
     return digest.of_text(
         step.code.digest if step.code else "",
         step.command,
         json.dumps([step.distribution.type, asdict(step.distribution), step.instance_count], sort_keys=True),
-        step.environment,
+        str(step.environment),
         installed(),
-        json.dumps(dict(step.environment_variables), sort_keys=True),
+        json.dumps(dict(variables), sort_keys=True),
         json.dumps([[output.name, output.type, output.path] for output in step.outputs]),
         json.dumps(dict(inputs), sort_keys=True),
     )
@@ -42,9 +44,9 @@ def installed() -> str:
     return digest.of_text(sys.version, *sorted(names))
 
 
-def is_intact(step: StepRecord) -> bool:
-    """Whether what the step wrote is still there, unchanged."""
+def is_intact(step: StepRecord, stop: Stop | None = None) -> bool:
+    """Whether what the step wrote is still there, unchanged. Raises StoppedError once `stop` is set."""
     try:
-        return all(digest.of_path(Path(output.path)) == output.digest for output in step.outputs)
+        return all(digest.of_path(Path(output.path), stop) == output.digest for output in step.outputs)
     except OSError:
         return False

@@ -39,9 +39,7 @@ class Scope:
 
     def output(self, reference: NodeOutput) -> OutputRecord | None:
         """Return what a node has written; None where it was skipped."""
-        return next(
-            (output for output in self.records[reference.node].outputs if output.name == reference.name), None
-        )
+        return next((output for output in self.records[reference.node].outputs if output.name == reference.name), None)
 
     def wanted_path(self, node: Node, output: Output) -> str | None:
         """Return where the user wants an output; None where it belongs into the run's folder."""

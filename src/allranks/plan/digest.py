@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
-CHUNK = 1 << 20
+from allranks.plan import file_tree
+from allranks.plan.file_tree import FILE, Stop
 
 
 def of_text(*parts: str) -> str:
     """A digest of texts, in which ("ab", "c") differs from ("a", "bc"). 64 hexadecimal digits."""
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode()
-        digest.update(f"{len(data)}:".encode())
-        digest.update(data)
+        _add(digest, part)
     return digest.hexdigest()
 
 
-def of_path(path: Path) -> str:
-    """A digest of a file's bytes, or of the names and bytes of everything in a folder. Links are followed.
+def of_path(path: Path, stop: Stop | None = None) -> str:
+    """A digest of a file's name and bytes, or of the names and bytes of everything in a folder, empty folders included.
 
-    Raises OSError where something cannot be read.
+    Links are followed. A link that leads nowhere or back up counts as what it says, and something in a folder that has
+    no content, such as a FIFO, as what it is.
+
+    Raises OSError where something cannot be read, StoppedError once `stop` is set.
     """
-    if not path.is_dir():
-        return _of_file(path)
-    return of_text(*(part for name, file in sorted(_files(path)) for part in (name, _of_file(file))))
-
-
-def _files(folder: Path) -> list[tuple[str, Path]]:
-    found = []
-    for parent, folders, names in os.walk(folder, followlinks=True):
-        folders.sort()
-        found += [(os.path.relpath(os.path.join(parent, name), folder), Path(parent, name)) for name in names]
-    return found
-
-
-def _of_file(path: Path) -> str:
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
+    if not path.is_dir():
+        _add(digest, path.name)
+        _add(digest, _of_file(path, stop))
+        return digest.hexdigest()
+    for entry in file_tree.entries(path, stop):
+        _add(digest, entry.kind)
+        _add(digest, entry.name)
+        _add(digest, _of_file(entry.path, stop) if entry.kind == FILE else entry.target)
+    return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, part: str) -> None:
+    # The name of a file need not be text.
+    data = part.encode(errors="surrogatepass")
+    digest.update(f"{len(data)}:".encode())
+    digest.update(data)
+
+
+def _of_file(path: Path, stop: Stop | None) -> str:
+    digest = hashlib.sha256()
+    for chunk in file_tree.chunks(path, stop):
+        digest.update(chunk)
     return digest.hexdigest()

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_NAME = re.compile(r"(?:azureml:)?(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?")
+_REGISTRY = re.compile(
+    r"azureml://registries/(?P<registry>[^/]+)/environments/(?P<name>[^/]+)"
+    r"(?:/versions/(?P<version>[^/]+)|/labels/(?P<label>[^/]+))?"
+)
 
 
 @dataclass(frozen=True)
@@ -53,3 +60,13 @@ class Environment:
 
 NO_ENVIRONMENT = Environment()
 """A step that names no environment."""
+
+
+def registered(identity: str) -> Environment:
+    """Return a registered environment by its id: ``azureml:torch:3``, ``torch@latest``, or a registry's URI."""
+    found = _REGISTRY.fullmatch(identity) or _NAME.fullmatch(identity)
+    if found is None:
+        return Environment(name=identity)
+    parts = found.groupdict()
+    version = parts["version"] or (f"@{parts['label']}" if parts["label"] else "")
+    return Environment(name=parts["name"], version=version, registry=parts.get("registry") or "")

@@ -291,15 +291,30 @@ class Plan:
     force_rerun: bool = False
 
 
-def steps(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:
-    """Yield every step of the graph and of the graphs within it, with its path; those of a loop's body once."""
+def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node, Graph]]:
+    """Yield every node of the graph and of the graphs within it, with its path and the graph that it stands in.
+
+    A loop's body is walked once, as its first iteration.
+    """
     for node in graph.nodes:
-        if isinstance(node, Step):
-            yield f"{path}{node.name}", node
-        elif isinstance(node, Pipeline):
-            yield from steps(node.graph, f"{path}{node.name}.")
+        yield f"{path}{node.name}", node, graph
+        if isinstance(node, Pipeline):
+            yield from walk(node.graph, f"{path}{node.name}.")
         elif isinstance(node, (DoWhile, ParallelFor)):
-            yield from steps(as_pipeline(node.body).graph, f"{path}{node.name}[].")
+            yield from walk(as_pipeline(node.body).graph, f"{path}{node.name}[{first_iteration(node)}].")
+
+
+def steps(graph: Graph) -> Iterator[tuple[str, Step]]:
+    """Yield every step of the graph and of the graphs within it, with its path."""
+    for path, node, _ in walk(graph):
+        if isinstance(node, Step):
+            yield path, node
+
+
+def first_iteration(loop: DoWhile | ParallelFor) -> str:
+    """Return the label of a loop's first iteration, as far as it is known before the run."""
+    known = isinstance(loop, ParallelFor) and isinstance(loop.items, tuple) and loop.items
+    return loop.items[0].name if known else "0"  # type: ignore[index, union-attr]
 
 
 def with_steps(graph: Graph, change: Callable[[Step], Step]) -> Graph:

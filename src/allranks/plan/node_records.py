@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allranks.contract.distributions import processes_per_instance
-from allranks.plan.graph import Node, Step
+from allranks.plan.graph import Graph, Node, Pipeline, Step
 from allranks.runs.records import StepRecord
 
 _PARTS = re.compile(r"[.\[\]]+")
@@ -32,6 +32,20 @@ def node_record(node: Node, path: str, needs: Iterable[str], folder: Path) -> St
         folder=str(node_folder(folder, path)),
         kind=node.kind,
     )
+
+
+def graph_records(graph: Graph, folder: Path, path: str = "") -> Iterator[StepRecord]:
+    """Yield the records of a graph's nodes and of the pipeline components within it. Iterations of loops get theirs
+    when they start.
+
+    folder: of the run
+    path:   of the node that holds the graph, with the dot behind it
+    """
+    for node in graph.nodes:
+        needs = (f"{path}{name}" for name in graph.needs(node) if name in graph.by_name)
+        yield node_record(node, f"{path}{node.name}", needs, folder)
+        if isinstance(node, Pipeline):
+            yield from graph_records(node.graph, folder, f"{path}{node.name}.")
 
 
 def iteration_record(path: str, label: str, folder: Path) -> StepRecord:

@@ -9,6 +9,7 @@ import threading
 from contextlib import suppress
 from typing import NoReturn
 
+from allranks.contract import report
 from allranks.runtime.eviction import EVICTED
 
 FAILED_EXIT_SECONDS = 30.0
@@ -21,11 +22,15 @@ def leave(code: int) -> NoReturn:
     gloo's worker threads race with that one: torch 2.13 then aborts (`terminate called without an active exception`,
     SIGABRT) after a training that succeeded. So what a program expects at its end is done here, threads joined, exit
     functions run, MPI finalised, output flushed, and the process ended at once.
+
+    Exit code 0 is reported as soon as the threads are joined. Libraries may still abort in their exit functions; the
+    engine then knows that the work was done.
     """
     try:
         if code == 0:
             # Not only joins: it also tells the idle workers of thread pools to end. The interpreter calls the same.
             threading._shutdown()  # type: ignore[attr-defined]
+            report.append(report.Finished())
         else:
             _end_within(FAILED_EXIT_SECONDS, code)
         atexit._run_exitfuncs()

@@ -218,8 +218,8 @@ class _Mirror:
     def _take_outputs(self, run: RunRecord) -> None:
         """The pipeline's outputs, which lie where the steps wrote them."""
         written = {step.name: step for step in run.steps}
-        for output in self._plan.outputs if self._is_pipeline else ():
-            job = self._step_job(written[output.source.step])
+        for output in self._plan.graph.outputs if self._is_pipeline else ():
+            job = self._step_job(written[output.source.node])
             if output.source.name in job.outputs:
                 self._job.outputs[output.name] = job.outputs[output.source.name]
 

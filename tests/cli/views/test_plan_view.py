@@ -12,6 +12,7 @@ from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
+from allranks.plan.environment import registered
 from allranks.plan.graph import Graph, Location, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Path, Text, Value
 
@@ -30,7 +31,7 @@ def make_plan(processes_of_train: int = 2) -> Plan:
     train = Step(
         "train",
         "python train.py",
-        environment="pytorch-cpu",
+        environment=registered("pytorch-cpu"),
         inputs=(Input("data", "uri_folder", NodeOutput("prepare", "images"), "ro_mount"),),
         outputs=(Output("model", "uri_folder"),),
         distribution=PyTorch(processes_of_train),
@@ -51,7 +52,7 @@ def make_plan(processes_of_train: int = 2) -> Plan:
 
 def make_environments(plan: Plan) -> dict[str, list[tuple[Process, dict[str, str]]]]:
     found = {}
-    for step in plan.steps:
+    for step in plan.graph.nodes:
         addresses = tuple(f"10.0.0.{index + 4}" for index in range(step.instance_count))
         launch = Launch(step.distribution, addresses, tuple(f"instance-{index}" for index in range(len(addresses))))
         found[step.name] = [(process, environment(launch, process)) for process in processes(launch)]

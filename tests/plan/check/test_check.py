@@ -64,20 +64,26 @@ def test_a_sound_plan(plan: Plan) -> None:
     assert check(plan) == []
 
 
+def with_graph(plan: Plan, **changes: Any) -> Plan:
+    return replace(plan, graph=replace(plan.graph, **changes))
+
+
 def with_step(plan: Plan, name: str, **changes: Any) -> Plan:
-    steps = tuple(replace(step, **changes) if step.name == name else step for step in plan.steps)
-    return replace(plan, steps=steps)
+    steps = tuple(replace(step, **changes) if step.name == name else step for step in plan.graph.nodes)
+    return with_graph(plan, nodes=steps)
 
 
 def with_port(plan: Plan, name: str, **changes: Any) -> Plan:
     """The plan with another port of that name in the step train."""
-    ports = tuple(replace(port, **changes) if port.name == name else port for port in plan.step("train").inputs)
+    ports = tuple(
+        replace(port, **changes) if port.name == name else port for port in plan.graph.by_name["train"].inputs
+    )
     return with_step(plan, "train", inputs=ports)
 
 
 def with_input(plan: Plan, name: str, **changes: Any) -> Plan:
     """The plan with another input of the pipeline of that name."""
-    return replace(plan, inputs=tuple(replace(p, **changes) if p.name == name else p for p in plan.inputs))
+    return with_graph(plan, inputs=tuple(replace(p, **changes) if p.name == name else p for p in plan.graph.inputs))
 
 
 Change = Callable[[Plan], Plan]
@@ -215,12 +221,12 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "input data of the pipeline is a uri_folder, and is bound to a number",
     ),
     "no such pipeline output": (
-        lambda plan: replace(plan, outputs=(GraphOutput("best", NodeOutput("trian", "model")),)),
+        lambda plan: with_graph(plan, outputs=(GraphOutput("best", NodeOutput("trian", "model")),)),
         "pipeline digits, key outputs.best (p.py)",
         "there is no step trian",
     ),
     "another type of pipeline output": (
-        lambda plan: replace(plan, outputs=(GraphOutput("best", NodeOutput("train", "score")),)),
+        lambda plan: with_graph(plan, outputs=(GraphOutput("best", NodeOutput("train", "score")),)),
         "pipeline digits, key outputs.best (p.py)",
         "output score of step train is a number, and is returned as a uri_folder",
     ),
@@ -272,12 +278,12 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "there is a NUL character in the value",
     ),
     "two steps of one name": (
-        lambda plan: replace(plan, steps=(*plan.steps, TEST)),
+        lambda plan: with_graph(plan, nodes=(*plan.graph.nodes, TEST)),
         "pipeline digits, key jobs (p.py)",
         "the name test is there 2 times",
     ),
     "a step's name": (
-        lambda plan: replace(plan, steps=(*plan.steps, Step("../x", "ls"))),
+        lambda plan: with_graph(plan, nodes=(*plan.graph.nodes, Step("../x", "ls"))),
         "pipeline digits, key jobs (p.py)",
         "'../x' cannot be a name",
     ),
@@ -287,7 +293,7 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "the name model is there 2 times",
     ),
     "no steps": (
-        lambda plan: replace(plan, steps=(), outputs=()),
+        lambda plan: with_graph(plan, nodes=(), outputs=()),
         "pipeline digits, key jobs (p.py)",
         "the pipeline has no steps",
     ),
@@ -308,7 +314,9 @@ FITTING: dict[str, Change] = {
     "a number for a text": port("epochs", type="string", value=Literal(3)),
     "a choice that is a number": port("epochs", value=Literal(3), enum=("3", "4")),
     "an optional input of the pipeline": lambda plan: with_port(
-        replace(plan, inputs=(*plan.inputs, Input("n", "integer", optional=True))), "epochs", value=GraphInput("n")
+        with_graph(plan, inputs=(*plan.graph.inputs, Input("n", "integer", optional=True))),
+        "epochs",
+        value=GraphInput("n"),
     ),
     "any data for any data": lambda plan: with_port(plan, "data", type="mltable"),
     "a path inside a text": port("epochs", type="string", value=Text((GraphInput("data"), "/x"))),
@@ -317,7 +325,9 @@ FITTING: dict[str, Change] = {
     ),
     "an output in a datastore": output(path="azureml://datastores/x/paths/${{name}}"),
     "an output where nothing is": output(path="/nowhere/${{name}}/${{output_name}}"),
-    "an unused input of the pipeline": lambda plan: replace(plan, inputs=(*plan.inputs, Input("n", "integer"))),
+    "an unused input of the pipeline": lambda plan: with_graph(
+        plan, inputs=(*plan.graph.inputs, Input("n", "integer"))
+    ),
     "a shell's own brackets": step(command="if [[ -e x ]]; then ls; fi"),
 }
 

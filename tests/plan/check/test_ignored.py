@@ -34,7 +34,7 @@ def test_the_step_runs_in_its_components(here: Path, name: str, text: str) -> No
     (warning,) = warnings(plan, TODAY)
     assert warning.where.startswith("step step, key environment")
     assert "azureml:other:2" in warning.found
-    assert plan.steps[0].environment == "azureml:torch@latest"
+    assert str(plan.graph.nodes[0].environment) == "azureml:torch@latest"
     assert "azureml:torch@latest" in warning.expected
 
     same = read(write(here, name, text.format("azureml:torch@latest")), {"data": "data"})
@@ -49,7 +49,7 @@ def test_a_job_by_itself_runs_in_its_own(here: Path) -> None:
     job.environment = "azureml:own:1"
     plan = read_job(job, here / "snapshots")
     assert warnings(plan, TODAY) == []
-    assert plan.steps[0].environment == "azureml:own:1"
+    assert str(plan.graph.nodes[0].environment) == "azureml:own:1"
 
 
 def test_another_environment_of_the_component_is_used(here: Path) -> None:
@@ -65,4 +65,4 @@ def test_another_environment_of_the_component_is_used(here: Path) -> None:
     """
     plan = read(write_dsl(here, body), {"data": "data"})
     assert warnings(plan, TODAY) == []
-    assert [step.environment for step in plan.steps] == ["azureml:torch@latest", "azureml:other:2"]
+    assert [str(step.environment) for step in plan.graph.nodes] == ["azureml:torch@latest", "azureml:other:2"]

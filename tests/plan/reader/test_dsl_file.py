@@ -41,7 +41,7 @@ def untyped(data, lr=1, ready=True, name="a", *, epochs=None):
 )
 def test_inputs_without_annotation_are_what_they_are_bound_to(here: Path, values: dict[str, str], port: Input) -> None:
     plan = read(write_dsl(here, UNTYPED), values)
-    found = next(other for other in plan.inputs if other.name == port.name)
+    found = next(other for other in plan.graph.inputs if other.name == port.name)
     if isinstance(port.value, DataPath):
         port = replace(port, value=DataPath(port.value.path.replace("HERE", str(here))))
     assert found == port
@@ -64,11 +64,11 @@ def test_groups(here: Path) -> None:
         """,
     )
     plan = read(file, {"settings.lr": "0.4"})
-    assert [(port.name, port.value) for port in plan.inputs[1:]] == [
+    assert [(port.name, port.value) for port in plan.graph.inputs[1:]] == [
         ("settings.lr", Literal(0.4)),
         ("settings.epochs", Literal(3)),
     ]
-    assert plan.steps[0].inputs[1].value == GraphInput("settings.lr")
+    assert plan.graph.nodes[0].inputs[1].value == GraphInput("settings.lr")
     # The function keeps its own defaults.
     assert read(file).inputs[1].value == Literal(0.2)
 
@@ -119,8 +119,8 @@ def test_expressions_become_steps_and_leave_no_files(here: Path) -> None:
             """,
         )
     )
-    assert "mldesigner execute" in plan.steps[0].command
-    assert plan.steps[1].needs() == (plan.steps[0].name,)
+    assert "mldesigner execute" in plan.graph.nodes[0].command
+    assert plan.graph.needs(plan.graph.nodes[1]) == (plan.graph.nodes[0].name,)
     made = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith(("allranks-", "tmp"))}
     # Other processes may use the folder at the same time; what this one made has its file.
     assert not [name for name in made - before if Path(tempfile.gettempdir(), name, "component_spec.yml").exists()]
@@ -151,7 +151,7 @@ def test_decorated_functions_as_components(here: Path) -> None:
             """,
         )
     )
-    (step,) = plan.steps
+    (step,) = plan.graph.nodes
     assert (step.component, step.version, step.distribution, step.instance_count) == ("prepare", "3", Mpi(1), 2)
     assert step.inputs == (Input("count", "integer", Literal(4), minimum=1.0),)
     assert step.code is not None

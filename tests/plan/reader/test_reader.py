@@ -17,7 +17,8 @@ from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.plan.check import check
-from allranks.plan.graph import Location, Plan, Step
+from allranks.plan.environment import registered
+from allranks.plan.graph import Location, Plan, Step, with_steps
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_job
@@ -87,12 +88,12 @@ def test_a_function_and_yaml_of_the_same_pipeline_give_the_same_plan(here: Path)
 
 
 def _bare(plan: Plan) -> Plan:
-    return replace(plan, source="", steps=tuple(replace(step, location=None) for step in plan.steps))
+    return replace(plan, source="", graph=with_steps(plan.graph, lambda step: replace(step, location=None)))
 
 
 def test_everything_that_a_step_says(here: Path) -> None:
     plan = read(write_dsl(here, DSL), {"data": "data", "lr": "1", "count": "3"})
-    first, second = plan.steps
+    first, second = plan.graph.nodes
     assert second == Step(
         name="second",
         command=first.command,
@@ -101,7 +102,7 @@ def test_everything_that_a_step_says(here: Path) -> None:
         display_name="Train",
         description="Trains.",
         code=first.code,
-        environment="azureml:torch@latest",
+        environment=registered("azureml:torch@latest"),
         environment_variables={"A": "1", "B": "2", "C": "${{parent.inputs.tag}}"},
         inputs=(
             Input("data", "uri_folder", NodeOutput("first", "model"), "download"),
@@ -121,13 +122,13 @@ def test_everything_that_a_step_says(here: Path) -> None:
     assert (first.distribution, first.instance_count, first.shm_size, first.timeout) == (PyTorch(2), 2, 4 << 30, None)
     assert first.environment_variables == {"A": "1", "B": "1"}
     assert first.inputs[3] == Input("epochs", "integer", None, optional=True, minimum=1)
-    assert plan.inputs == (
+    assert plan.graph.inputs == (
         Input("data", "uri_folder", DataPath(str(here / "data")), "ro_mount"),
         Input("lr", "number", Literal(1.0)),
         Input("count", "integer", Literal(3)),
         Input("tag", "string", Literal("x")),
     )
-    assert plan.outputs == (GraphOutput("final", NodeOutput("second", "model"), "uri_folder"),)
+    assert plan.graph.outputs == (GraphOutput("final", NodeOutput("second", "model"), "uri_folder"),)
     assert plan.source == str(here / "pipeline.py")
     assert (plan.display_name, plan.description, plan.force_rerun) == ("digits", "Two trainings.", False)
 
@@ -165,7 +166,7 @@ def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
             """,
         )
     )
-    make, use = plan.steps
+    make, use = plan.graph.nodes
     assert [port.value for port in make.inputs] == [GraphInput("lr"), Text(("lr-", GraphInput("lr")))]
     assert make.outputs[0] == Output("table", "uri_file", "rw_mount", "azureml://datastores/x/paths/${{name}}.csv")
     assert (make.component, make.version, make.code, make.instance_type) == ("", "", None, "Standard_D2")
@@ -178,7 +179,7 @@ def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
         DataPath("azureml:images:3"),
     ]
     assert use.inputs[2].mode == "direct"
-    assert plan.outputs == (GraphOutput("all", NodeOutput("use", "all"), "uri_folder"),)
+    assert plan.graph.outputs == (GraphOutput("all", NodeOutput("use", "all"), "uri_folder"),)
     assert plan.force_rerun
     assert plan.continue_on_step_failure
 
@@ -198,9 +199,9 @@ def test_a_command_job_is_a_plan_of_one_step(here: Path) -> None:
         environment_variables: {A: "1"}
         """
     plan = read(write(here, "say it.yml", job), {"lr": "0.5"})
-    (step,) = plan.steps
+    (step,) = plan.graph.nodes
     assert (plan.name, step.name, plan.display_name) == ("say_it", "say_it", "Say it")
-    assert plan.inputs == (
+    assert plan.graph.inputs == (
         Input("text", "uri_file", DataPath(str(here / "data/numbers.csv")), "ro_mount"),
         Input("lr", "number", Literal(0.5)),
     )
@@ -245,8 +246,8 @@ def test_paths_in_yaml_are_relative_to_the_file_and_set_ones_to_the_current_fold
     monkeypatch.chdir(elsewhere)
     assert read(file).inputs[0].value == DataPath(str(here / "data"))
     plan = read(file, {"data": "data"})
-    assert plan.inputs[0] == Input("data", "uri_folder", DataPath(str(elsewhere / "data")), "ro_mount")
-    assert plan.steps[0].location == Location(str(file), 14)
+    assert plan.graph.inputs[0] == Input("data", "uri_folder", DataPath(str(elsewhere / "data")), "ro_mount")
+    assert plan.graph.nodes[0].location == Location(str(file), 14)
 
 
 def test_a_number_in_yaml_may_be_set_to_any_number(here: Path) -> None:
@@ -276,14 +277,14 @@ def test_a_job_that_was_built_by_hand(here: Path) -> None:
 
     job = command(
         command="echo ${{inputs.x}}",
-        environment="azureml:x:1",
+        environment=registered("azureml:x:1"),
         inputs={"x": SdkInput(type="uri_folder", path="data"), "n": 3},
         instance_count=2,
         distribution={"type": "PyTorch", "process_count_per_instance": 4},
     )
     plan = read_job(job, here / "snapshots")
-    assert plan.steps[0].distribution == PyTorch(4)
-    assert [port.value for port in plan.inputs] == [DataPath(str(here / "data")), Literal(3)]
+    assert plan.graph.nodes[0].distribution == PyTorch(4)
+    assert [port.value for port in plan.graph.inputs] == [DataPath(str(here / "data")), Literal(3)]
 
 
 def test_steps_come_after_what_they_need() -> None:
@@ -308,7 +309,7 @@ from allranks.plan.reader import read_plan
 assert "azure.ai.ml" not in sys.modules, "imported too early"
 plan = read_plan(sys.argv[1], {}, Path(sys.argv[2]))
 after = (dict(os.environ), list(sys.path), yaml.safe_load, warnings.filters[:])
-print(json.dumps([len(plan.steps), before == after]))
+print(json.dumps([len(plan.graph.nodes), before == after]))
 """
     done = subprocess.run(
         [sys.executable, "-c", script, "digits.yml", "snapshots"], capture_output=True, text=True, check=False

@@ -43,6 +43,7 @@ def check(
     from allranks.errors import InputError
     from allranks.local import requirements
     from allranks.plan.check import warnings as warnings_of
+    from allranks.plan.graph import steps
     from allranks.plan.reader import read_plan
     from allranks.runs.formatting import count
 
@@ -63,9 +64,9 @@ def check(
     print_warnings(warnings)
     if problems:
         raise InputError(*problems)
-    steps = count(len(plan.steps), "step")
+    number = count(sum(1 for _ in steps(plan.graph)), "step")
     found = "nothing wrong" + (f", {count(len(warnings), 'warning')}" if warnings else "")
-    console().print(f"{file}: {plan.name}, {steps}, {found}")
+    console().print(f"{file}: {plan.name}, {number}, {found}")
 
 
 def _are_components(path: Path) -> bool:
@@ -96,7 +97,8 @@ def _check_components(path: Path, json: bool) -> None:
 def _of_their_components(plan: Plan) -> list[Problem]:
     """What the designer would make of the components that a plan uses from files of this machine."""
     from allranks.components.check.rules import check as check_specs
+    from allranks.plan.graph import steps
     from allranks.sdk.specs import is_component
 
-    specs = dict.fromkeys(Path(step.spec) for step in plan.steps if step.spec)
+    specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
     return check_specs([spec for spec in specs if is_component(spec)])

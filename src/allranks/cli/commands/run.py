@@ -102,8 +102,9 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = without_secrets(_read(file, settings, Path(snapshots)))
     kind = preview.kind_of(instances)
-    environments = preview.environments(plan, workspace, kind)
-    commands = preview.commands(plan, workspace, kind)
+    found = preview.previews(plan, workspace, kind)
+    environments = {path: one.ranks for path, one in found.items()}
+    commands = {path: one.command for path, one in found.items()}
     if json:
         print(plan_json(plan, environments, commands))
     else:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from allranks.azure.changes import Changes
     from allranks.azure.wanted import Wanted
     from allranks.azure.workspace import WorkspaceOptions
-    from allranks.plan.graph import Graph, Plan
+    from allranks.plan.graph import Plan
     from allranks.plan.reader import OpenJob
     from allranks.runs.records import RunRecord
     from allranks.runs.workspace import Workspace
@@ -198,7 +198,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
     from allranks.contract.layout import Layout
     from allranks.errors import InputError
     from allranks.plan.check import check, warnings
-    from allranks.plan.graph import Plan
+    from allranks.plan.graph import Graph, Plan, steps
 
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
@@ -211,11 +211,11 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
         plan = job.plan()
         problems = check(plan, here=False)
     layouts = {
-        step.name: Layout(max(step.instance_count, 1), max(processes_per_instance(step.distribution), 1))
-        for step in plan.steps
+        path: Layout(max(step.instance_count, 1), max(processes_per_instance(step.distribution), 1))
+        for path, step in steps(plan.graph)
     }
     per_process = frozenset(
-        step.name for step in plan.steps if hasattr(step.distribution, "process_count_per_instance")
+        path for path, step in steps(plan.graph) if hasattr(step.distribution, "process_count_per_instance")
     )
     wants = wanted(job.job, layouts, per_process)
     if problems := [*problems, *of_sizes(wants)]:

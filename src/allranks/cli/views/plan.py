@@ -13,40 +13,49 @@ from rich.text import Text
 
 from allranks.cli.views.rank_variables import print_variables, rank_variables
 from allranks.contract.launch import Process
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, Step, steps, walk
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
+from allranks.plan.ports import Text as BoundText
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain
 
 Environments = Mapping[str, Sequence[tuple[Process, Mapping[str, str]]]]
 """What each rank of each step would be given: step -> (process, its variables)."""
 
+NO_ENVIRONMENTS: Environments = MappingProxyType({})
 NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
 
 
 def print_plan(
     console: Console, plan: Plan, environments: Environments, commands: Mapping[str, str] = NO_COMMANDS
 ) -> None:
-    """Prints the plan with the environment of each rank.
+    """Print the plan with the environment of each rank.
 
-    commands: by step, the command with its bindings filled in as far as they are known before the run
+    environments: by the path of a step, its processes with their variables
+    commands:     by the path of a step, the command with its bindings filled in as far as they are known before the run
     """
+    graph = plan.graph
     console.print(_heading(plan), soft_wrap=True)
-    _print_ports(console, "inputs", [(port.name, port.type, expression(port.value)) for port in plan.inputs])
-    for place, step in enumerate(plan.steps, start=1):
+    _print_ports(console, "inputs", [(port.name, port.type, expression(port.value)) for port in graph.inputs])
+    for place, (path, node, around) in enumerate(walk(graph), start=1):
         console.print()
-        console.print(Rule(_title(place, step), align="left", style="bright_black"))
-        _print_step(console, step, commands.get(step.name))
-        variables = rank_variables(environments.get(step.name, ()))
+        console.print(Rule(_title(place, path, node), align="left", style="bright_black"))
+        needs = around.needs(node)
+        if not isinstance(node, Step):
+            _print_control(console, node, needs)
+            continue
+        _print_step(console, node, needs, commands.get(path))
+        variables = rank_variables(environments.get(path, ()))
         if variables.ranks:
             print_variables(console, variables)
-    if plan.outputs:
+    if graph.outputs:
         console.print()
-    outputs = [(port.name, port.type, f"{expression(port.source)}  {port.path or ''}") for port in plan.outputs]
+    outputs = [(port.name, port.type, f"{expression(port.source)}  {port.path or ''}") for port in graph.outputs]
     _print_ports(console, "outputs", outputs)
 
 
 def plan_json(plan: Plan, environments: Environments, commands: Mapping[str, str] = NO_COMMANDS) -> str:
-    """The same as JSON; a binding is written as Azure ML writes it, ``${{parent.jobs.train.outputs.model}}``."""
+    """Return the same as JSON; a binding is written as Azure ML writes it, ``${{parent.jobs.train.outputs.model}}``."""
+    graph = plan.graph
     return json.dumps(
         {
             "name": plan.name,
@@ -56,12 +65,17 @@ def plan_json(plan: Plan, environments: Environments, commands: Mapping[str, str
             "source": plan.source,
             "continue_on_step_failure": plan.continue_on_step_failure,
             "force_rerun": plan.force_rerun,
-            "inputs": [_input(port) for port in plan.inputs],
+            "inputs": [_input(port) for port in graph.inputs],
             "outputs": [
                 {"name": output.name, "type": output.type, "source": expression(output.source), "path": output.path}
-                for output in plan.outputs
+                for output in graph.outputs
             ],
-            "steps": [_step(step, environments.get(step.name, ()), commands.get(step.name)) for step in plan.steps],
+            "steps": [
+                _step(path, node, around.needs(node), environments.get(path, ()), commands.get(path))
+                if isinstance(node, Step)
+                else _control(path, node, around.needs(node))
+                for path, node, around in walk(graph)
+            ],
         },
         indent=2,
     )
@@ -78,7 +92,7 @@ def expression(value: Value | None) -> str:
     if isinstance(value, GraphInput):
         return f"${{{{parent.inputs.{value.name}}}}}"
     if isinstance(value, NodeOutput):
-        return f"${{{{parent.jobs.{value.step}.outputs.{value.name}}}}}"
+        return f"${{{{parent.jobs.{value.node}.outputs.{value.name}}}}}"
     return "".join(part if isinstance(part, str) else expression(part) for part in value.parts)
 
 
@@ -89,25 +103,77 @@ def step_layout(step: Step) -> str:
 
 
 def _heading(plan: Plan) -> Text:
-    heading = Text.assemble((plain(plan.display_name or plan.name), "bold"), f"  {count(len(plan.steps), 'step')}")
+    number = sum(1 for _ in steps(plan.graph))
+    heading = Text.assemble((plain(plan.display_name or plan.name), "bold"), f"  {count(number, 'step')}")
     for part in (plan.source, plan.description):
         if part:
             heading.append(f"\n{plain(part)}", style="bright_black")
     return heading
 
 
-def _title(place: int, step: Step) -> Text:
-    return Text.assemble((f"{place}  ", "bright_black"), (plain(step.name), "bold"), "  ", (step_layout(step), "blue"))
+def _title(place: int, path: str, node: Node) -> Text:
+    what = step_layout(node) if isinstance(node, Step) else _KINDS[node.kind]
+    return Text.assemble((f"{place}  ", "bright_black"), (plain(path), "bold"), "  ", (what, "blue"))
 
 
-def _print_step(console: Console, step: Step, command: str | None) -> None:
+_KINDS = {
+    "pipeline": "pipeline component",
+    "condition": "if_else",
+    "do_while": "do_while loop",
+    "parallel_for": "parallel_for loop",
+}
+
+
+def _print_control(console: Console, node: Node, needs: Sequence[str]) -> None:
+    facts = {"defined in": str(node.location or ""), "after": ", ".join(needs), **_facts(node)}
+    for name, value in facts.items():
+        if value:
+            _print_fact(console, name, plain(value))
+    _print_ports(console, "inputs", [(port.name, _port_type(port), expression(port.value)) for port in node.inputs])
+    _print_ports(console, "outputs", [(port.name, _port_type(port), port.path or "") for port in node.outputs])
+
+
+def _facts(node: Node) -> dict[str, str]:
+    """What is said of a node that decides what runs."""
+    if isinstance(node, Condition):
+        return {
+            "condition": expression(node.condition),
+            "if true": ", ".join(node.then),
+            "if false": ", ".join(node.otherwise),
+        }
+    if isinstance(node, DoWhile):
+        return {
+            "repeats while": node.condition or "",
+            "at most": count(node.limit, "iteration"),
+            "next input": ", ".join(f"{name} = {output}" for output, name in node.feedback),
+        }
+    if isinstance(node, ParallelFor):
+        known = isinstance(node.items, tuple)
+        items = ", ".join(item.name for item in node.items) if known else expression(node.items)  # type: ignore
+        return {"items": items, "at once": str(node.max_concurrency or "")}
+    return {"component": " ".join(part for part in (node.component, node.version) if part)}
+
+
+def _control(path: str, node: Node, needs: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": path,
+        "kind": node.kind,
+        "location": str(node.location) if node.location else None,
+        "needs": list(needs),
+        **{name.replace(" ", "_"): value for name, value in _facts(node).items()},
+        "inputs": [_input(port) for port in node.inputs],
+        "outputs": [_output(port) for port in node.outputs],
+    }
+
+
+def _print_step(console: Console, step: Step, needs: Sequence[str], command: str | None) -> None:
     component = " ".join(part for part in (step.component, step.version) if part)
     facts = {
         "component": component,
         "defined in": str(step.location or ""),
-        "after": ", ".join(step.needs()),
+        "after": ", ".join(needs),
         "size": step.instance_type,
-        "environment": step.environment,
+        "environment": str(step.environment),
         "time-out": "" if step.timeout is None else duration(step.timeout),
         "reuse": "" if step.deterministic else "never: the component is not deterministic",
         "command": step.command.strip(),
@@ -119,7 +185,8 @@ def _print_step(console: Console, step: Step, command: str | None) -> None:
     _print_ports(console, "inputs", [(port.name, _port_type(port), expression(port.value)) for port in step.inputs])
     _print_ports(console, "outputs", [(port.name, _port_type(port), port.path or "") for port in step.outputs])
     if step.environment_variables:
-        _print_ports(console, "variables", [(name, "", value) for name, value in step.environment_variables.items()])
+        variables = [(name, "", _variable(value)) for name, value in step.environment_variables.items()]
+        _print_ports(console, "variables", variables)
 
 
 def _print_fact(console: Console, name: str, value: str) -> None:
@@ -155,29 +222,42 @@ def _input(port: Input) -> dict[str, Any]:
     return {"name": port.name, "type": port.type, "mode": port.mode, "optional": port.optional, "value": value}
 
 
-def _step(step: Step, environments: Sequence[tuple[Process, Mapping[str, str]]], command: str | None) -> dict[str, Any]:
+def _variable(value: str | GraphInput | NodeOutput | BoundText) -> str:
+    return value if isinstance(value, str) else expression(value)
+
+
+def _output(port: Output) -> dict[str, Any]:
+    return {"name": port.name, "type": port.type, "mode": port.mode, "path": port.path}
+
+
+def _step(
+    path: str,
+    step: Step,
+    needs: Sequence[str],
+    environments: Sequence[tuple[Process, Mapping[str, str]]],
+    command: str | None,
+) -> dict[str, Any]:
     variables = rank_variables(environments)
     return {
-        "name": step.name,
+        "name": path,
+        "kind": step.kind,
         "display_name": step.display_name,
         "component": step.component,
         "version": step.version,
         "location": str(step.location) if step.location else None,
-        "needs": list(step.needs()),
+        "needs": list(needs),
         "distribution": step.distribution.type,
         "instance_count": step.instance_count,
         "process_count_per_instance": getattr(step.distribution, "process_count_per_instance", None) or 1,
         "instance_type": step.instance_type,
-        "environment": step.environment,
-        "environment_variables": dict(step.environment_variables),
+        "environment": str(step.environment),
+        "environment_variables": {name: _variable(value) for name, value in step.environment_variables.items()},
         "timeout": step.timeout,
         "is_deterministic": step.deterministic,
         "command": step.command,
         "rendered_command": command,
         "inputs": [_input(port) for port in step.inputs],
-        "outputs": [
-            {"name": port.name, "type": port.type, "mode": port.mode, "path": port.path} for port in step.outputs
-        ],
+        "outputs": [_output(port) for port in step.outputs],
         "shared_variables": dict(variables.shared),
         "ranks": [
             {

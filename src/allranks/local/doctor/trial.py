@@ -11,6 +11,7 @@ from allranks.local.boot import SOURCE
 from allranks.local.doctor.launches import Launch
 from allranks.local.engine import Options, run
 from allranks.plan import digest
+from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.runs.records import RankRecord, RunRecord, Status
 from allranks.runs.workspace import Workspace
@@ -31,7 +32,7 @@ def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, pro
         "ranks",
         launch.command_for(layout),
         code=Code(str(RANKS), digest.of_path(RANKS)),
-        environment=launch.stacks[0].environment,
+        environment=Environment(launch.stacks[0].environment),
         environment_variables={"PYTHONPATH": str(SOURCE)},
         distribution=launch.distribution(layout),
         instance_count=layout.instance_count,

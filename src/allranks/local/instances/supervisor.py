@@ -56,6 +56,7 @@ class Event:
              everything it started)
     program: whose event it is; "" for the keeper's own
     code:    exit code; below 0 the number of the signal that ended the program
+    pid:     of a program that started, as the instance numbers its processes
     time:    seconds since the epoch, taken where it happened
     """
 
@@ -65,6 +66,7 @@ class Event:
     program: str = ""
     code: int | None = None
     reason: str = ""
+    pid: int | None = None
 
 
 class Supervisor:
@@ -152,6 +154,7 @@ class Supervisor:
                 told.get("program", ""),
                 told.get("code"),
                 told.get("reason", ""),
+                told.get("pid"),
             )
             queue = self._queues.get(event.keeper)
             if event.kind == "gone":

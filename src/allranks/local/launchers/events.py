@@ -20,5 +20,8 @@ def read(path: Path, offset: int = 0) -> tuple[list[Event], int]:
         file.seek(offset)
         whole, newline, _ = file.read().rpartition(b"\n")
     told = [json.loads(line) for line in whole.splitlines()]
-    events = [Event(one["event"], "", one["time"], rank_name(one["rank"]), one.get("code")) for one in told]
+    events = [
+        Event(one["event"], "", one["time"], rank_name(one["rank"]), one.get("code"), pid=one.get("pid"))
+        for one in told
+    ]
     return events, offset + len(whole) + len(newline)

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from allranks.local.nodes.condition import truth
 from allranks.local.nodes.execution import Execution
@@ -18,6 +19,9 @@ from allranks.plan.ports import PRIMITIVES, Literal, Output
 from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 
 ITEMS = "items"
+
+Items: TypeAlias = dict[str, dict[str, str | None]]
+"""By the name of the item, the texts that it gives to inputs of the body."""
 
 
 async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record: StepRecord) -> None:
@@ -91,9 +95,7 @@ async def run_parallel_for(execution: Execution, scope: Scope, node: ParallelFor
     worst = (Status.FAILED, Status.CANCELED, Status.NOT_STARTED)
     record.status = next((status for status in worst if status in states), Status.COMPLETED)
     if record.status is Status.COMPLETED:
-        record.outputs = [
-            _gathered(port, scope.wanted_path(node, port), record, iterations) for port in node.outputs
-        ]
+        record.outputs = [_gathered(port, scope.wanted_path(node, port), record, iterations) for port in node.outputs]
     end(execution, record)
 
 
@@ -106,14 +108,16 @@ async def _run_iteration(execution: Execution, iteration: StepRecord, inner: Sco
     end(execution, iteration)
 
 
-def _items(execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord) -> dict[str, dict[str, str | None]]:
+def _items(
+    execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord
+) -> dict[str, dict[str, str | None]]:
     """The items by name, each with the texts that it gives to inputs of the body. Decided once for the run.
 
     Raises ValueError where they are no list or mapping of mappings.
     """
     decided = execution.decision(record.name, ITEMS)
     if decided is not None:
-        found: dict[str, dict[str, str | None]] = json.loads(decided)
+        found: Items = json.loads(decided)
         return found
     items = node.items
     if not isinstance(items, tuple):

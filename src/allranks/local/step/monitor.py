@@ -67,6 +67,7 @@ class Watch:
         self._working = set(watched.launching.decisive)
         self._read = self._noticed = 0
         self._moved = False
+        self._pids: dict[int, int | None] = {}
         self._failed: float | None = None
         self._overdue: float | None = None
         self._done: float | None = None
@@ -130,6 +131,7 @@ class Watch:
         elif (rank := self._ranks.get(event.program)) is not None:
             if event.kind == "started":
                 rank.status, rank.started = Status.RUNNING, event.time
+                self._pids[rank.rank] = event.pid
             elif event.code is not None:
                 rank.ended = event.time
                 self._end(rank, event.code, now)
@@ -149,7 +151,8 @@ class Watch:
                 self._done = now
 
     def _end(self, rank: RankRecord, code: int, now: float) -> None:
-        if code and verdict.aborted_after_its_work(rank, code):
+        reported = self._watched.reports[rank.rank]
+        if code and verdict.aborted_after_its_work(rank, code, self._pids.get(rank.rank), reported):
             self._recorder.note(
                 self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
             )

@@ -11,7 +11,6 @@ from allranks.contract import job as jobs
 from allranks.contract.job import Job
 from allranks.contract.launch import Launch, Process
 from allranks.local.instances.kinds import InstanceKind
-from allranks.plan.graph import Step
 
 INHERITED = (
     "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ",
@@ -46,6 +45,11 @@ def machine(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[s
     }
 
 
-def given(step: Step, job: Job, launch: Launch, process: Process, kind: InstanceKind) -> dict[str, str]:
-    """Azure ML's part, what this kind of instances needs besides, and what the step itself sets, which wins."""
-    return {**jobs.environment(job, launch, process), **kind.environment(), **step.environment_variables}
+def given(
+    variables: Mapping[str, str], job: Job, launch: Launch, process: Process, kind: InstanceKind
+) -> dict[str, str]:
+    """Return Azure ML's part, what this kind of instances needs besides, and what the step itself sets, which wins.
+
+    variables: the step's own
+    """
+    return {**jobs.environment(job, launch, process), **kind.environment(), **variables}

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import os
 import shutil
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias, TypeVar
@@ -26,20 +29,25 @@ from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, Machine, Program, Supervisor
 from allranks.local.launchers import LAUNCHERS, Assignment
 from allranks.local.launchers import events as launcher_events
-from allranks.local.slots import Machines
+from allranks.local.scope import Scope
+from allranks.local.slots import Machines, Share
 from allranks.local.step import rank_environment, verdict
+from allranks.local.step.digests import Digests
 from allranks.local.step.launch import launch_of
-from allranks.local.step.monitor import Watch, Watched
+from allranks.local.step.monitor import GRACE, Watch, Watched
 from allranks.local.step.staging import Ports, stage, upload, working_copy
 from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.plan import digest, values
-from allranks.plan.graph import Plan, Step
+from allranks.plan.file_tree import StoppedError
+from allranks.plan.graph import Step
+from allranks.plan.node_records import job_name
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.plan.values import Given
 from allranks.runs.log_tail import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import OutputRecord, RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
+from allranks.sdk.paths import is_remote
 
 ARTIFACTS = 1000
 """How many files below ./outputs a record lists."""
@@ -54,144 +62,224 @@ async def _do(work: Callable[[], Result], *, aside: bool) -> Result:
     return await asyncio.to_thread(work) if aside else work()
 
 
-GpuShare: TypeAlias = Callable[[Step], list[dict[str, str]]]
-"""For each instance of a step the variables that name its GPUs."""
+@contextlib.contextmanager
+def _judged(record: StepRecord) -> Iterator[None]:
+    """Make an error with the step's files, such as an input that cannot be read, the step's failure and not the run's.
+
+    Raises OSError where this machine's disk is full.
+    """
+    try:
+        yield
+    except StoppedError:
+        record.status = Status.CANCELED
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        found = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        record.status = Status.FAILED
+        record.verdict = Verdict(record.name, f"its files cannot be read or written: {found}")
 
 
-class Attempts:
-    """Tries steps of one run. Each step's record is brought up to date, kept, and told to whoever watches."""
+GpusOf: TypeAlias = Callable[[Step, Sequence[str]], list[dict[str, str]]]
+"""For each instance of a step the variables that name its GPUs, of those that the step has for itself."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is the same for every step of a run.
+
+    experiment:  the MLflow experiment
+    source:      the pipeline's file
+    force_rerun: whether earlier results are left aside
+    """
+
+    experiment: str
+    source: str
+    force_rerun: bool = False
+
+
+class CommandRunner:
+    """Runs the commands of the steps of one run. Each step's record is brought up to date, saved, and observed."""
 
     def __init__(
         self,
-        plan: Plan,
         run: RunRecord,
+        settings: Settings,
         workspace: Workspace,
         recorder: RunRecorder,
         supervisor: Supervisor,
         kind: InstanceKind,
         tracking: Tracking,
-        gpu_share: GpuShare,
-        *,
-        force_rerun: bool,
+        gpus_of: GpusOf,
     ) -> None:
-        self._plan = plan
         self._run = run
+        self._settings = settings
         self._workspace = workspace
         self._recorder = recorder
         self._supervisor = supervisor
         self._kind = kind
         self._tracking = tracking
-        self._gpu_share = gpu_share
-        self._force_rerun = force_rerun
+        self._gpus_of = gpus_of
         self._machines = Machines()
-        self._keepers: set[str] = set()
+        self._keys: dict[str, str] = {}
+        self._agents: dict[str, str] = {}
         self._idle = asyncio.Event()
         self._stopping = False
+        self._canceled: set[str] = set()
+        # Threads look at these: inputs are not read on once the run is stopped, outputs are saved within the grace.
+        self._stop_staging = threading.Event()
+        self._stop_saving = threading.Event()
+        self._digests = Digests(self._stop_staging)
+        for record in run.steps:
+            if record.status is Status.COMPLETED:
+                self._digests.add(record.outputs)
 
-    async def __call__(self, step: Step, record: StepRecord) -> None:
-        """Tries the step once. Raises OSError where this machine's disk is full or cannot be written."""
-        record.status = Status.PREPARING
-        record.started, record.ended, record.verdict, record.progress = time.time(), None, None, None
-        record.ranks = []
-        self._recorder.forget_points(record)
-        self._recorder.changed(record)
-        given = values.given(self._plan, step, values.outputs_of(self._run))
-        record.inputs = {port.name: port.value for port in given if port.value is not None}
-        has_data = any(port.value is not None and port.type not in PRIMITIVES for port in given)
-        key = await _do(functools.partial(self._key, step, given), aside=has_data) if step.deterministic else None
-        if key is not None and not self._force_rerun and await self._reuse(key, record):
-            return
-        indexes = self._machines.take(step.instance_count)
-        try:
-            await self._run_ranks(step, record, given, self._kind.instances(indexes))
-        finally:
-            self._machines.give(indexes)
-        if key is not None and record.status is Status.COMPLETED:
-            self._recorder.remember(key, record)
-        self._recorder.changed(record)
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
+        """Take over an earlier result of the same inputs, if there is one. Return whether the step has ended.
 
-    async def stop(self, grace: float) -> None:
-        """Ends every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL."""
-        self._stopping = True
-        await self._signal(signal.SIGTERM)
-        if self._keepers:
-            self._idle.clear()
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), grace)
-        await self._signal(signal.SIGKILL)
-
-    async def kill(self) -> None:
-        """Ends every rank that runs, at once."""
-        self._stopping = True
-        await self._signal(signal.SIGKILL)
-
-    async def _signal(self, number: int) -> None:
-        for keeper in list(self._keepers):
-            await self._supervisor.signal(keeper, number)
-
-    def _key(self, step: Step, given: list[Given]) -> str:
-        inputs = values.digests(given, self._run, lambda path: digest.of_path(Path(path)))
-        return reuse.key(step, inputs)
-
-    async def _reuse(self, key: str, record: StepRecord) -> bool:
-        found = self._recorder.recall(key)
-        if found is None:
+        Needs no slots. Raises OSError where this machine's disk is full.
+        """
+        if not step.deterministic:
             return False
-        run, earlier = found
-        if not await asyncio.to_thread(reuse.is_intact, earlier):
-            self._recorder.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
+        status = record.status
+        with _judged(record):
+            self._keys[record.name] = key = await self._key(scope, step)
+            earlier = None if self._settings.force_rerun else self._recorder.recall(key)
+            if earlier is not None:
+                await self._take_over(scope, step, record, *earlier)
+        if record.status is status:
             return False
-        record.reused_from, record.folder = run, earlier.folder
-        record.outputs, record.artifacts = earlier.outputs, earlier.artifacts
-        record.mlflow_run_id = earlier.mlflow_run_id
-        record.status, record.ended = Status.COMPLETED, time.time()
-        self._recorder.add_points(record, earlier.metrics)
-        self._recorder.note(record, f"reused from run {run}")
+        if record.ended is None:
+            record.ended = time.time()
         self._recorder.changed(record)
         return True
 
+    async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
+        """Try the step once with a share of the machine. Raises OSError where this machine's disk is full."""
+        record.status, record.started = Status.PREPARING, time.time()
+        self._begin(scope, step, record)
+        self._recorder.changed(record)
+        indexes = self._machines.take(step.instance_count)
+        try:
+            with _judged(record):
+                await self._run_ranks(scope, step, record, self._kind.instances(indexes), share)
+        finally:
+            self._machines.give(indexes)
+        if record.ended is None:
+            record.ended = time.time()
+        if record.status is Status.COMPLETED:
+            self._digests.add(record.outputs)
+            if (key := self._keys.get(record.name)) is not None:
+                self._recorder.remember(key, record)
+        self._recorder.changed(record)
+
+    def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
+        record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
+        given = values.given(step.inputs, scope.lookup)
+        record.inputs = {port.name: port.value for port in given if port.value is not None}
+        self._recorder.forget_points(record)
+
+    async def stop(self, grace: float) -> None:
+        """End every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL."""
+        self._stopping = True
+        self._stop_staging.set()
+        asyncio.get_running_loop().call_later(grace, self._stop_saving.set)
+        await self._end_agents(list(self._agents), grace)
+
+    async def cancel(self, path: str) -> None:
+        """End the steps that run at that path or below it, as Canceled."""
+        self._canceled.add(path)
+        await self._end_agents([agent for agent, step in self._agents.items() if is_within(step, path)], GRACE)
+
+    async def kill(self) -> None:
+        """End every rank that runs, at once."""
+        self._stopping = True
+        self._stop_staging.set()
+        self._stop_saving.set()
+        await self._signal(list(self._agents), signal.SIGKILL)
+
+    async def _end_agents(self, agents: list[str], grace: float) -> None:
+        await self._signal(agents, signal.SIGTERM)
+        end = asyncio.get_running_loop().time() + grace
+        while any(agent in self._agents for agent in agents):
+            self._idle.clear()
+            try:
+                await asyncio.wait_for(self._idle.wait(), end - asyncio.get_running_loop().time())
+            except asyncio.TimeoutError:
+                break
+        await self._signal([agent for agent in agents if agent in self._agents], signal.SIGKILL)
+
+    async def _signal(self, agents: list[str], number: int) -> None:
+        for agent in agents:
+            await self._supervisor.signal(agent, number)
+
+    def _is_ending(self, record: StepRecord) -> bool:
+        return self._stopping or any(is_within(record.name, path) for path in self._canceled)
+
+    async def _key(self, scope: Scope, step: Step) -> str:
+        inputs = await self._digests.of_inputs(values.given(step.inputs, scope.lookup))
+        return reuse.key(step, inputs, variables_of(step, scope))
+
+    async def _take_over(self, scope: Scope, step: Step, record: StepRecord, run: str, earlier: StepRecord) -> None:
+        if not await asyncio.to_thread(reuse.is_intact, earlier, self._stop_staging):
+            self._recorder.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
+            return
+        self._begin(scope, step, record)
+        record.reused_from, record.folder = run, earlier.folder
+        record.outputs, record.artifacts = earlier.outputs, earlier.artifacts
+        record.mlflow_run_id = earlier.mlflow_run_id
+        record.status, record.started, record.ended = Status.COMPLETED, time.time(), time.time()
+        self._digests.add(record.outputs)
+        self._recorder.add_points(record, earlier.metrics)
+        self._recorder.note(record, f"reused from run {run}")
+
     async def _run_ranks(
-        self, step: Step, record: StepRecord, given: list[Given], instances: tuple[Instance, ...]
+        self, scope: Scope, step: Step, record: StepRecord, instances: tuple[Instance, ...], share: Share
     ) -> None:
         folder = Path(record.folder)
-        places = [(output, self._place(step, output, folder)) for output in step.outputs]
+        given = values.given(step.inputs, scope.lookup)
+        name = job_name(self._run.id, record.name)
+        places = [(output, place_of(output, scope.wanted_path(step, output), folder, name)) for output in step.outputs]
         prepare = functools.partial(self._prepare, step, folder, given, places, len(instances))
         prepared = await _do(prepare, aside=bool(step.code or given))
+        self._note_left_out(record, [ports for _, ports in prepared])
         record.mlflow_run_id = await self._mlflow_run(step, record)
         launch = launch_of(step, instances, self._kind)
-        if self._stopping:
-            record.status, record.ended = Status.CANCELED, time.time()
+        if self._is_ending(record):
+            record.status = Status.CANCELED
             return
-        keepers = [f"{step.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
+        agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
         events: asyncio.Queue[Event] = asyncio.Queue()
         with self._temporary_folders(len(instances)) as temporary:
-            interpreter = interpreters.of_step(self._plan, step)
+            interpreter = interpreters.of_environment(step.environment, self._settings.source)
             machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
-            shares = self._gpu_share(step)
-            variables = [machine | own | share for own, share in zip(temporary, shares, strict=True)]
-            ranks, reports = self._ranks(step, record, launch, given, prepared, variables)
+            gpus = self._gpus_of(step, share.gpus)
+            variables = [machine | own | gpu for own, gpu in zip(temporary, gpus, strict=True)]
+            ranks, reports = self._ranks(scope, step, record, launch, given, prepared, variables)
             own = folder / "launcher"
             assignment = Assignment(launch, ranks, self._kind, variables, own, folder / logs.mpi_log(record.attempt))
             launching = LAUNCHERS[step.distribution.type].launch(assignment)
             record.status = Status.RUNNING
             self._recorder.changed(record)
-            self._keepers.update(keepers)
+            self._agents.update(dict.fromkeys(agents, record.name))
             try:
-                for rank, keeper in enumerate(keepers):
+                for rank, agent in enumerate(agents):
                     onto = self._machine(step, interpreter, instances[rank], instances, given, prepared[rank][1])
-                    await self._supervisor.launch(keeper, onto, launching.programs[rank], events)
-                watched = Watched(record, frozenset(keepers), events, launching, assignment.log, reports, step.timeout)
-                await Watch(watched, self._recorder, self._supervisor, lambda: self._stopping).until_gone()
+                    await self._supervisor.launch(agent, onto, launching.programs[rank], events)
+                watched = Watched(record, frozenset(agents), events, launching, assignment.log, reports, step.timeout)
+                await Watch(watched, self._recorder, self._supervisor, lambda: self._is_ending(record)).until_gone()
             finally:
-                self._keepers.difference_update(keepers)
-                if not self._keepers:
-                    self._idle.set()
+                for agent in agents:
+                    self._agents.pop(agent, None)
+                self._idle.set()
                 if own.exists():
                     # It may hold the ranks' variables, and among them secrets.
                     shutil.rmtree(own, ignore_errors=True)
         if record.status is Status.COMPLETED:
             collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared])
-            await _do(collect, aside=bool(places))
+            with _judged(record):
+                await _do(collect, aside=bool(places))
+            self._note_left_out(record, [ports for _, ports in prepared])
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
             self._recorder.note(record, hint)
         await self._end_mlflow_run(record)
@@ -216,16 +304,6 @@ class Attempts:
                 for _ in range(count)
             ]
 
-    def _place(self, step: Step, output: Output, folder: Path) -> Path:
-        """Where an output ends up: where the user wants it, if that is on this machine, else in the run's folder."""
-        if output.path is not None and "://" not in output.path and not output.path.startswith("azureml:"):
-            return Path(output_path(output.path, name=self._name(step), output_name=output.name)).absolute()
-        return folder / "named-outputs" / output.name
-
-    def _name(self, step: Step) -> str:
-        """The step's own run id, as AZUREML_RUN_ID has it."""
-        return f"{self._run.id}_{step.name}"
-
     def _prepare(
         self, step: Step, folder: Path, given: list[Given], places: list[tuple[Output, Path]], instances: int
     ) -> list[tuple[Path, Ports]]:
@@ -237,16 +315,22 @@ class Attempts:
         for rank in range(instances):
             own = folder / "instances" / str(rank)
             own.mkdir(parents=True, exist_ok=True)
-            copy = working_copy(code, own, folder / "outputs")
-            prepared.append((copy, stage(given, places, own, mounts=self._kind.isolated)))
+            copy = working_copy(code, own, folder / "outputs", self._stop_staging)
+            ports = stage(given, places, own, mounts=self._kind.isolated, stop=self._stop_staging)
+            prepared.append((copy, ports))
         return prepared
+
+    def _note_left_out(self, record: StepRecord, ports: list[Ports]) -> None:
+        for text in dict.fromkeys(text for instance in ports for text in instance.left_out):
+            if text not in record.notes:
+                self._recorder.note(record, text)
 
     async def _mlflow_run(self, step: Step, record: StepRecord) -> str | None:
         if not self._tracking.tracks(step):
             return None
-        tags = {"allranks.run": self._run.id, "allranks.step": step.name, "allranks.attempt": str(record.attempt)}
+        tags = {"allranks.run": self._run.id, "allranks.step": record.name, "allranks.attempt": str(record.attempt)}
         try:
-            return await self._tracking.create(self._experiment(), record.display_name, tags)
+            return await self._tracking.create(self._settings.experiment, record.display_name, tags)
         except TrackingError as error:
             self._recorder.note(record, f"MLflow gets no metrics of this step: {error}")
             return None
@@ -266,11 +350,9 @@ class Attempts:
             self._recorder.forget_points(record)
             self._recorder.add_points(record, {**reported, **curves})
 
-    def _experiment(self) -> str:
-        return self._plan.experiment or self._plan.name
-
     def _ranks(
         self,
+        scope: Scope,
         step: Step,
         record: StepRecord,
         launch: Launch,
@@ -283,15 +365,16 @@ class Attempts:
         shell = shutil.which("bash") or "/bin/sh"
         commands = [render(step.command, ports.inputs, ports.outputs) for _, ports in prepared]
         parameters = {port.name: port.value for port in given if port.type in PRIMITIVES and port.value is not None}
+        own = variables_of(step, scope)
         ranks = []
         reports: dict[int, Path] = {}
         record.ranks = []
         for process in processes(launch):
             copy, ports = prepared[process.instance_rank]
             job = jobs.Job(
-                run_id=self._name(step),
+                run_id=job_name(self._run.id, record.name),
                 root_run_id=self._run.id,
-                experiment=self._experiment(),
+                experiment=self._settings.experiment,
                 tracking_uri=self._workspace.tracking_uri if record.mlflow_run_id else None,
                 mlflow_run_id=record.mlflow_run_id,
                 inputs={name: value for name, value in ports.inputs.items() if value is not None},
@@ -303,7 +386,7 @@ class Attempts:
             environment = {
                 **variables[process.instance_rank],
                 report.VARIABLE: str(reports[process.rank]),
-                **rank_environment.given(step, job, launch, process, self._kind),
+                **rank_environment.given(own, job, launch, process, self._kind),
             }
             log = folder / logs.log_of(launch, process, record.attempt)
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -341,7 +424,7 @@ class Attempts:
     def _collect(self, record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports]) -> None:
         """Keeps what the step wrote; a file that it should have written and has not is a failure."""
         for instance in ports:
-            upload(instance)
+            upload(instance, self._stop_saving)
         record.outputs = []
         for output, place in places:
             if output.type in FILE_TYPES and not place.is_file():
@@ -351,7 +434,30 @@ class Attempts:
                 record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
                 return
             value = place.read_text(encoding="utf-8", errors="replace") if output.type in PRIMITIVES else None
-            record.outputs.append(OutputRecord(output.name, output.type, str(place), value, digest.of_path(place)))
+            found = digest.of_path(place, self._stop_saving)
+            record.outputs.append(OutputRecord(output.name, output.type, str(place), value, found))
         folder = Path(record.folder)
         files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
         record.artifacts = files[:ARTIFACTS]
+
+
+def variables_of(step: Step, scope: Scope) -> dict[str, str]:
+    """Return the step's environment variables with their bindings resolved."""
+    return {name: values.resolve(value, scope.lookup) or "" for name, value in step.environment_variables.items()}
+
+
+def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
+    """Return where an output ends up: where the user wants it, if that is on this machine, else in the run's folder.
+
+    wanted: the path that the user gave, which may be a template or a URI
+    folder: of the step
+    name:   of the step's job
+    """
+    if wanted is not None and not is_remote(wanted):
+        return Path(output_path(wanted, name=name, output_name=output.name)).absolute()
+    return folder / "named-outputs" / output.name
+
+
+def is_within(path: str, around: str) -> bool:
+    """Return whether a node is the one at the path `around`, or is held by it."""
+    return path == around or path.startswith((f"{around}.", f"{around}["))

@@ -8,11 +8,14 @@ there at once.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from allranks.plan import file_tree
+from allranks.plan.file_tree import FILE, FOLDER, LINK, Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.plan.values import Given
 
@@ -27,22 +30,31 @@ class Ports:
     inputs, outputs: what the command's placeholders stand for
     read_only:       (source, target) that the instance must mount
     uploads:         (folder on the instance, where it goes)
+    left_out:        what was not copied, since it has no content: a line for each
     """
 
     inputs: dict[str, str | None] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     read_only: list[tuple[str, str]] = field(default_factory=list)
     uploads: list[tuple[Path, Path]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
-def stage(given: list[Given], outputs: list[tuple[Output, Path]], folder: Path, *, mounts: bool) -> Ports:
+def stage(
+    given: list[Given],
+    outputs: list[tuple[Output, Path]],
+    folder: Path,
+    *,
+    mounts: bool,
+    stop: Stop | None = None,
+) -> Ports:
     """Makes a step's ports ready on one instance.
 
     outputs: each port with the place where what is written must end up
     folder:  the instance's own folder
     mounts:  whether the instance can mount; without, a mounted input is a link
 
-    Raises OSError where something cannot be copied.
+    Raises OSError where something cannot be copied, StoppedError once `stop` is set.
     """
     ports = Ports()
     for port in given:
@@ -55,14 +67,13 @@ def stage(given: list[Given], outputs: list[tuple[Output, Path]], folder: Path, 
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove(target)
         if port.mode in DOWNLOADED:
-            _copy(source, target)
+            ports.left_out += [f"input {port.name}: {text}" for text in _copy(source, target, stop)]
         else:
             target.mkdir() if source.is_dir() else target.touch()
             ports.read_only.append((str(source), str(target)))
     for output, place in outputs:
-        seen = place
-        if output.mode == "upload" and output.type not in PRIMITIVES:
-            seen = folder / "outputs" / output.name
+        seen = seen_output(output, place, folder)
+        if seen != place:
             ports.uploads.append((seen, place))
         for path in (place, seen):
             (path.parent if output.type in FILE_TYPES else path).mkdir(parents=True, exist_ok=True)
@@ -81,18 +92,61 @@ def seen_at(port: Given, folder: Path, *, mounts: bool) -> Path | None:
     return target / source.name if source.is_file() else target
 
 
-def upload(ports: Ports) -> None:
-    """Copies what the instance keeps to where it belongs. Several instances' files end up side by side."""
+def seen_output(output: Output, place: Path, folder: Path) -> Path:
+    """Return where an instance writes an output that must end up in a place. folder: the instance's own"""
+    if output.mode == "upload" and output.type not in PRIMITIVES:
+        return folder / "outputs" / output.name
+    return place
+
+
+def upload(ports: Ports, stop: Stop | None = None) -> None:
+    """Copies what the instance keeps to where it belongs. Several instances' files end up side by side.
+
+    Raises OSError where something cannot be copied, StoppedError once `stop` is set.
+    """
     for source, target in ports.uploads:
         if source.exists():
-            _copy(source, target)
+            ports.left_out += [f"output {source.name}: {text}" for text in _copy(source, target, stop)]
 
 
-def _copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, dirs_exist_ok=True)
-    else:
-        shutil.copy2(source, target)
+def _copy(source: Path, target: Path, stop: Stop | None) -> list[str]:
+    """Copy a file or a folder, and return a line for each thing that has no content and was left out.
+
+    Links are followed. One that leads nowhere or back up is a link in the copy too.
+    """
+    if not source.is_dir():
+        _copy_file(source, target, stop)
+        return []
+    left_out, folders = [], [(source, target)]
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in file_tree.entries(source, stop):
+        place = target / entry.name
+        if entry.kind == FOLDER:
+            place.mkdir(exist_ok=True)
+            folders.append((entry.path, place))
+        elif entry.kind == FILE:
+            _copy_file(entry.path, place, stop)
+        elif entry.kind == LINK:
+            place.unlink(missing_ok=True)
+            place.symlink_to(entry.target)
+        else:
+            left_out.append(f"{entry.name} is a {entry.kind}, and was not copied")
+    for original, copy in reversed(folders):  # a folder that is read-only is so from the end on
+        shutil.copystat(original, copy)
+    return left_out
+
+
+def _copy_file(source: Path, target: Path, stop: Stop | None) -> None:
+    content = file_tree.chunks(source, stop)
+    first = next(content, b"")  # what cannot be read leaves no file
+    # A FIFO in its place would be waited for without O_NONBLOCK.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(target, flags, 0o666), "wb", buffering=0) as copy:
+        for chunk in itertools.chain([first], content):
+            view = memoryview(chunk)
+            while view:
+                view = view[copy.write(view) :]
+    shutil.copystat(source, target)
 
 
 def _remove(path: Path) -> None:
@@ -102,15 +156,20 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
 
 
-def working_copy(code: Path | None, folder: Path, artifacts: Path) -> Path:
+def working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop | None = None) -> Path:
     """The folder in which a step's processes run on one instance: a copy of the code, with ./outputs leading to the
-    run's artifacts."""
+    run's artifacts. Raises OSError where something cannot be copied, StoppedError once `stop` is set."""
+
+    def _copy_code(source: str, target: str) -> object:
+        file_tree.check(stop)
+        return shutil.copy(source, target)
+
     copy = folder / "code"
     _remove(copy)
     if code is None:
         copy.mkdir(parents=True)
     else:
-        shutil.copytree(code, copy, symlinks=True, copy_function=shutil.copy)
+        shutil.copytree(code, copy, symlinks=True, copy_function=_copy_code)
     outputs = copy / "outputs"
     if outputs.is_dir() and not outputs.is_symlink():
         # The snapshot has files there already: they are artifacts of the run from the start, as on Azure ML.

@@ -16,16 +16,19 @@ GLOO_ABORT = "terminate called without an active exception"
 2.13)."""
 
 
-def aborted_after_its_work(rank: RankRecord, code: int) -> bool:
-    """Whether the rank did its work and was then aborted by gloo's race with the interpreter's exit: no failure of the
-    rank.
+def aborted_after_its_work(rank: RankRecord, code: int, pid: int | None, reported: Path) -> bool:
+    """Return whether the rank finished its work and gloo then aborted it while it exited, which is no failure.
 
-    A shell in between turns the signal (-6) into exit code 134.
+    pid:      of the rank's own process
+    reported: the report file of the rank
+
+    Only the report of this very process counts. The log may show the same abort in the middle of the work, and a
+    command may start several programs, of which another one has finished.
     """
-    if code not in (-signal.SIGABRT, 128 + signal.SIGABRT):
+    if code != -signal.SIGABRT or not any(GLOO_ABORT in line for line in tail(rank.log, 2)):
         return False
-    last = tail(rank.log, 2)
-    return any(GLOO_ABORT in line for line in last)
+    events, _ = report.read(reported)
+    return any(isinstance(event, report.Finished) and event.pid == pid for event in events)
 
 
 def hint(verdict: Verdict, *, isolated: bool) -> str:
@@ -34,6 +37,13 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
         missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", line)
         if missing and missing[1] in stacks.BY_MODULE:
             return f"the Python of this step has no {missing[1]}; to get it: {stacks.BY_MODULE[missing[1]].install}"
+    # A shell in between turns the signal into exit code 134.
+    aborted = verdict.signal == "SIGABRT" or verdict.exit_code == 128 + signal.SIGABRT
+    if aborted and any(GLOO_ABORT in line for line in verdict.tail[-2:]):
+        return (
+            "torch's gloo may abort a process that exits, also after its work; this rank did not report that its work"
+            " was done. To exit without the abort: python -m allranks.runtime SCRIPT"
+        )
     unreachable = ("Network is unreachable", "Temporary failure in name resolution", "No route to host")
     if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
         return "an instance of the rack reaches the other instances alone: to download, use --instances loopback"

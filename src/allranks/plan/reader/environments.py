@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,9 @@ import yaml
 
 from allranks.errors import Problem
 from allranks.plan import digest
-from allranks.plan.environment import NO_ENVIRONMENT, Environment
+from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
 from allranks.sdk.paths import is_remote, shown
-
-_NAME = re.compile(r"(?:azureml:)?(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?")
-_REGISTRY = re.compile(
-    r"azureml://registries/(?P<registry>[^/]+)/environments/(?P<name>[^/]+)"
-    r"(?:/versions/(?P<version>[^/]+)|/labels/(?P<label>[^/]+))?"
-)
 
 
 def read(environment: Any, place: Place, context: Context) -> Environment:
@@ -48,16 +41,6 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
         context=_context(environment, place, context) if built else "",
         dockerfile=str(environment.build.dockerfile_path or "Dockerfile") if built else "",
     )
-
-
-def registered(identity: str) -> Environment:
-    """Return a registered environment by its id: ``azureml:torch:3``, ``torch@latest``, or a registry's URI."""
-    found = _REGISTRY.fullmatch(identity) or _NAME.fullmatch(identity)
-    if found is None:
-        return Environment(name=identity)
-    parts = found.groupdict()
-    version = parts["version"] or (f"@{parts['label']}" if parts["label"] else "")
-    return Environment(name=parts["name"], version=version, registry=parts.get("registry") or "")
 
 
 def _name_in_file(environment: Any) -> str:

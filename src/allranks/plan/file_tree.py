@@ -1,0 +1,109 @@
+"""The files of a user: walked and read in bounded time, whatever stands among them, and until a reader is told to stop.
+
+A FIFO is never opened, since that waits for its other end. A link that leads nowhere, or back to a folder above it, is
+not followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+CHUNK = 1 << 20
+
+FILE, FOLDER, LINK = "file", "folder", "link"
+"""Kinds of entries. Any other kind is the name of something that has no content to copy: a FIFO, a socket, a device."""
+
+
+class StoppedError(Exception):
+    """Reading or copying was told to stop."""
+
+
+class Stop(Protocol):
+    """Tells whoever reads or copies to stop: a threading.Event."""
+
+    def is_set(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something in a folder.
+
+    name:   relative to the folder
+    kind:   FILE, FOLDER, LINK, or the name of another kind. A link is a FILE or a FOLDER if it leads to one
+    target: of a LINK, where it leads
+    """
+
+    name: str
+    path: Path
+    kind: str
+    target: str = ""
+
+
+def entries(folder: Path, stop: Stop | None = None) -> Iterator[Entry]:
+    """Yield everything in a folder in a fixed order, each folder before its content.
+
+    Raises OSError where a folder cannot be read, StoppedError once `stop` is set.
+    """
+    real = Path(os.path.realpath(folder))
+    above = {_identity(os.stat(parent)) for parent in (real, *real.parents)}
+    yield from _entries(folder, "", frozenset(above), stop)
+
+
+def chunks(path: Path, stop: Stop | None = None) -> Iterator[bytes]:
+    """Yield the content of a regular file piece by piece.
+
+    Raises OSError where it cannot be read or is something else, StoppedError once `stop` is set.
+    """
+    # Without O_NONBLOCK a FIFO would be waited for here. It makes no difference to a regular file.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, f"it is a {_kind(mode)}, not a file", str(path))
+        while chunk := file.read(CHUNK):
+            check(stop)
+            yield chunk
+
+
+def check(stop: Stop | None) -> None:
+    """Raise StoppedError if `stop` is set."""
+    if stop is not None and stop.is_set():
+        raise StoppedError
+
+
+def _entries(folder: Path, prefix: str, above: frozenset[tuple[int, int]], stop: Stop | None) -> Iterator[Entry]:
+    for name in sorted(os.listdir(folder)):
+        check(stop)
+        path = folder / name
+        try:
+            found = os.stat(path)
+        except OSError:
+            if not path.is_symlink():
+                raise
+            yield Entry(prefix + name, path, LINK, os.readlink(path))
+            continue
+        identity = _identity(found)
+        if stat.S_ISDIR(found.st_mode) and identity in above:
+            target = os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
+            yield Entry(prefix + name, path, LINK, target)
+            continue
+        yield Entry(prefix + name, path, _kind(found.st_mode))
+        if stat.S_ISDIR(found.st_mode):
+            yield from _entries(path, f"{prefix}{name}/", above | {identity}, stop)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return FILE
+    if stat.S_ISDIR(mode):
+        return FOLDER
+    return "FIFO" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"

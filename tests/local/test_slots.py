@@ -1,0 +1,172 @@
+"""Slots and GPUs: who waits for whom, in one run and between runs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from allranks.local.slots import PATIENCE, Machines, SharedLocks, Slots
+
+
+@pytest.fixture
+def locks(tmp_path: Path) -> SharedLocks:
+    return SharedLocks(tmp_path / "slots")
+
+
+def test_slots_are_given_in_the_order_of_the_queue(locks: SharedLocks) -> None:
+    async def scenario() -> list[str]:
+        slots, got = Slots(2, locks=locks), []
+
+        async def take(name: str, count: int) -> None:
+            async with slots.take(count):
+                got.append(name)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(take("a", 2), take("b", 1), take("c", 2))
+        return got
+
+    assert asyncio.run(scenario()) == ["a", "b", "c"]
+
+
+def test_a_small_step_overtakes_one_that_does_not_fit_but_not_for_ever(locks: SharedLocks) -> None:
+    async def scenario() -> list[str]:
+        slots, got = Slots(2, locks=locks), []
+        hold = asyncio.Event()
+
+        async def long() -> None:
+            async with slots.take(1):
+                await hold.wait()
+
+        async def take(name: str, count: int) -> None:
+            async with slots.take(count):
+                got.append(name)
+                if len(got) == PATIENCE + 3:
+                    hold.set()
+                await asyncio.sleep(0)
+
+        small = [take(f"small {number}", 1) for number in range(PATIENCE + 5)]
+        tasks = [asyncio.create_task(one) for one in (long(), take("big", 2), *small)]
+        while len(got) < PATIENCE:
+            await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(got) == PATIENCE, "the big step was overtaken for ever"
+        hold.set()
+        await asyncio.gather(*tasks)
+        return got
+
+    got = asyncio.run(scenario())
+    assert got.index("big") == PATIENCE
+
+
+def test_a_waiter_that_gives_up_leaves_the_queue(locks: SharedLocks) -> None:
+    async def scenario() -> list[str]:
+        slots, got = Slots(1, locks=locks), []
+
+        async def take(name: str) -> None:
+            async with slots.take(1):
+                got.append(name)
+                for _ in range(3):
+                    await asyncio.sleep(0)
+
+        first, second, third = (asyncio.create_task(take(name)) for name in "abc")
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.gather(first, third)
+        return got
+
+    assert asyncio.run(scenario()) == ["a", "c"]
+
+
+def test_gpus_are_given_to_one_step_at_a_time(locks: SharedLocks) -> None:
+    async def scenario() -> None:
+        slots = Slots(8, ("0", "1", "2"), locks)
+        used: set[str] = set()
+
+        async def take(count: int) -> None:
+            async with slots.take(1, count) as share:
+                assert len(share.gpus) == count
+                assert not used & set(share.gpus)
+                used.update(share.gpus)
+                await asyncio.sleep(0)
+                used.difference_update(share.gpus)
+
+        await asyncio.gather(*(take(count) for count in (1, 2, 3, 1, 1, 2)))
+
+    asyncio.run(scenario())
+
+
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from allranks.local.slots import SharedLocks, Slots
+async def hold():
+    async with Slots(2, ("0",), SharedLocks(Path(sys.argv[1]))).take(2, 1):
+        print("held", flush=True)
+        sys.stdin.readline()
+asyncio.run(hold())
+"""
+
+
+@pytest.mark.parametrize("end", ["gives back", "is killed"])
+def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str) -> None:
+    command = [sys.executable, "-c", HOLDER, str(locks.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout.readline() == "held\n"
+
+        async def scenario() -> None:
+            slots = Slots(2, ("0",), locks)
+
+            async def take() -> None:
+                async with slots.take(1, 1):
+                    pass
+
+            waiting = asyncio.create_task(take())
+            for _ in range(10):
+                await asyncio.sleep(0.01)
+            assert not waiting.done()
+            if end == "is killed":
+                holder.kill()
+            else:
+                assert holder.stdin is not None
+                holder.stdin.write("\n")
+                holder.stdin.flush()
+            await asyncio.wait_for(waiting, 60)
+
+        asyncio.run(scenario())
+
+
+def test_a_run_that_waits_long_is_let_go_first(locks: SharedLocks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that needs all slots gets them, although another run always has one of them in use."""
+    monkeypatch.setattr("allranks.local.slots.TURN_AFTER", 0.1)
+
+    async def scenario() -> None:
+        greedy, patient = Slots(2, locks=locks), Slots(2, locks=SharedLocks(locks.folder))
+        done = asyncio.Event()
+
+        async def small() -> None:
+            while not done.is_set():
+                async with greedy.take(1):
+                    await asyncio.sleep(0.01)
+
+        busy = [asyncio.create_task(small()) for _ in range(3)]
+        await asyncio.sleep(0)
+        async with patient.take(2):
+            done.set()
+        await asyncio.wait_for(asyncio.gather(*busy), 60)
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_machines_are_used_again() -> None:
+    machines = Machines()
+    assert machines.take(2) == [0, 1]
+    assert machines.take(1) == [2]
+    machines.give([1])
+    assert machines.take(2) == [1, 3]
