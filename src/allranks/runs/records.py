@@ -8,7 +8,8 @@ from enum import Enum
 
 
 class Status(str, Enum):
-    """The states of a run, a step or a rank, in Azure ML's words; Interrupted is a run whose engine died."""
+    """The states of a run, a step or a rank, in Azure ML's words; Interrupted is a run whose engine died, and
+    Skipped a step whose branch was not taken."""
 
     NOT_STARTED = "NotStarted"
     PREPARING = "Preparing"
@@ -16,6 +17,7 @@ class Status(str, Enum):
     COMPLETED = "Completed"
     FAILED = "Failed"
     CANCELED = "Canceled"
+    SKIPPED = "Skipped"
     INTERRUPTED = "Interrupted"
 
     def __str__(self) -> str:
@@ -23,7 +25,7 @@ class Status(str, Enum):
 
     @property
     def ended(self) -> bool:
-        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
+        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.SKIPPED, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,13 @@ class Progress:
 class StepRecord:
     """One step of a run.
 
+    name:        its path in the graph, such as ``prepare``, ``tune.train``, ``loop[2].train``
     attempt:     0 for the first try, then 1, 2, ...
     reused_from: the run whose result of the same step stands in for this one
     folder:      absolute path of the step's files: user_logs/, outputs/, named-outputs/
     metrics:     curves by name, each in the order of its points
     artifacts:   files below the step's ./outputs, relative to `folder`
+    kind:        command for a step; else the group's: pipeline, condition, do_while, parallel_for, iteration
     """
 
     name: str
@@ -127,6 +131,7 @@ class StepRecord:
     artifacts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
+    kind: str = "command"
 
 
 @dataclass(frozen=True)
