@@ -8,10 +8,8 @@ import pytest
 
 from allranks.local.engine import Options, run
 from allranks.plan.graph import Output, Plan, Step
-from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 from allranks_command import allranks, content, write, write_job
-from run_records import make_ranks, make_run, make_step
 
 
 @pytest.fixture
@@ -52,24 +50,6 @@ def test_show_tells_of_the_run_that_is_asked_for(two_runs: Path, identity: tuple
     text = allranks("show", *identity, folder=below).out
     assert text.startswith(f"{name}  ✓ Completed\n")
     assert record["page"] in text
-
-
-@pytest.mark.parametrize("step", ["loop[2]", "loop.2", "loop[2].train", "loop.2.train"])
-def test_a_step_may_be_named_by_its_path(tmp_path: Path, step: str) -> None:
-    steps = [make_step(name) for name in ("loop", "loop[1].train", "loop[2].train")]
-    for record in steps:
-        record.ranks = make_ranks(1, 1)
-        record.ranks[0].log = str(write(tmp_path, f"{record.name}.txt", f"log of {record.name}\n"))
-    workspace = Workspace(tmp_path / ".allranks")
-    workspace.make()
-    with Store(workspace.database) as store:
-        store.add_run(make_run(*steps), "")
-    shown = allranks("show", "latest", step, "--json", folder=tmp_path).json
-    assert [record["name"] for record in shown["steps"]] == ["loop[2].train"]
-    assert "component" in allranks("show", "latest", step, folder=tmp_path).out
-    assert allranks("logs", "latest", step, folder=tmp_path).out == "log of loop[2].train\n"
-    wrong = allranks("show", "latest", f"{step}s", folder=tmp_path)
-    assert (wrong.code, f"step {step}s" in wrong.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["show", "logs", "resume"])

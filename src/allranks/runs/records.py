@@ -8,8 +8,9 @@ from enum import Enum
 
 
 class Status(str, Enum):
-    """The states of a run, a step or a rank, in Azure ML's words; Interrupted is a run whose engine died, and
-    Skipped a step whose branch was not taken."""
+    """The states of a run, a node or a rank, in Azure ML's words; Interrupted is a run whose engine died.
+
+    Skipped is a node that a condition left out, or that needs the output of one that was."""
 
     NOT_STARTED = "NotStarted"
     PREPARING = "Preparing"
@@ -17,15 +18,15 @@ class Status(str, Enum):
     COMPLETED = "Completed"
     FAILED = "Failed"
     CANCELED = "Canceled"
-    SKIPPED = "Skipped"
     INTERRUPTED = "Interrupted"
+    SKIPPED = "Skipped"
 
     def __str__(self) -> str:
         return self.value
 
     @property
     def ended(self) -> bool:
-        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.SKIPPED, Status.INTERRUPTED)
+        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.INTERRUPTED, Status.SKIPPED)
 
 
 @dataclass(frozen=True)
@@ -98,15 +99,16 @@ class Progress:
 
 @dataclass
 class StepRecord:
-    """One step of a run.
+    """One node of a run: a step, or a node that holds others.
 
-    name:        its path in the graph, such as ``prepare``, ``tune.train``, ``loop[2].train``
+    name:        its path, such as ``train``, ``tune.train`` or ``loop[2].train``
+    kind:        command, pipeline, condition, do_while, parallel_for, or iteration
+    needs:       paths of the nodes that had to end before it started
     attempt:     0 for the first try, then 1, 2, ...
     reused_from: the run whose result of the same step stands in for this one
     folder:      absolute path of the step's files: user_logs/, outputs/, named-outputs/
     metrics:     curves by name, each in the order of its points
     artifacts:   files below the step's ./outputs, relative to `folder`
-    kind:        command for a step; else the group's: pipeline, condition, do_while, parallel_for, iteration
     """
 
     name: str
@@ -183,11 +185,17 @@ class RunRecord:
     trigger_time: float | None = None
 
     def step(self, name: str) -> StepRecord:
-        """The step of that name. Raises KeyError where there is none."""
-        for step in self.steps:
-            if step.name == name:
-                return step
-        raise KeyError(name)
+        """Return the node of that path. Raise KeyError where there is none."""
+        known: dict[str, StepRecord] = self.__dict__.setdefault("_by_name", {})
+        if len(known) != len(self.steps) or name not in known:
+            known.clear()
+            known.update((step.name, step) for step in self.steps)
+        return known[name]
+
+    def add(self, step: StepRecord) -> None:
+        """Add a node."""
+        self.steps.append(step)
+        self.__dict__.setdefault("_by_name", {})[step.name] = step
 
     @property
     def verdict(self) -> Verdict | None:
