@@ -34,12 +34,12 @@ def print_run(console: Console, run: RunRecord, now: float | None = None, path: 
     path: of the step or the group to show alone; None: all. Raise InputError where the run has none of that path.
     """
     now = time.time() if now is None else now
-    _print_block(console, _header(run))
     nodes = nested(run.steps)
     if path is not None:
         node = node_at(run, path)
         nodes = node.children or [node]
         run = replace(run, steps=records_at(run, path))
+    _print_block(console, _header(run))
     _print_block(console, _steps(lines_of(nodes, console.height if console.is_terminal else None), now))
     for step in run.steps:
         if step.status in _TROUBLED and step.ranks:
