@@ -153,7 +153,7 @@ def test_the_headline_prefers_accuracy_then_loss_of_late_steps() -> None:
     evaluate = make_step(Status.COMPLETED)
     evaluate.metrics = {"test_accuracy": points(0.9), "empty": []}
     run = RunRecord("r", "r", "", "", "", steps=[train, evaluate])
-    assert [name for _, name, _ in curves.headline(run, 10)] == ["test_accuracy", "accuracy", "loss"]
+    assert [name for _, name, _ in curves.headline(run.steps, 10)] == ["test_accuracy", "accuracy", "loss"]
 
 
 def test_thinning_keeps_every_stretchs_extremes_and_its_gaps() -> None:

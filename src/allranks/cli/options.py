@@ -33,6 +33,14 @@ SetOption: TypeAlias = Annotated[
 RunArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, or: latest.")
 ]
+StepArgument: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STEP",
+        help="A step or a group of steps by its path, such as train or loop.2.train; without it, every step.",
+        show_default=False,
+    ),
+]
 FileArgument: TypeAlias = Annotated[
     str,
     typer.Argument(

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from allranks.runs.records import Point, RunRecord, StepRecord
+from allranks.runs.records import Point, StepRecord
 
 _SPLIT = re.compile(r"[_/.\-\s]+")
 _SUBSETS = frozenset(
@@ -45,19 +45,28 @@ def best(name: str, points: Sequence[Point]) -> Point | None:
     return max(finite, key=lambda point: sign * point.value) if sign and finite else None
 
 
-def headline(run: RunRecord, limit: int = 3) -> list[tuple[StepRecord, str, Point]]:
+def headline(steps: Sequence[StepRecord], limit: int = 3) -> list[tuple[StepRecord, str, Point]]:
     """The last values that say most: of metrics that are to rise, then of those that are to fall; late steps first.
 
     Others, such as a learning rate, count only where there are none of these.
     """
     found = [
-        (step, name, points[-1])
-        for step in reversed(run.steps)
-        for name, points in tuple(step.metrics.items())
-        if points
+        (step, name, points[-1]) for step in reversed(steps) for name, points in tuple(step.metrics.items()) if points
     ]
     telling = [entry for entry in found if direction(entry[1])] or found
     return sorted(telling, key=lambda entry: -direction(entry[1]))[:limit]
+
+
+def best_metric(steps: Sequence[StepRecord]) -> tuple[str, Point] | None:
+    """Return the metric that says most about the steps together, and its best point; the last one where no value is
+    better than another. None where they have no metrics.
+    """
+    found = headline(steps, limit=1)
+    if not found:
+        return None
+    _, name, last = found[0]
+    tops = [point for step in steps if (point := best(name, step.metrics.get(name, ()))) is not None]
+    return name, best(name, tops) or last
 
 
 def buckets(points: Sequence[Point], width: int, samples: int = 16) -> list[float]:

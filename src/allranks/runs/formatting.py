@@ -7,6 +7,7 @@ import re
 import time
 from types import MappingProxyType
 
+from allranks.runs.nested import Node, steps_of
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 
 NOTHING = "–"
@@ -21,6 +22,7 @@ SYMBOLS = MappingProxyType(
         Status.FAILED: "✗",
         Status.CANCELED: "■",
         Status.INTERRUPTED: "!",
+        Status.SKIPPED: "⊘",
     }
 )
 """One glyph a state, told apart by its shape: colour only repeats what it says."""
@@ -76,8 +78,8 @@ def when(moment: float | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) if moment else NOTHING
 
 
-def elapsed(record: RunRecord | StepRecord, now: float) -> float | None:
-    """Seconds that a run or a step took, or has taken so far. None before it starts, and for a reused result."""
+def elapsed(record: RunRecord | StepRecord | Node, now: float) -> float | None:
+    """Return the seconds that a run, a step or a group took so far. None before it starts, and for a reused result."""
     started = record.created if isinstance(record, RunRecord) else record.started
     if not started or (isinstance(record, StepRecord) and record.reused_from):
         return None
@@ -96,6 +98,17 @@ def layout(distribution: str, instance_count: int, process_count_per_instance: i
 def step_layout(step: StepRecord) -> str:
     """The layout of a step of a run."""
     return layout(step.distribution, step.instance_count, step.process_count_per_instance)
+
+
+def node_layout(node: Node) -> str:
+    """The layout of a step; of a group, how much it holds."""
+    if node.children and all(child.is_iteration for child in node.children):
+        return count(len(node.children), "iteration")
+    if node.children:
+        return count(len(steps_of(node)), "step")
+    if node.record is None or node.record.kind != "command":
+        return ""
+    return step_layout(node.record)
 
 
 def cause(verdict: Verdict) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from allranks.errors import InputError, Problem
+from allranks.runs.nested import records_at
 from allranks.runs.records import RankRecord, RunRecord, StepRecord
 
 LOOK = 0.2
@@ -71,10 +72,7 @@ def _chosen(
     run: RunRecord, step: str | None, rank: int | None, *, wait: bool = False
 ) -> list[tuple[StepRecord, list[RankRecord]]]:
     """Return the steps and ranks that are asked for. wait: whether those that have not started yet may be missing."""
-    names = [record.name for record in run.steps]
-    if step is not None and step not in names:
-        raise InputError(Problem(f"run {run.id}, step {step}", "there is no such step", f"one of: {', '.join(names)}"))
-    chosen = [record for record in run.steps if step is None or record.name == step]
+    chosen = run.steps if step is None else records_at(run, step)
     found = [(record, [one for one in record.ranks if rank is None or one.rank == rank]) for record in chosen]
     if rank is not None and not wait and not any(ranks for _, ranks in found):
         most = max((one.rank for record in chosen for one in record.ranks), default=None)

@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli.options import FolderOption, JsonOption, RunArgument
+from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument
 
 
 def logs(
     identity: RunArgument = "latest",
-    step: Annotated[
-        str | None, typer.Argument(metavar="STEP", help="A step; without it, every step.", show_default=False)
-    ] = None,
+    step: StepArgument = None,
     rank: Annotated[
         int | None, typer.Option("--rank", min=0, help="One rank; without it, all.", show_default=False)
     ] = None,

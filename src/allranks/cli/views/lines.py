@@ -10,6 +10,7 @@ from rich.text import Text
 
 from allranks.cli.views.summary import summary
 from allranks.runs.formatting import cause, clock, count, duration, elapsed, number, plain, reason, step_layout
+from allranks.runs.nested import count_steps
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
@@ -40,7 +41,7 @@ class PlainLines(Observer):
     def started(self, run: RunRecord) -> None:
         self._width = max((len(plain(step.name)) for step in run.steps), default=0)
         where = run.instances if run.submitted else f"instances {run.instances}"
-        self._line("", f"run {run.id} of {run.name}: {count(len(run.steps), 'step')}, {where}")
+        self._line("", f"run {run.id} of {run.name}: {count(count_steps(run.steps), 'step')}, {where}")
 
     def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         state = (step.status, step.attempt)
@@ -67,13 +68,14 @@ class PlainLines(Observer):
         self._console.print(summary(run), soft_wrap=True)
 
     def _line(self, step: str, text: str) -> None:
+        self._width = max(self._width, len(plain(step)))
         name = f"{plain(step):<{self._width}}  " if step else ""
         line = Text(f"{clock(self._clock())}  {name}{' '.join(plain(text).splitlines())}".rstrip())
         self._console.print(line, soft_wrap=True)
 
 
 def _what(step: StepRecord, now: float) -> str:
-    parts = [step_layout(step)]
+    parts = [step_layout(step) if step.kind == "command" else step.kind]
     if step.attempt:
         parts.append(f"attempt {step.attempt + 1}")
     if step.reused_from:

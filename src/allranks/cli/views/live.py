@@ -49,7 +49,7 @@ class LiveTree(Observer):
 
     def ended(self, run: RunRecord) -> None:
         self._stop()
-        self._console.print(tree(run, self._clock(), self._console.width))
+        self._console.print(tree(run, self._clock(), self._console.width, fold_over=self._console.height))
         self._console.print()
         self._console.print(summary(run), soft_wrap=True)
 

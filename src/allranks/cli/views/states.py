@@ -18,6 +18,7 @@ STYLES = MappingProxyType(
         Status.FAILED: "bold red",
         Status.CANCELED: "yellow",
         Status.INTERRUPTED: "yellow",
+        Status.SKIPPED: "bright_black",
     }
 )
 

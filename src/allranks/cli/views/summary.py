@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from typing import NamedTuple
 
 from rich.text import Text
 
 from allranks.cli.views.states import STYLES
 from allranks.runs.curves import best
-from allranks.runs.formatting import SYMBOLS, cause, duration, elapsed, number, plain, reason
+from allranks.runs.formatting import SYMBOLS, cause, count, duration, elapsed, number, plain, reason
+from allranks.runs.nested import count_steps, in_every_iteration, nested, walk
 from allranks.runs.records import Point, RunRecord, Status, Verdict
 
 _TAIL = 20
+_VERDICTS = 5
 
 
 def summary(run: RunRecord) -> Text:
@@ -35,15 +38,31 @@ def _heading(run: RunRecord) -> list[Text]:
     if time is not None:
         heading.append(f" {duration(time)}", style=style)
     if reused:
-        heading.append(f"  {reused} of {len(run.steps)} steps reused", style="cyan")
+        heading.append(f"  {reused} of {count_steps(run.steps)} steps reused", style="cyan")
     return [heading]
 
 
 def _verdicts(run: RunRecord) -> list[Text]:
     lines: list[Text] = []
-    for verdict in (step.verdict for step in run.steps if step.verdict):
+    verdicts = _of_steps(run)
+    for verdict in verdicts[:_VERDICTS]:
         lines += [Text(), *_verdict(run, verdict)] if lines else _verdict(run, verdict)
+    if (more := len(verdicts) - _VERDICTS) > 0:
+        lines += [Text(), Text(f"  and {count(more, 'more failed step')}: allranks show {_quoted(run.id)}")]
     return lines
+
+
+def _of_steps(run: RunRecord) -> list[Verdict]:
+    """The verdicts in the run's order, without those of groups in which a step has one."""
+    found: dict[str, Verdict] = {}
+    groups: set[str] = set()
+    # From the end on, a group comes after what it holds.
+    for node in reversed(list(walk(nested(run.steps)))):
+        if any(child.path in found or child.path in groups for child in node.children):
+            groups.add(node.path)
+        elif node.record is not None and node.record.verdict is not None:
+            found[node.path] = node.record.verdict
+    return [found[step.name] for step in run.steps if step.name in found]
 
 
 def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
@@ -65,30 +84,62 @@ def _outputs(run: RunRecord) -> list[Text]:
 
 
 def _metrics(run: RunRecord) -> list[Text]:
-    entries = [(step.name, name, points) for step in run.steps for name, points in step.metrics.items() if points]
-    if not entries:
+    rows = _metric_rows(run)
+    if not rows:
         return []
-    steps = max(len(plain(step)) for step, _, _ in entries)
-    names = max(len(plain(name)) for _, name, _ in entries)
+    steps = max(len(plain(row.step)) for row in rows)
+    names = max(len(plain(row.name)) for row in rows)
     lines = [Text("  metrics", style="bright_black")]
     before = ""
-    for step, name, points in entries:
-        shown = plain(step) if step != before else ""
-        before = step
-        last = number(points[-1].value)
+    for row in rows:
+        shown = plain(row.step) if row.step != before else ""
+        before = row.step
         lines.append(
             Text.assemble(
-                f"    {shown:<{steps}}  {plain(name):<{names}}  ",
-                (f"{last:>9}", "bold"),
-                (_best(name, points), "bright_black"),
+                f"    {shown:<{steps}}  {plain(row.name):<{names}}  ",
+                (f"{number(row.last):>9}", "bold"),
+                (row.best, "bright_black"),
             )
         )
     return lines
 
 
+class _MetricRow(NamedTuple):
+    """A metric of a step, or of a step in every iteration of its loop; best: which value was, and where."""
+
+    step: str
+    name: str
+    last: float
+    best: str
+
+
+def _metric_rows(run: RunRecord) -> list[_MetricRow]:
+    curves: dict[tuple[str, str], list[tuple[str, list[Point]]]] = {}
+    for step in run.steps:
+        for name, points in step.metrics.items():
+            if points:
+                curves.setdefault((in_every_iteration(step.name), name), []).append((step.name, points))
+    rows = []
+    for (path, name), found in curves.items():
+        latest, points = found[-1]
+        if len(found) == 1:
+            rows.append(_MetricRow(latest, name, points[-1].value, _best(name, points)))
+        else:
+            rows.append(_MetricRow(path, name, points[-1].value, _best_iteration(name, found)))
+    # Metrics of a step stand together, also where another iteration came in between.
+    order = {path: place for place, path in reversed(list(enumerate(row.step for row in rows)))}
+    return sorted(rows, key=lambda row: order[row.step])
+
+
 def _best(name: str, points: list[Point]) -> str:
     found = best(name, points) if len(points) > 1 else None
     return f"  best {number(found.value)} at step {found.step:,}" if found else ""
+
+
+def _best_iteration(name: str, found: list[tuple[str, list[Point]]]) -> str:
+    tops = [(step, point) for step, points in found if (point := best(name, points)) is not None]
+    top = best(name, [point for _, point in tops])
+    return next((f"  best {number(point.value)} in {plain(step)}" for step, point in tops if point is top), "")
 
 
 def _next(run: RunRecord) -> list[Text]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -12,10 +13,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from allranks.cli.views.folding import Line, More, lines_of, more_text
 from allranks.cli.views.states import symbol, word
 from allranks.cli.views.summary import summary
 from allranks.runs.curves import headline
-from allranks.runs.formatting import NOTHING, count, duration, elapsed, layout, number, plain, step_layout, when
+from allranks.runs.formatting import NOTHING, count, duration, elapsed, layout, node_layout, number, plain, when
+from allranks.runs.nested import nested, node_at, records_at
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
 
 if TYPE_CHECKING:
@@ -25,11 +28,19 @@ _WIDE, _WIDEST = 100, 140
 _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
 
-def print_run(console: Console, run: RunRecord, now: float | None = None) -> None:
-    """Prints what a person asks of one run: its steps, the ranks of steps that failed, notes, and what came of it."""
+def print_run(console: Console, run: RunRecord, now: float | None = None, path: str | None = None) -> None:
+    """Print one run: its steps, the ranks of steps that failed, notes, and the summary.
+
+    path: of the step or the group to show alone; None: all. Raise InputError where the run has none of that path.
+    """
     now = time.time() if now is None else now
+    nodes = nested(run.steps)
+    if path is not None:
+        node = node_at(run, path)
+        nodes = node.children or [node]
+        run = replace(run, steps=records_at(run, path))
     _print_block(console, _header(run))
-    _print_block(console, _steps(run, now))
+    _print_block(console, _steps(lines_of(nodes, console.height if console.is_terminal else None), now))
     for step in run.steps:
         if step.status in _TROUBLED and step.ranks:
             _print_block(console, _ranks(step, now))
@@ -59,7 +70,7 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
     for run in runs:
         results = "  ".join(
             f"{name} {number(point.value)}"
-            for _, name, point in headline(run, limit=1 if console.width < _WIDEST else 2)
+            for _, name, point in headline(run.steps, limit=1 if console.width < _WIDEST else 2)
         )
         table.add_row(
             plain(run.id),
@@ -102,16 +113,24 @@ def _header(run: RunRecord) -> RenderableType:
     return Group(title, Padding(grid, (0, 0, 0, 2)))
 
 
-def _steps(run: RunRecord, now: float) -> RenderableType:
+def _steps(lines: Sequence[Line | More], now: float) -> RenderableType:
     table = _table("Step", "State", "Layout", ">Time", "Component")
-    for step in run.steps:
-        state = _state(step.status)
-        if step.attempt:
-            state.append(f", attempt {step.attempt + 1}", style="yellow")
-        took = duration(elapsed(step, now), whole=not step.status.ended)
-        if step.reused_from:
-            state.append(f"\n  reused from {plain(step.reused_from)}", style="cyan")
-        table.add_row(plain(step.name), state, step_layout(step), took, plain(step.component) or NOTHING)
+    for line in lines:
+        indent = "  " * line.depth
+        if isinstance(line, More):
+            table.add_row(f"{indent}{more_text(line)}", _state(Status.COMPLETED), "", "", "")
+            continue
+        node, step, status = line.node, line.node.record, line.node.status
+        state = _state(status)
+        component = NOTHING
+        if step is not None:
+            component = plain(step.component) or (step.kind if step.kind != "command" else NOTHING)
+            if step.attempt:
+                state.append(f", attempt {step.attempt + 1}", style="yellow")
+            if step.reused_from:
+                state.append(f"\n  reused from {plain(step.reused_from)}", style="cyan")
+        took = duration(elapsed(step or node, now), whole=not status.ended)
+        table.add_row(indent + plain(node.name), state, node_layout(node), took, component)
     for column in table.columns:
         column.no_wrap = column.header != "Component"
     return table

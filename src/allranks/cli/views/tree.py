@@ -1,4 +1,4 @@
-"""A run as a tree of its steps: state, layout, ranks, time, progress and curves."""
+"""A run as a tree of its steps and groups of steps: state, layout, ranks, time, progress and curves."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from allranks.cli.views.folding import Line, More, lines_of, more_text
 from allranks.cli.views.ranks import ranks_line
 from allranks.cli.views.sparkline import sparkline
 from allranks.cli.views.states import STYLES, symbol, word
-from allranks.runs.curves import remaining
-from allranks.runs.formatting import count, duration, elapsed, number, plain, step_layout
+from allranks.runs.curves import best_metric, remaining
+from allranks.runs.formatting import count, duration, elapsed, node_layout, number, plain
+from allranks.runs.nested import Node, count_steps, nested, steps_of
 from allranks.runs.records import RunRecord, Status, StepRecord
 
 _GUIDES = 4
@@ -27,23 +29,39 @@ _ACTIVE = (Status.PREPARING, Status.RUNNING)
 _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
 
-def tree(run: RunRecord, now: float, width: int, height: int | None = None) -> Tree:
+def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold_over: int | None = None) -> Tree:
     """The run as it stands at `now`, for a terminal `width` columns wide.
 
-    height: lines to stay within, by counting the steps that are over or wait instead of listing them; None: all steps
+    height:    lines to stay within, by counting the steps that are over or wait instead of listing them; None: all
+    fold_over: lines over which completed groups are folded where there is no `height`
     """
     # The engine goes on while this is drawn, so lists are copied before they are walked.
-    steps = list(run.steps)
+    nodes = nested(list(run.steps))
     root = Tree(_header(run, now), guide_style="bright_black")
-    columns = _columns(steps)
-    labels = [(step, _label(step, now, columns, width - _GUIDES)) for step in steps]
     notes = [_note(text) for text in list(run.notes)[-_NOTES:]]
     room = None if height is None else height - 2 - len(notes)
-    for label in _within(labels, room):
-        root.add(label)
+    for row in _rows(nodes, now, width - _GUIDES, room, fold_over):
+        _add(root, row)
     for note in notes:
         root.add(note)
     return root
+
+
+class _Row(NamedTuple):
+    """What is drawn of a node, and of what is in it."""
+
+    label: list[RenderableType]
+    rows: list[_Row]
+
+    @property
+    def height(self) -> int:
+        return _height(self.label) + sum(row.height for row in self.rows)
+
+
+def _add(branch: Tree, row: _Row) -> None:
+    added = branch.add(Group(*row.label))
+    for each in row.rows:
+        _add(added, each)
 
 
 class _Columns(NamedTuple):
@@ -54,16 +72,70 @@ class _Columns(NamedTuple):
     layout: int
 
 
-def _columns(steps: Sequence[StepRecord]) -> _Columns:
+def _columns(lines: Sequence[Line | More]) -> _Columns:
+    shown = [line for line in lines if isinstance(line, Line)]
+    deepest = max((line.depth for line in shown), default=0)
+    name = max((_GUIDES * line.depth + len(plain(line.node.name)) for line in shown), default=0)
     return _Columns(
-        name=min(max((len(plain(step.name)) for step in steps), default=0), _NAME),
-        status=max((len(str(step.status)) for step in steps), default=0),
-        layout=max((len(step_layout(step)) for step in steps), default=0),
+        name=min(name, _NAME + _GUIDES * deepest),
+        status=max((len(str(line.node.status)) for line in shown), default=0),
+        layout=max((len(node_layout(line.node)) for line in shown), default=0),
     )
 
 
+def _rows(nodes: list[Node], now: float, width: int, room: int | None, fold_over: int | None) -> list[_Row]:
+    """The rows of the nodes, in so many lines where there is only so much room."""
+    lines = lines_of(nodes, fold_over if room is None else room)
+    columns = _columns(lines)
+    if room is None or len(lines) <= room:
+        rows = _listed(lines, now, columns, width)
+        if room is None or sum(row.height for row in rows) <= room:
+            return rows
+    return _fitted(nodes, 0, now, columns, width, room)
+
+
+def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: int) -> list[_Row]:
+    top: list[_Row] = []
+    siblings = [top]
+    for line in lines:
+        del siblings[line.depth + 1 :]
+        if isinstance(line, More):
+            row = _Row([_more(line)], [])
+        else:
+            row = _Row(_label(line.node, line.depth, now, columns, width), [])
+        siblings[line.depth].append(row)
+        siblings.append(row.rows)
+    return top
+
+
+def _fitted(nodes: list[Node], depth: int, now: float, columns: _Columns, width: int, room: int) -> list[_Row]:
+    """What fits of the nodes into so many lines, active ones first. The rest is counted by state."""
+    states = [node.status for node in nodes]
+    room -= len(set(states))
+    shown: list[_Row] = []
+    hidden: Counter[Status] = Counter()
+    for node, state in zip(nodes, states, strict=True):
+        label = _label(node, depth, now, columns, width) if state in (*_ACTIVE, Status.FAILED) and room > 0 else []
+        if not label or _height(label) > room:
+            hidden[state] += len(steps_of(node))
+            continue
+        room -= _height(label)
+        rows = []
+        if len({child.status for child in node.children}) < room:
+            rows = _fitted(node.children, depth + 1, now, columns, width, room)
+            room -= sum(row.height for row in rows)
+        shown.append(_Row(label, rows))
+    counts = {
+        status: Text.assemble(symbol(status), " ", (f"{count(hidden[status], 'step')} {status}", STYLES[status]))
+        for status in Status
+        if hidden[status]
+    }
+    before = [_Row([text], []) for status, text in counts.items() if status.ended]
+    return before + shown + [_Row([text], []) for status, text in counts.items() if not status.ended]
+
+
 def _header(run: RunRecord, now: float) -> Text:
-    facts = [run.id, run.instances, count(len(run.steps), "step")]
+    facts = [run.id, run.instances, count(count_steps(run.steps), "step")]
     return Text.assemble(
         symbol(run.status),
         " ",
@@ -77,30 +149,42 @@ def _header(run: RunRecord, now: float) -> Text:
     )
 
 
-def _label(step: StepRecord, now: float, columns: _Columns, width: int) -> list[RenderableType]:
-    lines: list[RenderableType] = [_row(step, now, columns)]
+def _label(node: Node, depth: int, now: float, columns: _Columns, width: int) -> list[RenderableType]:
+    lines: list[RenderableType] = [_row(node, depth, now, columns)]
+    step = node.record
+    if step is None:
+        return lines
+    width -= _GUIDES * depth + 2
     if step.status in _DETAILED:
-        lines += _ranks_and_progress(step, width - 2)
+        lines += _ranks_and_progress(step, width)
     if step.status in _ACTIVE:
-        lines += _curves(step, width - 2)
+        lines += _curves(step, width)
     return lines + [_note(text) for text in list(step.notes)[-_NOTES:]]
 
 
-def _row(step: StepRecord, now: float, columns: _Columns) -> Text:
-    name = Text(plain(step.name), style="bold" if step.status in _ACTIVE else "", end="")
-    name.truncate(columns.name, overflow="ellipsis", pad=True)
-    row = Text.assemble(symbol(step.status), " ", name, "  ", no_wrap=True, overflow="ellipsis")
-    row.append_text(word(step.status)).append(" " * (columns.status - len(str(step.status)) + 2))
-    row.append(step_layout(step).ljust(columns.layout), style="bright_black").append("  ")
-    if step.reused_from:
+def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
+    status, step = node.status, node.record
+    name = Text(plain(node.name), style="bold" if status in _ACTIVE else "", end="")
+    name.truncate(columns.name - _GUIDES * depth, overflow="ellipsis", pad=True)
+    row = Text.assemble(symbol(status), " ", name, "  ", no_wrap=True, overflow="ellipsis")
+    row.append_text(word(status)).append(" " * (columns.status - len(str(status)) + 2))
+    row.append(node_layout(node).ljust(columns.layout), style="bright_black").append("  ")
+    if step is not None and step.reused_from:
         row.append(f"reused from {plain(step.reused_from)}", style="cyan")
-    elif step.status == Status.NOT_STARTED:
-        row.append("after " + ", ".join(plain(name) for name in step.needs) if step.needs else "", style="bright_black")
-    else:
-        row.append(f"{duration(elapsed(step, now), whole=not step.status.ended):>11}")
-    if step.attempt:
+    elif status == Status.NOT_STARTED:
+        needs = step.needs if step is not None else ()
+        row.append("after " + ", ".join(plain(name) for name in needs) if needs else "", style="bright_black")
+    elif status != Status.SKIPPED:
+        row.append(f"{duration(elapsed(step or node, now), whole=not status.ended):>11}")
+    if step is not None and step.attempt:
         row.append(f"  attempt {step.attempt + 1}", style="yellow")
+    if node.children and status is Status.COMPLETED and (found := best_metric(steps_of(node))):
+        row.append(f"  {plain(found[0])} ", style="bright_black").append(number(found[1].value), style="bold")
     return row
+
+
+def _more(line: More) -> Text:
+    return Text.assemble(symbol(Status.COMPLETED), (f" {more_text(line)}", STYLES[Status.COMPLETED]))
 
 
 def _ranks_and_progress(step: StepRecord, width: int) -> list[RenderableType]:
@@ -156,27 +240,5 @@ def _note(text: str) -> Text:
     return Text.assemble(("  note  ", "cyan"), (plain(text), "bright_black"))
 
 
-def _within(labels: list[tuple[StepRecord, list[RenderableType]]], room: int | None) -> list[RenderableType]:
-    """The labels that fit into so many lines, the rest counted by state. Steps that are active come before others."""
-    if room is None or sum(_lines(label) for _, label in labels) <= room:
-        return [Group(*label) for _, label in labels]
-    room -= len({step.status for step, _ in labels})
-    shown: list[RenderableType] = []
-    hidden: Counter[Status] = Counter()
-    for step, label in labels:
-        if step.status in (*_ACTIVE, Status.FAILED) and _lines(label) <= room:
-            room -= _lines(label)
-            shown.append(Group(*label))
-        else:
-            hidden[step.status] += 1
-    counts = {
-        status: Text.assemble(symbol(status), " ", (f"{count(hidden[status], 'step')} {status}", STYLES[status]))
-        for status in Status
-        if hidden[status]
-    }
-    before = [text for status, text in counts.items() if status.ended]
-    return before + shown + [text for status, text in counts.items() if not status.ended]
-
-
-def _lines(label: list[RenderableType]) -> int:
+def _height(label: list[RenderableType]) -> int:
     return sum(part.row_count if isinstance(part, Table) else 1 for part in label)

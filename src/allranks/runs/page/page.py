@@ -39,7 +39,7 @@ def page(run: RunRecord, now: float) -> str:
         "tooltip.js",
         run=run,
         now=now,
-        headlines=curves.headline(run, _HEADLINES),
+        headlines=curves.headline(run.steps, _HEADLINES),
         layouts=list(dict.fromkeys(map(formatting.step_layout, run.steps)))[:_LAYOUTS],
         graph=graph(run.steps),
         timeline=timeline.timeline(run, now),

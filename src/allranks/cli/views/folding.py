@@ -1,0 +1,72 @@
+"""Which nodes of a run stand on lines of their own, and which are folded into the line of their group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from allranks.runs.nested import Node
+from allranks.runs.records import Status
+
+ITERATIONS = 7
+"""Completed iterations of a loop that are listed; those before them are counted."""
+
+_DONE = (Status.COMPLETED, Status.SKIPPED)
+
+
+class Line(NamedTuple):
+    """A node on a line of its own. opened: whether its children follow."""
+
+    node: Node
+    depth: int
+    opened: bool
+
+
+class More(NamedTuple):
+    """Completed iterations that are only counted."""
+
+    amount: int
+    depth: int
+
+
+def more_text(line: More) -> str:
+    """Return ``... 993 more``."""
+    return f"... {line.amount:,} more"
+
+
+def lines_of(nodes: Sequence[Node], room: int | None = None) -> list[Line | More]:
+    """Return what is shown of the nodes, in order: a completed iteration folded, other groups opened.
+
+    room: where it takes more lines than that, completed groups of every kind are folded; None: any number of lines
+    """
+    found = _lines_of(nodes, groups=False)
+    if room is not None and len(found) > room and any(line.depth for line in found):
+        return _lines_of(nodes, groups=True)
+    return found
+
+
+def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
+    """groups: whether completed groups are folded that are not iterations."""
+    found: list[Line | More] = []
+    left = _stacked(nodes, 0)
+    while left:
+        line = left.pop()
+        if isinstance(line, Line) and line.node.children and not _is_folded(line.node, groups):
+            found.append(line._replace(opened=True))
+            left += _stacked(line.node.children, line.depth + 1)
+        else:
+            found.append(line)
+    return found
+
+
+def _stacked(nodes: Sequence[Node], depth: int) -> list[Line | More]:
+    """The lines of siblings, the first of them last."""
+    done = [node.path for node in nodes if node.is_iteration and node.status is Status.COMPLETED]
+    counted = set(done[:-ITERATIONS])
+    lines: list[Line | More] = [Line(node, depth, False) for node in reversed(nodes) if node.path not in counted]
+    return [*lines, More(len(counted), depth)] if counted else lines
+
+
+def _is_folded(node: Node, groups: bool) -> bool:
+    status = node.status
+    return status is Status.SKIPPED or (status in _DONE and (groups or node.is_iteration))

@@ -1,0 +1,171 @@
+"""The steps of a run as a tree: ``tune.train`` stands in ``tune``, ``loop[2].train`` in ``loop[2]``.
+
+A step's name is its path in the graph. The tree follows from the names and their order alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from allranks.errors import InputError, Problem
+from allranks.runs.records import RunRecord, Status, StepRecord
+
+_INDEX = re.compile(r"(?<=\S)\[([^\[\]\s]+)\](?=$|[.\[])")
+_MOST_NAMES = 20
+
+# What decides over the state of a group without a record: the first of these that one of its steps has.
+_DECIDING = (Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED)
+
+
+@dataclass
+class Node:
+    """A step, or a group of steps: a nested pipeline, a condition, a loop, or one of its iterations.
+
+    path:     the name of its record
+    name:     the end of the path, as it is shown below its parent: ``train``, ``loop[2]``
+    record:   None for an iteration, or for a loop, that has no record of its own
+    children: in the order of their records; a step has none
+    """
+
+    path: str
+    name: str
+    record: StepRecord | None = None
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def is_iteration(self) -> bool:
+        """Whether it is an iteration of a loop."""
+        return self.path.endswith("]")
+
+    @property
+    def status(self) -> Status:
+        """Its record's state, else what follows from the states of its steps."""
+        if self.record is not None:
+            return self.record.status
+        found = {step.status for step in steps_of(self)}
+        for status in _DECIDING:
+            if status in found:
+                return status
+        if len(found) == 1:
+            return found.pop()
+        return Status.RUNNING if Status.NOT_STARTED in found else Status.COMPLETED
+
+    @property
+    def started(self) -> float | None:
+        """Seconds since the epoch; without a record, when its first step started."""
+        if self.record is not None:
+            return self.record.started
+        return min((step.started for step in steps_of(self) if step.started), default=None)
+
+    @property
+    def ended(self) -> float | None:
+        """Seconds since the epoch; without a record, when its last step ended, once all have."""
+        if self.record is not None:
+            return self.record.ended
+        if not self.status.ended:
+            return None
+        return max((step.ended for step in steps_of(self) if step.ended), default=None)
+
+
+def nested(steps: Iterable[StepRecord]) -> list[Node]:
+    """Return the top of the tree of the steps. Siblings keep the order in which their names come.
+
+    A dot in a name parts it only where a step has the name before the dot, since names of steps may have dots. An
+    index in brackets always parts it: a loop and its iterations need no record of their own.
+    """
+    nodes: dict[str, Node] = {}
+    for step in steps:
+        for path in (*_loops(step.name), step.name):
+            if path not in nodes:
+                nodes[path] = Node(path, path)
+        nodes[step.name].record = step
+    roots = []
+    for path, node in nodes.items():
+        parent = _parent(path, nodes)
+        if parent is None:
+            roots.append(node)
+            continue
+        rest = path[len(parent.path) :]
+        node.name = rest[1:] if rest[0] == "." else parent.name.rpartition(".")[2] + rest
+        parent.children.append(node)
+    return roots
+
+
+def walk(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Yield the nodes and everything below them, each group before what it holds."""
+    left = list(reversed(nodes))
+    while left:
+        node = left.pop()
+        yield node
+        left.extend(reversed(node.children))
+
+
+def steps_of(node: Node) -> list[StepRecord]:
+    """Return the records of the steps in a node, without those of groups. Of a step, its own."""
+    return [each.record for each in walk([node]) if each.record is not None and not each.children]
+
+
+def count_steps(steps: Iterable[StepRecord]) -> int:
+    """Return how many of the records are of commands, not of groups."""
+    return sum(step.kind == "command" for step in steps)
+
+
+def node_at(run: RunRecord, path: str) -> Node:
+    """Return the node of a run with that path.
+
+    path: as a step is named, or with dots for brackets, which a shell would read: ``loop.2.train``
+
+    Raise InputError where the run has no such node.
+    """
+    nodes = list(walk(nested(run.steps)))
+    dotted = _dotted(path)
+    for node in nodes:
+        if path == node.path:
+            return node
+    for node in nodes:
+        if dotted == _dotted(node.path):
+            return node
+    paths = [node.path for node in nodes]
+    raise InputError(Problem(f"run {run.id}, step {path}", "there is no such step", *_expected(path, paths)))
+
+
+def records_at(run: RunRecord, path: str) -> list[StepRecord]:
+    """Return the records of a node and of everything below it, in the run's order. Raise InputError as `node_at`."""
+    below = {node.path for node in walk([node_at(run, path)])}
+    return [step for step in run.steps if step.name in below]
+
+
+def in_every_iteration(path: str) -> str:
+    """Return the path with a star for each index: ``loop[*].train``, which all iterations of a loop share."""
+    return _INDEX.sub("[*]", path)
+
+
+def _loops(name: str) -> Iterator[str]:
+    """The loops and iterations that a name has in it."""
+    for index in _INDEX.finditer(name):
+        yield name[: index.start()]
+        yield name[: index.end()]
+
+
+def _parent(path: str, nodes: dict[str, Node]) -> Node | None:
+    """The node with the longest path that ends before a dot or an index of this one."""
+    for end in range(len(path) - 1, 0, -1):
+        if path[end] in ".[" and (node := nodes.get(path[:end])):
+            return node
+    return None
+
+
+def _dotted(path: str) -> str:
+    return _INDEX.sub(r".\1", path)
+
+
+def _expected(path: str, paths: list[str]) -> tuple[str, str]:
+    """What was expected, and the fix, for a path that no node has."""
+    expected = "one of: " + ", ".join(paths[:_MOST_NAMES])
+    if (more := len(paths) - _MOST_NAMES) > 0:
+        expected += f", and {more:,} more"
+    close = get_close_matches(path, paths, n=1)
+    return expected, f"did you mean {close[0]}?" if close else ""
