@@ -120,7 +120,11 @@ def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> li
 def _environment(file: Path, into: Path, problems: list[Problem]) -> Release | None:
     try:
         said, context, conda = environment_spec(file)
-        files = {f"{CONTEXT}/{name}": path for name, path in context_of(context).items()} if context else {}
+        files = (
+            {f"{CONTEXT}/{name}": path for name, path in context_of(context, str(file)).files.items()}
+            if context
+            else {}
+        )
         if conda:
             files["conda.yaml"] = conda
         return _written(ENVIRONMENT, said, files, file, into)
@@ -142,9 +146,9 @@ def _component(
     if file and environment is None:
         return None  # what is wrong with it is said already
     try:
-        with code_of(component, spec) as code:
-            said = component_spec(component, spec, bool(code), environment)
-            files = {f"{CODE}/{name}": path for name, path in code.items()}
+        with code_of(component, str(spec)) as code:
+            said = component_spec(component, spec, bool(code and code.files), environment)
+            files = {f"{CODE}/{name}": path for name, path in code.files.items()} if code else {}
             return _written(COMPONENT, said, files, spec, into, environment, registry)
     except InputError as error:
         problems += error.problems

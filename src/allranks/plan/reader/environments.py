@@ -8,10 +8,11 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import Problem
+from allranks.errors import InputError, Problem
 from allranks.plan import digest
 from allranks.plan.reader.context import Context, Place
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.uploads import context_of
 
 
 def described(environment: Any, place: Place, context: Context) -> str:
@@ -66,7 +67,12 @@ def _build(environment: Any, place: Place, context: Context) -> str:
     folder = Path(environment.base_path, path)
     dockerfile = environment.build.dockerfile_path or "Dockerfile"
     try:
-        return f"build {_short(digest.of_path(folder))} {dockerfile}"
+        files = context_of(folder, place.key("environment.build.path")).files
+        content = digest.of_text(*(part for name, file in files.items() for part in (name, digest.of_path(file))))
+        return f"build {_short(content)} {dockerfile}"
+    except InputError as error:
+        context.problems += error.problems
+        return ""
     except OSError as error:
         found = f"{shown(folder)} cannot be read: {error.strerror}"
         context.problems.append(Problem(place.key("environment.build.path"), found, "a folder with a Dockerfile"))
