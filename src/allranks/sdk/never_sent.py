@@ -44,8 +44,8 @@ _FILES = {
         ".netrc", "_netrc", ".git-credentials", ".pypirc", ".npmrc", ".dockercfg", ".pgpass", ".s3cfg", ".boto",
         ".htpasswd", ".databrickscfg", "credentials", "credentials.json", "client_secret*.json",
         "service_account*.json", "service-account*.json", "application_default_credentials.json", "kaggle.json",
-        "accesstokens.json", "msal_token_cache.*", "*.publishsettings", "secrets.toml", "secrets.json", "secrets.yaml", "secrets.yml",
-        "terraform.tfstate", "terraform.tfstate.*",
+        "accesstokens.json", "msal_token_cache.*", "*.publishsettings", "secrets.toml", "secrets.json", "secrets.yaml",
+        "secrets.yml", "terraform.tfstate", "terraform.tfstate.*",
     ),
 }  # fmt: skip
 """Of files alone: a package may be called `credentials`."""
