@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,24 +99,33 @@ def context_of(folder: Path, where: str = "") -> FileList:
 
 def uploads_of(job: Any) -> list[Upload]:
     """Return what goes along with the SDK's job, each once. Raises InputError where something cannot be read."""
-    users: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], Upload] = {}
+    found: dict[str, Upload] = {}
     problems: list[Problem] = []
     for step, node in _nodes(job, ""):
         for kind, source in _sources(node, alone=not step):
-            where = f"step {step}, key {'code' if kind == CODE else 'environment.build.path'}" if step else "the job"
-            try:
-                with _files_of(kind, source, where) as files:
-                    if files is None:
-                        continue
-                    key = (kind, tuple((name, str(path)) for name, path in files.files.items()))
-                    found.setdefault(key, Upload(kind, (), files, files.size()))
-                    users.setdefault(key, []).append(step or "the job")
-            except InputError as error:
-                problems += error.problems
+            key = json.dumps([kind, *_identity(source)], default=str)
+            if key not in found:
+                where = (
+                    f"step {step}, key {'code' if kind == CODE else 'environment.build.path'}" if step else "the job"
+                )
+                found[key] = Upload(kind, (), FileList(), 0)
+                try:
+                    with _files_of(kind, source, where) as files:
+                        found[key] = Upload(kind, (), files or FileList(), files.size() if files else 0)
+                except InputError as error:
+                    problems += error.problems
+            found[key] = replace(found[key], users=(*found[key].users, step or "the job"))
     if problems:
-        raise InputError.of(dict.fromkeys(problems))
-    return [Upload(one.kind, tuple(dict.fromkeys(users[key])), one.files, one.size) for key, one in found.items()]
+        raise InputError.of(problems)
+    return [one for one in found.values() if one.files.files]
+
+
+def _identity(source: Any) -> tuple[Any, ...]:
+    """What tells one folder that is sent from another before it is read."""
+    if isinstance(source, Path):
+        return (source,)
+    includes = getattr(source, "_get_all_additional_includes_configs", list)()
+    return (source._get_base_path_for_code(), source._get_origin_code_in_str(), includes)
 
 
 @contextlib.contextmanager

@@ -183,6 +183,7 @@ def _submit(
     from allranks.errors import InputError
     from allranks.plan.reader import opened
     from allranks.runs.workspace import Workspace
+    from allranks.sdk.uploads import uploads_of
 
     # Before the seconds that the SDK takes, and outside of its block, where what is printed goes elsewhere.
     where = resolve(options)
@@ -191,6 +192,7 @@ def _submit(
     with opened(file, settings) as job:
         apply(job.job, changes)
         plan, wanted = _checked(job)
+        uploads_of(job.job)  # raises InputError where something cannot be read, before anything is sent
         with service_errors("signing in"):
             client = connect(where.options())
         if problems := of_workspace(client, wanted):
