@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Command, command, quick
@@ -135,6 +136,39 @@ def test_the_same_files_leave_every_way(
     assert {name: text.decode() for name, text in sent.items()} == SENT
     assert archive.count(b"note.txt") == 2, "once in the archive, and in its directory"
     assert b"id_rsa" not in archive
+
+
+LEFT_OUT = {
+    ".env": "settings with secrets",
+    ".git/": "version control",
+    "key.pem": "a private key",
+    "data/": "named in .amlignore",
+    "lib/draft.tmp": "named in .gitignore",
+    "etc/": "a link that leaves the project, to /etc",
+    "password": "settings with secrets",
+}
+"""Some of what stays."""
+
+
+def test_a_dry_run_prints_the_list_and_its_size(azure: FakeAzure, project: Path, command: Command) -> None:
+    def check(found: dict[str, Any], prefix: str = "") -> None:
+        assert set(found["files"]) == {f"{prefix}{name}" for name in (*SENT, "notes.zip")}
+        assert found["size"] > sum(map(len, SENT.values()))
+        left_out = {one["name"].removeprefix(prefix): one["reason"] for one in found["left_out"]}
+        assert left_out.items() >= LEFT_OUT.items()
+
+    code, context = command("run", "pipeline.yaml", "--dry-run", "--instances", "loopback", "--json").json["uploads"]
+    check(code)
+    assert (code["kind"], code["steps"], set(context["files"])) == ("code", ["first", "second"], set(CONTEXT))
+    (row,) = [row for row in command("register", "--dry-run", "--json").json["assets"] if row["kind"] == "component"]
+    check(row["upload"], "code/")
+    for words in (["run", "pipeline.yaml", "--instances", "loopback"], ["submit", "pipeline.yaml"], ["register"]):
+        done = command(*words, "--dry-run")
+        assert done.code == 0, done.err
+        lines = [line.strip() for line in (done.out + done.err).splitlines()]
+        assert any("8 files, " in line for line in lines)
+        assert any(line.endswith("notes.zip") for line in lines)
+        assert any(line.endswith(".env, password  settings with secrets") for line in lines)
 
 
 def test_what_cannot_be_read_is_one_problem_before_anything_is_sent(

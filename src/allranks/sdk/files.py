@@ -54,6 +54,11 @@ class FileList:
         """Return the size of all files in bytes."""
         return sum(path.stat().st_size for path in self.files.values())
 
+    def below(self, folder: str) -> FileList:
+        """Return the list with its names in a folder."""
+        files = {f"{folder}/{name}": path for name, path in self.files.items()}
+        return FileList(files, tuple(LeftOut(f"{folder}/{one.name}", one.reason) for one in self.left_out))
+
 
 def project_of(folder: Path) -> Path:
     """Return the project that a folder is in."""
@@ -109,8 +114,8 @@ def list_merged(
             unpacked = include.with_suffix("")
             flat = replace(ignored.inside(unpacked), nested=False)
             found = _listed(unpacked, unpacked.name, flat, (*roots, unpacked), where, without)
-            left_out = tuple(replace(one, name=f"{include.name}/{one.name}") for one in found.left_out)
-            lists.append(FileList({include.name: _packed(found.files, unpacked.name, scratch, include.name)}, left_out))
+            archive = _packed(found.files, unpacked.name, scratch, include.name)
+            lists.append(FileList({include.name: archive}, found.below(include.name).left_out))
         else:
             inner = ignored.inside(include) if include.is_dir() else ignored
             lists.append(_listed(include, include.name, inner, roots, where, without))
@@ -162,7 +167,8 @@ class _Ignored:
         paths = {str(entry.path)} if self.nested else {str(entry.path), entry.real}
         for base, rules in self.rules:
             for name in (os.path.relpath(path, base) for path in paths if rules.patterns):
-                if rules.exclude_all_in(name) if folder and not self.nested else rules.exclude(name):
+                # Of a folder the SDK asks by itself where ignore files nest.
+                if (folder and rules.exclude_all_in(name)) or ((self.nested or not folder) and rules.exclude(name)):
                     return rules.file
         return ""
 

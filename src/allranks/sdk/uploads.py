@@ -100,6 +100,7 @@ def context_of(folder: Path, where: str = "") -> FileList:
 def uploads_of(job: Any) -> list[Upload]:
     """Return what goes along with the SDK's job, each once. Raises InputError where something cannot be read."""
     found: dict[str, Upload] = {}
+    users: dict[str, list[str]] = {}
     problems: list[Problem] = []
     for step, node in _nodes(job, ""):
         for kind, source in _sources(node, alone=not step):
@@ -114,17 +115,17 @@ def uploads_of(job: Any) -> list[Upload]:
                         found[key] = Upload(kind, (), files or FileList(), files.size() if files else 0)
                 except InputError as error:
                     problems += error.problems
-            found[key] = replace(found[key], users=(*found[key].users, step or "the job"))
+            users.setdefault(key, []).append(step or "the job")
     if problems:
         raise InputError.of(problems)
-    return [one for one in found.values() if one.files.files]
+    return [replace(one, users=tuple(users[key])) for key, one in found.items() if one.files.files]
 
 
 def _identity(source: Any) -> tuple[Any, ...]:
     """What tells one folder that is sent from another before it is read."""
     if isinstance(source, Path):
         return (source,)
-    includes = getattr(source, "_get_all_additional_includes_configs", list)()
+    includes: Any = getattr(source, "_get_all_additional_includes_configs", list)()
     return (source._get_base_path_for_code(), source._get_origin_code_in_str(), includes)
 
 

@@ -55,7 +55,10 @@ def submit(
     ] = "",
     stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it is over.")] = True,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the body of the request that would be sent; ask Azure nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the body of the request and the files that would be sent; ask Azure nothing."
+        ),
     ] = False,
     subscription: SubscriptionOption = "",
     resource_group: ResourceGroupOption = "",
@@ -133,7 +136,9 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     from allranks.azure.dry_run import NO_WORKSPACE, body_of
     from allranks.azure.workspace import WorkspaceName, named
     from allranks.cli.console import errors
+    from allranks.cli.views.uploads import print_uploads
     from allranks.plan.reader import opened
+    from allranks.sdk.uploads import uploads_of
 
     found = named(options)
     where = WorkspaceName(
@@ -144,9 +149,12 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     with opened(file, settings) as job:
         apply(job.job, changes)
         _checked(job)
+        uploads = uploads_of(job.job)
         body = body_of(job.job, where)
     if not (found.subscription_id and found.resource_group and found.workspace_name):
         errors().print("note: no workspace is named, so ids have placeholders", soft_wrap=True)
+    # Standard output is the body, for programs.
+    print_uploads(errors(), uploads)
     print(dumps(_without_secrets(body), indent=2))
 
 

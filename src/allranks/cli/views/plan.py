@@ -12,9 +12,11 @@ from rich.rule import Rule
 from rich.text import Text
 
 from allranks.cli.views.rank_variables import print_variables, rank_variables
+from allranks.cli.views.uploads import uploads_json
 from allranks.contract.process import Process
 from allranks.plan.graph import Input, Literal, Output, Path, PipelineInput, Plan, Step, StepOutput, Value
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain
+from allranks.sdk.uploads import Upload
 
 Environments = Mapping[str, Sequence[tuple[Process, Mapping[str, str]]]]
 """What each rank of each step would be given: step -> (process, its variables)."""
@@ -44,8 +46,16 @@ def print_plan(
     _print_ports(console, "outputs", outputs)
 
 
-def plan_json(plan: Plan, environments: Environments, commands: Mapping[str, str] = NO_COMMANDS) -> str:
-    """The same as JSON; a binding is written as Azure ML writes it, ``${{parent.jobs.train.outputs.model}}``."""
+def plan_json(
+    plan: Plan,
+    environments: Environments,
+    commands: Mapping[str, str] = NO_COMMANDS,
+    uploads: Sequence[Upload] = (),
+) -> str:
+    """The same as JSON; a binding is written as Azure ML writes it, ``${{parent.jobs.train.outputs.model}}``.
+
+    uploads: the code and build contexts that go along
+    """
     return json.dumps(
         {
             "name": plan.name,
@@ -61,6 +71,7 @@ def plan_json(plan: Plan, environments: Environments, commands: Mapping[str, str
                 for output in plan.outputs
             ],
             "steps": [_step(step, environments.get(step.name, ()), commands.get(step.name)) for step in plan.steps],
+            "uploads": uploads_json(uploads),
         },
         indent=2,
     )
