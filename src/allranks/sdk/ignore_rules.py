@@ -40,12 +40,14 @@ class IgnoreRules:
     def exclude_all_in(self, folder: str) -> bool:
         """Whether everything in a folder is left out, so that it need not be read.
 
-        A rule that matches a folder's name, with or without a slash at its end, matches all that is in it. A rule with
-        an exclamation mark can take single files back in.
+        A rule that matches a folder's name, with or without a slash at its end, matches all that is in it. A later rule
+        with an exclamation mark can take single files back in.
         """
-        if folder == "." or any(not pattern.include for pattern in self.patterns):
-            return False
-        return any(pattern.match_file(name) is not None for pattern in self.patterns for name in (folder, f"{folder}/"))
+        whole = False
+        for pattern in self.patterns:
+            matches = any(pattern.match_file(name) is not None for name in (folder, f"{folder}/"))
+            whole = pattern.include and (whole or matches)
+        return whole and folder != "."
 
 
 NO_RULES = IgnoreRules()
