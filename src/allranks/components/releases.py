@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from allranks.components.release_specs import component_spec, environment_spec
 from allranks.environments.files import environment_file
 from allranks.environments.find import REGISTERED, environments_folder
 from allranks.errors import InputError, Problem
+from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session
 from allranks.sdk.specs import load
 from allranks.sdk.uploads import code_of, context_of
@@ -44,6 +45,8 @@ class Release:
     spec:    what its YAML there says
     files:   name and digest of each file that is uploaded
     needs:   names of the environments that have to be registered first
+    size:    of the files, in bytes
+    left_out: what lies beside the files and is not uploaded
     """
 
     kind: str
@@ -55,6 +58,8 @@ class Release:
     spec: Mapping[str, Any]
     files: tuple[tuple[str, str], ...]
     needs: tuple[str, ...] = ()
+    size: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def yaml(self) -> Path:
@@ -125,9 +130,9 @@ def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> li
 def _environment(file: Path, into: Path, problems: list[Problem]) -> Release | None:
     try:
         said, context, conda = environment_spec(file)
-        files = {f"{CONTEXT}/{name}": path for name, path in context_of(context).items()} if context else {}
+        files = context_of(context, str(file)).below(CONTEXT) if context else FileList()
         if conda:
-            files["conda.yaml"] = conda
+            files = replace(files, files={**files.files, "conda.yaml": conda})
         return _written(ENVIRONMENT, said, files, file, into)
     except InputError as error:
         problems += error.problems
@@ -147,9 +152,10 @@ def _component(
     if file and environment is None:
         return None  # what is wrong with it is said already
     try:
-        with code_of(component, spec) as code:
-            said = component_spec(component, spec, bool(code), environment.reference if environment else None)
-            files = {f"{CODE}/{name}": path for name, path in code.items()}
+        with code_of(component, str(spec)) as code:
+            has_code = bool(code and code.files)
+            said = component_spec(component, spec, has_code, environment.reference if environment else None)
+            files = code.below(CODE) if code else FileList()
             return _written(COMPONENT, said, files, spec, into, environment, registry)
     except InputError as error:
         problems += error.problems
@@ -159,7 +165,7 @@ def _component(
 def _written(
     kind: str,
     said: Mapping[str, Any],
-    files: Mapping[str, Path],
+    listed: FileList,
     source: Path,
     into: Path,
     environment: Release | None = None,
@@ -170,6 +176,7 @@ def _written(
             expected = "letters, digits, dots, hyphens and underscores"
             place = at(source, key) if source.suffix != ".py" else str(source)
             raise InputError(Problem(place, f"{key} {said[key]!r}", expected, "correct it"))
+    files = listed.files
     digests = tuple(sorted((name, stamps.of_file(path)) for name, path in files.items()))
     digest = stamps.digest(kind, said, digests)
     version = stamps.stamped(str(said.get("version") or ""), digest)
@@ -185,9 +192,9 @@ def _written(
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
         target.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
-    made = Release(
-        kind, name, version, digest, source, folder, spec, digests, (environment.name,) if environment else ()
-    )
+    needs = (environment.name,) if environment else ()
+    size, left_out = listed.size(), listed.left_out
+    made = Release(kind, name, version, digest, source, folder, spec, digests, needs, size, left_out)
     (into / folder).mkdir(parents=True, exist_ok=True)
     (into / made.yaml).write_text(as_yaml(spec), encoding="utf-8")
     return made

@@ -11,10 +11,13 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import yaml
+
+from allranks.sdk.staging import exact_uploads
 
 _PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
 _LOGGERS = ("azure", "azure.ai.ml", "marshmallow", "mldesigner", "msrest", "opentelemetry")
@@ -25,7 +28,7 @@ def session() -> Iterator[None]:
     """Import and use azure-ai-ml inside of this block.
 
     What it logs and warns of is dropped, what anybody prints goes to the standard error, control flow nodes are on,
-    and the temporary folders that it never deletes are deleted.
+    the temporary folders that it never deletes are deleted, and it uploads exactly what `allranks.sdk.files` lists.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
@@ -34,8 +37,9 @@ def session() -> Iterator[None]:
         # Schema classes are built at import, so this must be set by then.
         stack.enter_context(variable(_PRIVATE_FEATURES, "true"))
         stack.enter_context(_muted())
-        stack.enter_context(_temporary_folders())
+        folder = stack.enter_context(_temporary_folders())
         stack.enter_context(_hurried())
+        stack.enter_context(exact_uploads(folder))
         yield
 
 
@@ -54,8 +58,11 @@ def variable(name: str, value: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _temporary_folders() -> Iterator[None]:
-    """Deletes the folders that two modules make, for additional includes and for expressions, and leave behind."""
+def _temporary_folders() -> Iterator[Path]:
+    """Deletes the folders that two modules make, for additional includes and for expressions, and leave behind.
+
+    Gives the folder that they are in.
+    """
     from azure.ai.ml.entities._component import _additional_includes
     from azure.ai.ml.entities._job.pipeline import _pipeline_expression
 
@@ -66,7 +73,7 @@ def _temporary_folders() -> Iterator[None]:
         for module in modules:
             module.tempfile = own
         try:
-            yield
+            yield Path(folder)
         finally:
             for module, original in zip(modules, before, strict=True):
                 module.tempfile = original

@@ -10,17 +10,23 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.plan.reader.snapshot import Ignored, take
+from allranks.plan.graph import Code
+from allranks.plan.reader import snapshot
+from allranks.sdk.files import list_path
 from pipeline_files import write
-
-NOTHING = Ignored(lambda path: False)
 
 
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
+    write(tmp_path, "pyproject.toml", "")
     write(tmp_path, "code/main.py", "print(1)\n")
     write(tmp_path, "code/part/tool.py", "x = 1\n")
     return tmp_path / "code"
+
+
+def take(code: Path, snapshots: Path, where: str) -> Code:
+    """A snapshot of what is listed of a folder."""
+    return snapshot.take(list_path(code, where, (snapshots, snapshots.parent)).files, snapshots, where)
 
 
 def files(folder: str | Path) -> dict[str, str]:
@@ -28,7 +34,7 @@ def files(folder: str | Path) -> dict[str, str]:
 
 
 def test_a_copy_by_content(code: Path, tmp_path: Path) -> None:
-    taken = take(code, tmp_path / "kept", NOTHING, "here")
+    taken = take(code, tmp_path / "kept", "here")
     assert taken.folder == str(tmp_path / "kept" / taken.digest)
     assert files(taken.folder) == files(code)
     assert os.listdir(tmp_path / "kept") == [taken.digest]
@@ -78,46 +84,46 @@ def _link(code: Path) -> None:
     ],
 )
 def test_what_makes_it_another(code: Path, tmp_path: Path, change: Callable[[Path], None], same: bool) -> None:
-    before = take(code, tmp_path / "kept", NOTHING, "here")
+    before = take(code, tmp_path / "kept", "here")
     content = files(before.folder)
     change(code)
-    after = take(code, tmp_path / "kept", NOTHING, "here")
+    after = take(code, tmp_path / "kept", "here")
     assert (before == after) is same
     assert files(before.folder) == content
 
 
 def test_a_file_may_be_executed_as_before(code: Path, tmp_path: Path) -> None:
     (code / "main.py").chmod(0o700)
-    folder = Path(take(code, tmp_path / "kept", NOTHING, "here").folder)
+    folder = Path(take(code, tmp_path / "kept", "here").folder)
     assert stat.S_IMODE((folder / "main.py").stat().st_mode) == 0o755
     assert stat.S_IMODE((folder / "part/tool.py").stat().st_mode) == 0o644
 
 
 def test_a_single_file(code: Path, tmp_path: Path) -> None:
-    assert files(take(code / "main.py", tmp_path / "kept", NOTHING, "here").folder) == {"main.py": "print(1)\n"}
+    assert files(take(code / "main.py", tmp_path / "kept", "here").folder) == {"main.py": "print(1)\n"}
 
 
 def test_links_that_lead_back_up_end(code: Path, tmp_path: Path) -> None:
     (code / "part/up").symlink_to("..")
-    assert set(files(take(code, tmp_path / "kept", NOTHING, "here").folder)) == {"main.py", "part/tool.py"}
+    assert set(files(take(code, tmp_path / "kept", "here").folder)) == {"main.py", "part/tool.py"}
 
 
 def test_a_linked_folder_is_part_of_it(code: Path, tmp_path: Path) -> None:
     write(tmp_path, "shared/more.py", "y = 1\n")
     (code / "shared").symlink_to("../shared")
-    assert "shared/more.py" in files(take(code, tmp_path / "kept", NOTHING, "here").folder)
+    assert "shared/more.py" in files(take(code, tmp_path / "kept", "here").folder)
 
 
 def test_what_is_ignored(code: Path, tmp_path: Path) -> None:
     write(code, "big/data.bin", "x")
-    ignored = Ignored(lambda path: path.name == "main.py" or "big" in path.parts)
-    assert set(files(take(code, tmp_path / "kept", ignored, "here").folder)) == {"part/tool.py"}
+    write(code, ".amlignore", "/main.py\nbig\n")
+    assert set(files(take(code, tmp_path / "kept", "here").folder)) == {".amlignore", "part/tool.py"}
 
 
 def test_the_snapshots_are_no_part_of_a_snapshot(code: Path) -> None:
-    first = take(code, code / "work/kept", NOTHING, "here")
+    first = take(code, code / "work/kept", "here")
     write(code, "work/runs/log.txt", "x")
-    assert take(code, code / "work/kept", NOTHING, "here") == first
+    assert take(code, code / "work/kept", "here") == first
 
 
 def _broken_link(code: Path) -> Path:
@@ -134,7 +140,7 @@ def _pipe(code: Path) -> Path:
 def test_what_cannot_be_read(code: Path, tmp_path: Path, make: Callable[[Path], Path]) -> None:
     path = make(code)
     with pytest.raises(InputError) as caught:
-        take(code, tmp_path / "kept", NOTHING, "step a, key code")
+        take(code, tmp_path / "kept", "step a, key code")
     (problem,) = caught.value.problems
     assert problem.where == "step a, key code"
     assert problem.found.startswith(f"{path} cannot be read: ")
@@ -144,7 +150,7 @@ def test_what_cannot_be_read(code: Path, tmp_path: Path, make: Callable[[Path], 
 def test_a_copy_that_fails_leaves_nothing(code: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "rename", _full)
     with pytest.raises(OSError, match="No space left"):
-        take(code, tmp_path / "kept", NOTHING, "here")
+        take(code, tmp_path / "kept", "here")
     assert os.listdir(tmp_path / "kept") == []
 
 

@@ -99,13 +99,18 @@ def _registered(
 def _print_difference(out: Any, found: Difference) -> None:
     from rich.text import Text
 
-    from allranks.runs.formatting import count, plain
+    from allranks.cli.views.uploads import amount, print_files
+    from allranks.runs.formatting import plain
 
     one = found.release
+    sent = amount(len(one.files), one.size)
     if not found.latest:
-        out.print(Text.assemble(("+ ", "green"), (str(one), "bold"), f"  new, {count(len(one.files), 'file')}"))
+        out.print(Text.assemble(("+ ", "green"), (str(one), "bold"), f"  new, {sent}"), soft_wrap=True)
+        print_files(out, [name for name, _ in one.files], one.left_out, "    ")
         return
-    out.print(Text.assemble(("~ ", "yellow"), (str(one), "bold"), f"  instead of {found.latest}"), soft_wrap=True)
+    instead = f"  instead of {found.latest}, {sent}"
+    out.print(Text.assemble(("~ ", "yellow"), (str(one), "bold"), instead), soft_wrap=True)
+    print_files(out, [name for name, _ in one.files], one.left_out, "    ")
     styles = {"+": "green", "-": "red", "@": "bright_black"}
     for line in found.spec[2:]:
         out.print(Text(f"    {plain(line)}", style=styles.get(line[:1], "")), soft_wrap=True)
@@ -123,6 +128,8 @@ def release_row(one: Release) -> dict[str, Any]:
 def _rows(
     releases: Sequence[Release], done: Sequence[Release], found: Sequence[Difference], dry_run: bool, where: str
 ) -> dict[str, Any]:
+    from allranks.cli.views.uploads import left_out_json
+
     changed = {(each.release.kind, each.release.name): each for each in found}
     rows = []
     for one in releases:
@@ -133,6 +140,8 @@ def _rows(
             row["latest"] = each.latest if each else one.version
             row["diff"] = list(each.spec) if each else []
             files = each.files if each else ()
+            sent = {"files": [name for name, _ in one.files], "size": one.size}
+            row["upload"] = {**sent, "left_out": left_out_json(one.left_out)}
             row["files"] = None if files is None else [{"name": name, "change": what} for name, what in files]
         else:
             row["state"] = "registered" if one in done else "there"

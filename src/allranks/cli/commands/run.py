@@ -32,7 +32,11 @@ def run(
     file: FileArgument,
     settings: SetOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan with the environment of each rank; start nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the plan with each rank's environment and the code that would be copied; start nothing.",
+        ),
     ] = False,
     instances: InstancesOption = InstancesChoice.AUTO,
     force_rerun: Annotated[
@@ -77,11 +81,16 @@ def _kept(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
 
 
 def _read(file: str, settings: dict[str, str], snapshots: Path) -> Plan:
-    from allranks.errors import InputError
-    from allranks.local import requirements
     from allranks.plan.reader import read_plan
 
-    plan = read_plan(file, settings, snapshots)
+    return _runnable(read_plan(file, settings, snapshots))
+
+
+def _runnable(plan: Plan) -> Plan:
+    """The plan. Raises InputError where this machine cannot run it."""
+    from allranks.errors import InputError
+    from allranks.local import requirements
+
     if problems := requirements.problems(plan):
         raise InputError(*problems)
     return plan
@@ -95,18 +104,23 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     from allranks.cli.console import console
     from allranks.cli.errors import print_warnings
     from allranks.cli.views.plan import plan_json, print_plan
+    from allranks.cli.views.uploads import print_uploads
     from allranks.local import preview
     from allranks.plan.check import warnings
+    from allranks.plan.reader import opened
     from allranks.plan.secrets import without_secrets
+    from allranks.sdk.uploads import uploads_of
 
-    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        plan = without_secrets(_read(file, settings, Path(snapshots)))
+    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings) as job:
+        plan = without_secrets(_runnable(job.plan(Path(snapshots))))
+        uploads = uploads_of(job.job)
     kind = preview.kind_of(instances)
     found = preview.previews(plan, workspace, kind)
     environments = {path: one.ranks for path, one in found.items()}
     commands = {path: one.command for path, one in found.items()}
     if json:
-        print(plan_json(plan, environments, commands))
+        print(plan_json(plan, environments, commands, uploads))
     else:
         print_plan(console(), plan, environments, commands)
+        print_uploads(console(), uploads)
     print_warnings(warnings(plan, date.today()))

@@ -59,7 +59,10 @@ def submit(
     ] = "",
     stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it is over.")] = True,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the body of the request that would be sent; ask Azure nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the body of the request and the files that would be sent; ask Azure nothing."
+        ),
     ] = False,
     subscription: SubscriptionOption = "",
     resource_group: ResourceGroupOption = "",
@@ -111,7 +114,9 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     from allranks.azure.dry_run import NO_WORKSPACE, body_of
     from allranks.azure.workspace import WorkspaceName, named
     from allranks.cli.console import errors
+    from allranks.cli.views.uploads import print_uploads
     from allranks.plan.reader import opened
+    from allranks.sdk.uploads import uploads_of
 
     found = named(options)
     where = WorkspaceName(
@@ -122,9 +127,12 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     with opened(file, settings) as job:
         apply(job.job, changes)
         _checked(job)
+        uploads = uploads_of(job.job)
         body = body_of(job.job, where)
     if not (found.subscription_id and found.resource_group and found.workspace_name):
         errors().print("note: no workspace is named, so ids have placeholders", soft_wrap=True)
+    # Standard output is the body, for programs.
+    print_uploads(errors(), uploads)
     print(dumps(_without_secrets(body), indent=2))
 
 
@@ -161,6 +169,7 @@ def _submit(
     from allranks.errors import InputError
     from allranks.plan.reader import opened
     from allranks.runs.workspace import Workspace
+    from allranks.sdk.uploads import uploads_of
 
     # Before the seconds that the SDK takes, and outside of its block, where what is printed goes elsewhere.
     where = resolve(options)
@@ -169,6 +178,7 @@ def _submit(
     with opened(file, settings) as job:
         apply(job.job, changes)
         plan, wanted = _checked(job)
+        uploads_of(job.job)  # raises InputError where something cannot be read, before anything is sent
         with service_errors("signing in"):
             client = connect(where.options())
         if problems := of_workspace(client, wanted):

@@ -12,11 +12,13 @@ from rich.rule import Rule
 from rich.text import Text
 
 from allranks.cli.views.rank_variables import print_variables, rank_variables
+from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, Step, steps, walk
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.plan.ports import Text as BoundText
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain
+from allranks.sdk.uploads import Upload
 
 Environments = Mapping[str, Sequence[tuple[Process, Mapping[str, str]]]]
 """What each rank of each step would be given: step -> (process, its variables)."""
@@ -53,8 +55,16 @@ def print_plan(
     _print_ports(console, "outputs", outputs)
 
 
-def plan_json(plan: Plan, environments: Environments, commands: Mapping[str, str] = NO_COMMANDS) -> str:
-    """Return the same as JSON; a binding is written as Azure ML writes it, ``${{parent.jobs.train.outputs.model}}``."""
+def plan_json(
+    plan: Plan,
+    environments: Environments,
+    commands: Mapping[str, str] = NO_COMMANDS,
+    uploads: Sequence[Upload] = (),
+) -> str:
+    """Return the same as JSON; a binding is written as Azure ML writes it, ``${{parent.jobs.train.outputs.model}}``.
+
+    uploads: the code and build contexts that go along
+    """
     graph = plan.graph
     return json.dumps(
         {
@@ -76,6 +86,7 @@ def plan_json(plan: Plan, environments: Environments, commands: Mapping[str, str
                 else _control(path, node, around.needs(node))
                 for path, node, around in walk(graph)
             ],
+            "uploads": uploads_json(uploads),
         },
         indent=2,
     )

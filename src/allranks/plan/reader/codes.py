@@ -1,4 +1,4 @@
-"""The code of a component, merged by the SDK with what it includes, as a snapshot."""
+"""The code of a component, merged with what it includes, as a snapshot of what Azure ML would get."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from allranks.errors import InputError, Problem
 from allranks.plan.graph import Code
 from allranks.plan.reader import snapshot
 from allranks.plan.reader.context import Context, Place
-from allranks.plan.reader.snapshot import NOTHING_IGNORED, Ignored
-from allranks.sdk import complaints
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.uploads import code_of
 
 
 def taken(component: Any, place: Place, context: Context) -> Code | None:
@@ -43,18 +42,7 @@ def _taken(component: Any, code: str | None, includes: bool, place: Place, conte
             raise InputError(Problem(where, f"{shown(path)} does not exist", "a folder or a file"))
     if context.snapshots is None:
         return None
-    try:
-        with component._build_code() as built:
-            return snapshot.take(Path(built.path), context.snapshots, _ignored(built._ignore_file), where)
-    except (ValueError, RuntimeError) as error:
-        raise InputError(
-            Problem(place.key("additional_includes"), complaints.one_line(error).removeprefix("ValueError: "))
-        ) from None
-
-
-def _ignored(file: Any) -> Ignored:
-    """What an .amlignore or .gitignore beside the code leaves out."""
-    if file is None:
-        return NOTHING_IGNORED
-    takes_in = any(line.startswith("!") for line in file._get_ignore_list())
-    return Ignored(file.is_file_excluded, by_folder=not takes_in)
+    # What was written there before is no code, where the caller has it in the folder of the code.
+    without = (context.snapshots, context.snapshots.parent)
+    with code_of(component, where, place.key("additional_includes"), without) as files:
+        return snapshot.take(files.files, context.snapshots, where) if files else None

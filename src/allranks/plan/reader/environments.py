@@ -8,11 +8,12 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import Problem
+from allranks.errors import InputError, Problem
 from allranks.plan import digest
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.uploads import context_of
 
 
 def read(environment: Any, place: Place, context: Context) -> Environment:
@@ -71,7 +72,12 @@ def _context(environment: Any, place: Place, context: Context) -> str:
         return path
     folder = Path(environment.base_path, path)
     try:
-        return _short(digest.of_path(folder))
+        files = context_of(folder, place.key("environment.build.path")).files
+        content = (part for name, file in files.items() for part in (name, digest.of_path(file)))
+        return _short(digest.of_text(*content))
+    except InputError as error:
+        context.problems += error.problems
+        return ""
     except OSError as error:
         found = f"{shown(folder)} cannot be read: {error.strerror}"
         context.problems.append(Problem(place.key("environment.build.path"), found, "a folder with a Dockerfile"))

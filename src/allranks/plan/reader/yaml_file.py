@@ -51,6 +51,8 @@ class YamlFile:
             raise InputError.of(problems)
         try:
             return load_job(source=str(self.path), params_override=overrides)
+        except InputError:
+            raise
         except Exception as error:
             problems = list(_dangling(self.text)) or _refused(self.text, self._explained(error, overrides))
             raise InputError.of(problems) from None

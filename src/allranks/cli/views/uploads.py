@@ -1,0 +1,75 @@
+"""What leaves the machine: each folder that is sent with its files and size, and what stays behind, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from allranks.runs.formatting import count, plain
+from allranks.sdk.files import LeftOut
+from allranks.sdk.uploads import Upload
+
+_MOST_NAMES = 20
+"""Of what is left out for one reason; `--json` has all."""
+
+
+def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
+    """Prints what goes along with a job; nothing where nothing does."""
+    for upload in uploads:
+        console.print()
+        title = f"{upload.kind} of {', '.join(plain(user) for user in upload.users)}"
+        console.print(
+            Text.assemble((title, "bold"), f"  {amount(len(upload.files.files), upload.size)}"), soft_wrap=True
+        )
+        print_files(console, upload.files.files, upload.files.left_out)
+
+
+def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftOut], indent: str = "  ") -> None:
+    """Prints the files of one folder, a line for each folder in it, and what is left out, a line for each reason."""
+    for folder, inside in groupby(sorted(map(_split, names)), key=lambda split: split[0]):
+        files = ", ".join(plain(name) for _, name in inside)
+        console.print(Text.assemble(indent, (f"{plain(folder)}/  ", "cyan"), files), soft_wrap=True)
+    if left_out:
+        console.print(Text(f"{indent}left out", style="bright_black"))
+    for reason, group in groupby(sorted(left_out, key=lambda one: (one.reason, one.name)), key=lambda one: one.reason):
+        found = [plain(one.name) for one in group]
+        more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
+        said = f"{indent}  {', '.join(found[:_MOST_NAMES])}{more}"
+        console.print(Text.assemble(said, (f"  {plain(reason)}", "bright_black")), soft_wrap=True)
+
+
+def uploads_json(uploads: Sequence[Upload]) -> list[dict[str, Any]]:
+    """The same for a program."""
+    return [
+        {
+            "kind": upload.kind,
+            "steps": list(upload.users),
+            "size": upload.size,
+            "files": list(upload.files.files),
+            "left_out": left_out_json(upload.files.left_out),
+        }
+        for upload in uploads
+    ]
+
+
+def left_out_json(left_out: Iterable[LeftOut]) -> list[dict[str, str]]:
+    return [{"name": one.name, "reason": one.reason} for one in left_out]
+
+
+def amount(files: int, size: int) -> str:
+    """``3 files, 1.2 kB``."""
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{count(files, 'file')}, {value:.{1 if unit != 'B' and value < 99.95 else 0}f} {unit}"
+
+
+def _split(name: str) -> tuple[str, str]:
+    folder, _, last = name.rpartition("/")
+    return folder or ".", last

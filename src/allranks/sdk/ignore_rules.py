@@ -1,0 +1,88 @@
+"""The rules of an `.amlignore` or `.gitignore`, with the meaning that azure-ai-ml gives them.
+
+The SDK reads the file of one folder, `.amlignore` before `.gitignore`, and matches relative names as texts: the last
+rule that matches decides. It never looks into the ignore files of folders above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.sdk.paths import shown
+
+NAMES = (".amlignore", ".gitignore")
+"""In the order in which the SDK looks for them; it reads the first alone."""
+
+
+@dataclass(frozen=True)
+class IgnoreRules:
+    """The rules of one file.
+
+    file:     its name, for messages
+    patterns: the SDK's own patterns, in the file's order
+    """
+
+    file: str = ""
+    patterns: tuple[Any, ...] = ()
+
+    def exclude(self, name: str) -> bool:
+        """Whether a file is left out. name: relative to the folder of the rules; "." is that folder."""
+        excluded = False
+        for pattern in self.patterns:
+            if pattern.match_file(name) is not None:
+                excluded = pattern.include
+        return excluded
+
+    def exclude_all_in(self, folder: str) -> bool:
+        """Whether everything in a folder is left out, so that it need not be read.
+
+        A rule that matches a folder's name, with or without a slash at its end, matches all that is in it. A later rule
+        with an exclamation mark can take single files back in.
+        """
+        whole = False
+        for pattern in self.patterns:
+            matches = any(pattern.match_file(name) is not None for name in (folder, f"{folder}/"))
+            whole = pattern.include and (whole or matches)
+        return whole and folder != "."
+
+
+NO_RULES = IgnoreRules()
+
+
+def rules_of(folder: Path) -> IgnoreRules:
+    """Return the rules of the ignore file in a folder. Raises InputError where it cannot be read."""
+    file = next((folder / name for name in NAMES if (folder / name).exists()), None)
+    return read_rules(file) if file else NO_RULES
+
+
+def read_rules(file: Path) -> IgnoreRules:
+    """Return the rules of an ignore file. Raises InputError where it cannot be read."""
+    from azure.ai.ml._utils._asset_utils import IgnoreFile
+
+    try:
+        # Opening a pipe would wait for its other end.
+        lines = IgnoreFile(file)._get_ignore_list() if file.is_file() else None
+    except (OSError, ValueError) as error:
+        raise InputError(Problem(shown(file), f"it cannot be read: {error}", "a text file in UTF-8")) from None
+    if lines is None:
+        raise InputError(Problem(shown(file), "it is not a file", "a text file with patterns"))
+    return IgnoreRules(file.name, _patterns(file, lines))
+
+
+def _patterns(file: Path, lines: Sequence[str]) -> tuple[Any, ...]:
+    from azure.ai.ml._utils._pathspec import GitWildMatchPattern
+
+    patterns = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            pattern = GitWildMatchPattern(line)
+        except ValueError as error:
+            found = f"found {line!r}, which is not a pattern: {error}"
+            raise InputError(Problem(f"{shown(file)}:{number}", found, fix="correct the line")) from None
+        if pattern.include is not None:
+            patterns.append(pattern)
+    return tuple(patterns)

@@ -1,0 +1,102 @@
+"""What never leaves the machine: version control, workspaces of allranks, secrets, keys, caches, virtual environments.
+
+No ignore file can bring one of these back. A job that needs a secret gets it from Azure Key Vault, and a job that needs
+a package gets it from its environment. `node_modules` is not among them: Node finds packages beside the code alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+VERSION_CONTROL = "version control"
+WORKSPACE = "a workspace of allranks"
+SETTINGS = "settings with secrets"
+KEY = "a private key"
+CREDENTIALS = "a file with credentials"
+CACHE = "a cache"
+VIRTUAL_ENVIRONMENT = "a virtual environment"
+
+_NAMES = {
+    VERSION_CONTROL: (".git", ".hg", ".svn"),
+    WORKSPACE: (".allranks",),
+    CACHE: (
+        "__pycache__", ".cache", ".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pytest_cache",
+        ".ruff_cache", ".tox", ".ds_store",
+    ),
+    VIRTUAL_ENVIRONMENT: (".venv", ".venvs"),
+    # As github/gitignore leaves them out: `.env` and its variants, but not the template of it.
+    SETTINGS: (".env", ".env.*", ".envrc"),
+    CREDENTIALS: (".aws", ".azure", ".docker", ".gnupg", ".kube", ".ssh"),
+}  # fmt: skip
+"""Of files and folders, in lower case."""
+
+_FILES = {
+    # Names and endings by which scanners of repositories find keys (gitrob, core/signatures.go).
+    KEY: (
+        "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519", "*_ecdsa_sk", "*_ed25519_sk", "*.pem", "*.key", "*.ppk", "*.p12",
+        "*.pfx", "*.pkcs12", "*.jks", "*.keystore", "*.kdbx",
+    ),
+    # Where tools keep passwords and tokens: Git, PyPI, npm, Docker, cloud providers, Hugging Face, Kaggle, Streamlit.
+    CREDENTIALS: (
+        ".netrc", "_netrc", ".git-credentials", ".pypirc", ".npmrc", ".dockercfg", ".pgpass", ".s3cfg", ".boto",
+        ".htpasswd", ".databrickscfg", "credentials", "credentials.json", "client_secret*.json",
+        "service_account*.json", "service-account*.json", "application_default_credentials.json", "kaggle.json",
+        "accesstokens.json", "msal_token_cache.*", "*.publishsettings", "secrets.toml", "secrets.json", "secrets.yaml",
+        "secrets.yml", "terraform.tfstate", "terraform.tfstate.*",
+    ),
+}  # fmt: skip
+"""Of files alone: a package may be called `credentials`."""
+
+_TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist")
+
+_MARKS = {"allranks.db": WORKSPACE, "pyvenv.cfg": VIRTUAL_ENVIRONMENT, "conda-meta": VIRTUAL_ENVIRONMENT}
+"""What a folder has in it, whatever its own name is. `pyvenv.cfg`: PEP 405."""
+
+_HEAD = 4096
+_KEY_TEXT = re.compile(
+    rb"\s*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-|---- BEGIN SSH2 ENCRYPTED PRIVATE)"
+)
+"""How a private key begins: what pre-commit's detect-private-key looks for."""
+
+_CERTIFICATE = re.compile(rb"-----BEGIN (?:TRUSTED )?CERTIFICATE-----")
+_LARGEST_CERTIFICATE = 4 << 20
+
+
+def why_name(name: str, folder: bool) -> str:
+    """Return why a file or folder of that name never leaves the machine, or "" where it may."""
+    name = name.lower()
+    if name in _TEMPLATES:
+        return ""
+    tables = (_NAMES,) if folder else (_NAMES, _FILES)
+    for table in tables:
+        for reason, patterns in table.items():
+            if any(fnmatchcase(name, pattern) for pattern in patterns):
+                return reason
+    return ""
+
+
+def why_folder(names: Iterable[str]) -> str:
+    """Return why a folder with these entries never leaves the machine, or "" where it may."""
+    return next((_MARKS[name] for name in names if name in _MARKS), "")
+
+
+def why_file(path: Path) -> str:
+    """Return why a regular file never leaves the machine, by its name and its first bytes, or "" where it may.
+
+    A `.pem` file with certificates and no key may leave. Raises OSError where the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_HEAD)
+    if _KEY_TEXT.match(head):
+        return KEY
+    reason = why_name(path.name, folder=False)
+    return "" if reason == KEY and path.suffix.lower() == ".pem" and _has_certificates_alone(path) else reason
+
+
+def _has_certificates_alone(path: Path) -> bool:
+    with open(path, "rb") as file:
+        content = file.read(_LARGEST_CERTIFICATE + 1)
+    return len(content) <= _LARGEST_CERTIFICATE and bool(_CERTIFICATE.search(content)) and b"PRIVATE KEY" not in content

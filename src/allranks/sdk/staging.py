@@ -1,0 +1,122 @@
+"""azure-ai-ml uploads exactly the list of `allranks.sdk.files`: it is given folders that have nothing else.
+
+A folder of links stands for the code, or for the build context. The SDK hashes and uploads what links lead to, under
+the links' own names, so an asset's hash follows from names and bytes as before. The folder has the name of the
+original, since the SDK uploads below that name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from allranks.sdk.files import copy_links
+from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.uploads import code_at, context_of, merged
+
+_MERGED = "code_with_additional_includes"
+"""The SDK's own name of a merged folder."""
+
+
+@contextlib.contextmanager
+def exact_uploads(folder: Path) -> Iterator[None]:
+    """Make the SDK upload exactly what is listed inside of the block. folder: where the links are.
+
+    There are three places in the SDK where local folders become uploads: where a component's code is merged with its
+    additional includes, where a Code is made of any folder, and where a build context is hashed and uploaded.
+    """
+    from azure.ai.ml._artifacts import _artifact_utilities as utilities
+    from azure.ai.ml._utils._asset_utils import IgnoreFile
+    from azure.ai.ml.entities._assets import environment as environments
+    from azure.ai.ml.entities._assets._artifacts.code import Code
+    from azure.ai.ml.entities._component._additional_includes import AdditionalIncludes
+    from azure.ai.ml.exceptions import ErrorTarget
+
+    if AdditionalIncludes.merge_local_code_and_additional_includes.__module__ == __name__:
+        # Within another session, whose links live longer.
+        yield
+        return
+    stage = _Stage(folder)
+    merge, make = AdditionalIncludes.merge_local_code_and_additional_includes, Code.__init__
+    object_hash, upload = environments.get_object_hash, utilities._upload_to_datastore
+
+    @contextlib.contextmanager
+    def merged_code(includes: Any) -> Iterator[Path | None]:
+        yield stage.code(includes)
+
+    def make_code(code: Any, *, path: Any = None, ignore_file: Any = None, **more: Any) -> None:
+        if path and not is_remote(str(path)) and not str(path).startswith("git+"):
+            # The SDK's own rule, of Artifact.path.
+            path = path if os.path.isabs(path) else Path(more.get("base_path") or "./", path).resolve()
+            path, ignore_file = stage.path(Path(path)), IgnoreFile()
+        make(code, path=path, ignore_file=ignore_file, **more)
+
+    def context_hash(path: Any, ignore_file: Any) -> str:  # noqa: ARG001
+        return str(object_hash(stage.context(Path(path)), IgnoreFile()))
+
+    def upload_to_datastore(
+        operation_scope: Any, datastore_operation: Any, path: Any, artifact_type: str, *values: Any, **more: Any
+    ) -> Any:
+        if artifact_type == ErrorTarget.ENVIRONMENT:
+            path, more["ignore_file"] = stage.context(Path(path)), IgnoreFile()
+        return upload(operation_scope, datastore_operation, path, artifact_type, *values, **more)
+
+    AdditionalIncludes.merge_local_code_and_additional_includes = merged_code
+    Code.__init__ = make_code
+    environments.get_object_hash, utilities._upload_to_datastore = context_hash, upload_to_datastore
+    try:
+        yield
+    finally:
+        AdditionalIncludes.merge_local_code_and_additional_includes = merge
+        Code.__init__ = make
+        environments.get_object_hash, utilities._upload_to_datastore = object_hash, upload
+
+
+class _Stage:
+    """The folder with links."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = Path(os.path.realpath(folder)) / "uploads"
+        self._folder.mkdir()
+        self._count = itertools.count()
+
+    def code(self, includes: Any) -> Path | None:
+        """Return the folder, or the single file, that stands for a component's code; None where it has none."""
+        code = includes.resolved_code_path
+        scratch = self._new()
+        scratch.mkdir()
+        where = shown(code or includes.base_path)
+        files = merged(includes, scratch, where, where)
+        if files is None:
+            return None
+        if not includes.with_includes and not code.is_dir():
+            return Path(code).absolute()
+        target = self._new() / (_MERGED if includes.with_includes else code.name)
+        copy_links(files.files, target)
+        return target
+
+    def path(self, path: Path) -> Path:
+        """Return the folder that stands for any code; a file, and what does not exist, stand for themselves."""
+        if path.is_relative_to(self._folder) or not path.exists():
+            return path
+        files = code_at(path, shown(path)).files
+        if not path.is_dir():
+            return path
+        target = self._new() / path.name
+        copy_links(files, target)
+        return target
+
+    def context(self, path: Path) -> Path:
+        """Return the folder that stands for a build context."""
+        if path.is_relative_to(self._folder) or not path.is_dir():
+            return path
+        target = self._new() / path.name
+        copy_links(context_of(path).files, target)
+        return target
+
+    def _new(self) -> Path:
+        return self._folder / str(next(self._count))

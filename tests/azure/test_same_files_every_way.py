@@ -1,0 +1,182 @@
+"""A run's snapshot, submit, register and export all send the same files of a project that is full of other things."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Command, command, quick
+from fake.service import FakeAzure
+
+from allranks.plan.reader import read_plan
+from allranks.sdk.paths import shown
+from allranks_command import write
+
+__all__ = ["command", "quick"]
+
+COMPONENT = """\
+$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json
+type: command
+name: greet
+version: "1"
+display_name: Greet
+description: Greets somebody.
+is_deterministic: true
+outputs:
+  said: {type: uri_folder, description: What was said.}
+code: .
+additional_includes: [../../lib, ../../notes.zip]
+environment: file:../../environments/small/environment.yaml
+command: python greet.py ${{outputs.said}}
+"""
+PIPELINE = """\
+type: pipeline
+settings: {default_compute: azureml:cpu-cluster}
+jobs:
+  first: {type: command, component: ./components/greet/component.yaml}
+  second: {type: command, component: ./components/greet/component.yaml}
+"""
+SENT = {
+    ".amlignore": "*.bin\n!kept.bin\n/data/\n",
+    "component.yaml": COMPONENT,
+    "greet.py": "print('hello')\n",
+    "kept.bin": "k",
+    "linked/.gitignore": "*.tmp\n",
+    "linked/tool.py": "x = 1\n",
+    "lib/.gitignore": "*.tmp\n",
+    "lib/tool.py": "x = 1\n",
+}
+"""What leaves of the code, and the archive that the SDK makes of a folder."""
+CONTEXT = {"Dockerfile": "FROM ubuntu:24.04 AS small\n", "environment.yaml": "name: small\nbuild: {path: .}\n"}
+SECRET = "s3cr3t"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The project of these files, with secrets, caches, ignored files and links in its code and its build context."""
+    folder = tmp_path / "project"
+    files = {f"components/greet/{name}": text for name, text in SENT.items() if "/" not in name}
+    files |= {name: text for name, text in SENT.items() if name.startswith("lib/")}
+    files |= {f"environments/small/{name}": text for name, text in CONTEXT.items()}
+    for name, text in files.items():
+        write(folder, name, text)
+    (folder / "components/greet/linked").symlink_to("../../lib")
+    write(folder, "pipeline.yaml", PIPELINE)
+    write(folder, "notes/note.txt", "n")
+    write(tmp_path, "sibling/private.py", SECRET)
+    for place in ("components/greet", "lib", "environments/small", "notes", "."):
+        for name in (".git/config", ".env", "id_rsa", "key.pem", "__pycache__/a.pyc", ".venv/bin/python"):
+            write(folder, f"{place}/{name}", SECRET)
+        (folder / place / "etc").symlink_to("/etc")
+        (folder / place / "sibling").symlink_to(tmp_path / "sibling")
+        (folder / place / "password").symlink_to(".env")
+    write(folder, "components/greet/model.bin", SECRET)
+    write(folder, "components/greet/data/large.csv", SECRET)
+    write(folder, "lib/draft.tmp", SECRET)
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def of_snapshot(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
+    snapshots = project.parent / "snapshots"
+    first, second = read_plan(str(project / "pipeline.yaml"), {}, snapshots).steps
+    assert first.code == second.code
+    assert first.code is not None
+    return content(Path(first.code.folder))
+
+
+def of_submit(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
+    azure.executes = False
+    done = command("submit", "pipeline.yaml", "--no-stream")
+    assert done.code == 0, done.err
+    assert uploaded(azure, "Dockerfile").keys() == CONTEXT.keys()
+    return uploaded(azure, "greet.py")
+
+
+def of_register(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
+    done = command("register")
+    assert done.code == 0, done.err
+    assert uploaded(azure, "Dockerfile").keys() == CONTEXT.keys()
+    return uploaded(azure, "greet.py")
+
+
+def of_export(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
+    done = command("export", str(project.parent / "out"))
+    assert done.code == 0, done.err
+    assert content(project.parent / "out/environments/small/context").keys() == CONTEXT.keys()
+    return content(project.parent / "out/components/greet/code")
+
+
+def uploaded(azure: FakeAzure, name: str) -> dict[str, bytes]:
+    """The blobs of the one upload with that file in its root."""
+    blobs = {path: blob for container in azure.blobs.containers.values() for path, blob in container.items()}
+    everything = b"".join(blob.read() for blob in blobs.values())
+    assert SECRET.encode() not in everything
+    (prefix,) = {path.removesuffix(name) for path in blobs if path.endswith(f"/{name}")}
+    return {path.removeprefix(prefix): blob.read() for path, blob in blobs.items() if path.startswith(prefix)}
+
+
+@pytest.mark.parametrize("way", [of_snapshot, of_submit, of_register, of_export])
+def test_the_same_files_leave_every_way(
+    azure: FakeAzure,
+    project: Path,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Callable[[FakeAzure, Path, Command], dict[str, bytes]],
+) -> None:
+    monkeypatch.chdir(project)
+    sent = way(azure, project, command)
+    archive = sent.pop("notes.zip")
+    assert {name: text.decode() for name, text in sent.items()} == SENT
+    assert archive.count(b"note.txt") == 2, "once in the archive, and in its directory"
+    assert b"id_rsa" not in archive
+
+
+LEFT_OUT = {
+    ".env": "settings with secrets",
+    ".git/": "version control",
+    "key.pem": "a private key",
+    "data/": "named in .amlignore",
+    "lib/draft.tmp": "named in .gitignore",
+    "etc/": "a link that leaves the project, to /etc",
+    "password": "settings with secrets",
+}
+"""Some of what stays."""
+
+
+def test_a_dry_run_prints_the_list_and_its_size(azure: FakeAzure, project: Path, command: Command) -> None:
+    def check(found: dict[str, Any], prefix: str = "") -> None:
+        assert set(found["files"]) == {f"{prefix}{name}" for name in (*SENT, "notes.zip")}
+        assert found["size"] > sum(map(len, SENT.values()))
+        left_out = {one["name"].removeprefix(prefix): one["reason"] for one in found["left_out"]}
+        assert {name: left_out.get(name) for name in LEFT_OUT} == LEFT_OUT
+
+    code, context = command("run", "pipeline.yaml", "--dry-run", "--instances", "loopback", "--json").json["uploads"]
+    check(code)
+    assert (code["kind"], code["steps"], set(context["files"])) == ("code", ["first", "second"], set(CONTEXT))
+    (row,) = [row for row in command("register", "--dry-run", "--json").json["assets"] if row["kind"] == "component"]
+    check(row["upload"], "code/")
+    for words in (["run", "pipeline.yaml", "--instances", "loopback"], ["submit", "pipeline.yaml"], ["register"]):
+        done = command(*words, "--dry-run")
+        assert done.code == 0, done.err
+        lines = [line.strip() for line in (done.out + done.err).splitlines()]
+        assert any(f"{len(SENT) + 1} files, " in line for line in lines)
+        assert any(line.endswith("kept.bin, notes.zip") for line in lines)
+        assert any("lib/password" in line and line.endswith("  settings with secrets") for line in lines)
+
+
+def test_what_cannot_be_read_is_one_problem_before_anything_is_sent(
+    azure: FakeAzure, project: Path, command: Command
+) -> None:
+    os.mkfifo(project / "components/greet/pipe")
+    done = command("submit", "pipeline.yaml", "--no-stream")
+    assert done.code == 2
+    assert done.err.count("cannot be read: it is no regular file") == 1
+    assert shown(project / "components/greet/pipe") in done.err
+    assert not azure.requests
