@@ -95,9 +95,7 @@ def test_an_arm_id_is_no_path() -> None:
 
 
 names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,20}", fullmatch=True)
-versions = st.one_of(
-    st.just({}), st.fixed_dictionaries({"version": names}), st.fixed_dictionaries({"label": names})
-)
+versions = st.one_of(st.just({}), st.fixed_dictionaries({"version": names}), st.fixed_dictionaries({"label": names}))
 scopes = st.one_of(
     st.just({}),
     st.fixed_dictionaries({"registry": names}),

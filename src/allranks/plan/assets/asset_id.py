@@ -183,5 +183,3 @@ def _datastore_path(segments: list[str]) -> str:
     if segments[0] != "paths":
         raise ValueError(f"{segments[0]} stands after the datastore, where paths should")
     return "/".join(segments[1:])
-
-
