@@ -28,6 +28,8 @@ def environment_name(environment: str) -> str:
 
 def of_step(plan: Plan, step: Step) -> Path:
     """The interpreter of a step's processes, as an absolute path."""
+    if step.interpreter:
+        return Path(step.interpreter)
     own = Path(sys.executable)
     name = environment_name(step.environment)
     if not name:

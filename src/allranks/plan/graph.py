@@ -125,6 +125,7 @@ class Step:
     deterministic:         whether an earlier result of the same inputs may stand in for a run
     after:                 names of steps that must end first although no data passes between them
     unsent_environment:    what the step itself names in place of its component's, which azure-ai-ml never sends
+    interpreter:           the Python that allranks.yaml gives for the environment; "" where it gives none
     spec:                  the file on this machine that describes the component, for messages; "" where there is none
     """
 
@@ -148,6 +149,7 @@ class Step:
     after: tuple[str, ...] = ()
     location: Location | None = None
     unsent_environment: str = field(default="", compare=False)
+    interpreter: str = field(default="", compare=False)
     spec: str = field(default="", compare=False)
 
     def needs(self) -> tuple[str, ...]:

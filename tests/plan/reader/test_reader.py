@@ -145,6 +145,7 @@ def test_everything_that_a_step_says(here: Path) -> None:
 def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
     write(here, "conda.yml", "name: x\n")
     write(here, "image/Dockerfile", "FROM scratch\n")
+    write(here, "allranks.yaml", "data: {images:3: data}")
     plan = read(
         write(
             here,
@@ -185,7 +186,7 @@ def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
         Text((PipelineInput("data"), "/part")),
         StepOutput("make", "table"),
         DataPath(str(here / "data/numbers.csv")),
-        DataPath("azureml:images:3"),
+        DataPath(str(here / "data")),
     ]
     assert use.inputs[2].mode == "direct"
     assert plan.outputs == (PipelineOutput("all", StepOutput("use", "all"), "uri_folder"),)

@@ -97,17 +97,17 @@ def _kept(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
     from allranks.plan.reader import snapshot
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        plan = _read(file, settings, Path(snapshots))
+        plan = _read(file, settings, Path(snapshots), workspace)
         workspace.make()
         return snapshot.keep(plan, workspace.snapshots)
 
 
-def _read(file: str, settings: dict[str, str], snapshots: Path) -> Plan:
+def _read(file: str, settings: dict[str, str], snapshots: Path, workspace: Workspace) -> Plan:
     from allranks.errors import InputError
     from allranks.local import requirements
     from allranks.plan.reader import read_plan
 
-    plan = read_plan(file, settings, snapshots)
+    plan = read_plan(file, settings, snapshots, workspace)
     if problems := requirements.problems(plan):
         raise InputError(*problems)
     return plan
@@ -126,7 +126,7 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     from allranks.plan.secrets import without_secrets
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        plan = without_secrets(_read(file, settings, Path(snapshots)))
+        plan = without_secrets(_read(file, settings, Path(snapshots), workspace))
     kind = preview.kind_of(instances)
     environments = preview.environments(plan, workspace, kind)
     commands = preview.commands(plan, workspace, kind)

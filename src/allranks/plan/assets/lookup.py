@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -75,15 +76,19 @@ class AssetLookup:
     folder:    of the pipeline, in which a new ``allranks.yaml`` would stand
     file:      the ``allranks.yaml`` that holds for it, None where there is none
     workspace: what was registered is in it; None: nothing is
+    settled:   inputs of the pipeline that the user sets, for which the file says nothing
     uses:      every lookup so far, for `allranks map`
     problems:  what was found nowhere
+    components: azure-ai-ml's components that were loaded, by spec and name
     """
 
     folder: Path
     file: MappingFile | None = None
     workspace: Workspace | None = None
+    settled: frozenset[str] = frozenset()
     uses: list[Use] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    components: dict[tuple[Path, str], Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, workspace: Workspace | None) -> AssetLookup:
@@ -122,7 +127,9 @@ class AssetLookup:
 
         Raise InputError where the path does not exist.
         """
-        entries = self.file.matching(mapping_file.INPUTS, (address,)) if self.file else ()
+        if self.file is None or address in self.settled:
+            return None
+        entries = self.file.matching(mapping_file.INPUTS, (address,))
         return next((_existing(entry) for entry in entries), None)
 
     def _in_file(self, asset: AssetId, line: Line, misses: list[str]) -> Path | None:
@@ -151,8 +158,11 @@ class AssetLookup:
             found += f"; registered here: {', '.join(f'{asset.name}:{version}' for version in versions[:5])}"
         for miss in misses:
             found += f"; {miss}"
-        file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]
-        fix = f"add to {shown(file)}:\n{line.section}:\n  {line}"
+        if self.file and line.section in self.file.entries:
+            fix = f"add to section {line.section} of {shown(self.file.path)}:\n  {line}"
+        else:
+            file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]
+            fix = f"add to {shown(file)}:\n{line.section}:\n  {line}"
         return Problem(where, found, _what(asset), f"{fix}\n{advice}" if advice else fix)
 
 

@@ -13,7 +13,7 @@ from allranks.contract.distributions import DISTRIBUTIONS, Distribution
 from allranks.contract.single import Single
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location, Step
-from allranks.plan.reader import codes, environments, step_ports
+from allranks.plan.reader import codes, environments, registered_component, step_ports
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
 from allranks.sdk import yaml_text
 
@@ -25,17 +25,14 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def read(name: str, node: Any, location: Location | None, context: Context) -> Step | None:
     """The step that a Command node stands for. Notes problems, and gives None where its component is not at hand."""
     place = Place(name, location)
-    component = node.component
-    if isinstance(component, str):
-        found = f"{component} is registered in a workspace or registry, which this machine does not ask"
-        fix = "get its YAML file and code, and name the file as the component"
-        context.problems.append(Problem(place.key("component"), found, "a component that is a file or a function", fix))
+    if isinstance(node.component, str) and not registered_component.attach(node, place, context):
         return None
+    component = node.component
     step_ports.refuse_unknown(node, place, context)
     component_name, version = _identity(component)
     resources = node.resources or component.resources
-    environment = environments.described(component.environment, place, context)
-    own_environment = environments.described(node.environment, place, context)
+    environment, interpreter = environments.local(component.environment, place, context)
+    own_environment, own_interpreter = environments.local(node.environment, place, context)
     return Step(
         name=name,
         command=str(component.command or ""),
@@ -45,9 +42,10 @@ def read(name: str, node: Any, location: Location | None, context: Context) -> S
         description=str(node.description or component.description or ""),
         code=codes.taken(component, place, context),
         environment=environment,
+        interpreter=interpreter or own_interpreter,
         unsent_environment="" if own_environment == environment else own_environment,
         environment_variables=_variables(component.environment_variables) | _variables(node.environment_variables),
-        inputs=step_ports.inputs(node, context),
+        inputs=step_ports.inputs(node, place, context),
         outputs=step_ports.outputs(node, context),
         distribution=_distribution(node.distribution or component.distribution, place, context),
         instance_count=_count(resources, "instance_count", place, context),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Code, Literal, Location, PipelineInput
 from allranks.plan.reader.bindings import value_of
 
@@ -20,6 +21,7 @@ class Context:
     base:      the folder that relative paths of data are relative to
     snapshots: the folder of code snapshots; None: the code is only looked at
     values:    the literal values of the pipeline's inputs
+    lookup:    finds what the pipeline names by an id; None: ids stay as they are
     codes:     snapshots that were taken already, by where the code is
     problems:  what was found wrong
     """
@@ -27,6 +29,7 @@ class Context:
     base: Path
     snapshots: Path | None
     values: Mapping[str, Any]
+    lookup: AssetLookup | None = None
     codes: dict[object, Code | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 

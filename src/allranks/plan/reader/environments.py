@@ -8,10 +8,40 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import Problem
+from allranks.errors import InputError, Problem
 from allranks.plan import digest
+from allranks.plan.assets import asset_id
+from allranks.plan.assets.lookup import interpreter_in
 from allranks.plan.reader.context import Context, Place
+from allranks.sdk import complaints, yaml_text
 from allranks.sdk.paths import is_remote, shown
+
+
+def local(environment: Any, place: Place, context: Context) -> tuple[str, str]:
+    """Return what `described` says of the environment that this machine has in place of a registered one, and the
+    interpreter of a virtual environment; "" where the environment itself is described."""
+    if not isinstance(environment, str) or context.lookup is None:
+        return described(environment, place, context), ""
+    try:
+        path = context.lookup.find(environment, asset_id.ENVIRONMENT, place.key("environment"), required=False)
+        if path is not None and path.is_file():
+            return described(_loaded(path), place, context), ""
+    except InputError as error:
+        context.problems += error.problems
+        path = None
+    return described(environment, place, context), str(interpreter_in(path)) if path else ""
+
+
+def _loaded(path: Path) -> Any:
+    """The SDK's environment of a file. Raises InputError where it describes none."""
+    from azure.ai.ml import load_environment
+
+    yaml_text.parse(path)
+    try:
+        return load_environment(path)
+    except Exception as error:
+        found = f"it describes no environment: {complaints.one_line(error)}"
+        raise InputError(Problem(shown(path), found, "name, with image or build")) from None
 
 
 def described(environment: Any, place: Place, context: Context) -> str:

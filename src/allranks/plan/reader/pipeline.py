@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import (
     PRIMITIVES,
     Input,
@@ -21,7 +22,7 @@ from allranks.plan.graph import (
     Step,
     StepOutput,
 )
-from allranks.plan.reader import command_step, step_ports
+from allranks.plan.reader import command_step, local_data, step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, Place, plain
 from allranks.plan.reader.settings import guessed_type
@@ -46,18 +47,25 @@ _KINDS = {
 """What messages call the classes that are not run yet; any other is called by its type."""
 
 
-def read(job: Any, snapshots: Path | None, source: str = "", locate: Locate = lambda step: None) -> Plan:  # noqa: ARG005
+def read(
+    job: Any,
+    snapshots: Path | None,
+    source: str = "",
+    locate: Locate = lambda step: None,  # noqa: ARG005
+    lookup: AssetLookup | None = None,
+) -> Plan:
     """The plan of a pipeline job, or of a command job, which becomes a plan of one step.
 
     snapshots: the folder to which code is copied; None: it is not copied, and the plan cannot run
     locate:    says where a step stands, for messages
+    lookup:    finds what the job names by an id; None: ids stay as they are
 
     Raises InputError, with every problem that was found, where the local engine cannot run it.
     """
     from azure.ai.ml.entities import PipelineJob
 
     plan = _pipeline if isinstance(job, PipelineJob) else _command_job
-    return plan(job, snapshots, source, locate)
+    return plan(job, snapshots, source, locate, lookup)
 
 
 def unread(job: Any) -> tuple[str, ...]:
@@ -93,26 +101,27 @@ def types_by_use(job: Any) -> dict[str, str]:
     return types
 
 
-def _pipeline(job: Any, snapshots: Path | None, source: str, locate: Locate) -> Plan:
+def _pipeline(job: Any, snapshots: Path | None, source: str, locate: Locate, lookup: AssetLookup | None) -> Plan:
     declared = dict(_declared(job))
     given = {name: port._data for name, port in step_ports.flat(job.inputs)}
     values = {name: plain(meta.default) for name, meta in declared.items()} | {
         name: plain(data) for name, data in given.items() if isinstance(plain(data), (str, int, float, bool))
     }
-    context = Context(Path(job.base_path or "."), snapshots, values)
+    context = Context(Path(job.base_path or "."), snapshots, values, lookup)
     steps = list(_steps(job.jobs, locate, context))
     outputs = list(_outputs(job, steps, locate, context))
     _refuse_extra_jobs(job, source, context)
+    used = types_by_use(job)
+    inputs = tuple(
+        _pipeline_input(name, declared.get(name), given.get(name), used.get(name), source, context)
+        for name in declared | given
+    )
     if context.problems:
         raise InputError.of(context.problems)
-    used = types_by_use(job)
     return Plan(
         name=_name(job, source),
         steps=in_order(steps),
-        inputs=tuple(
-            _pipeline_input(name, declared.get(name), given.get(name), used.get(name), context)
-            for name in declared | given
-        ),
+        inputs=inputs,
         outputs=tuple(outputs),
         display_name=str(job.display_name or ""),
         description=str(job.description or ""),
@@ -123,8 +132,8 @@ def _pipeline(job: Any, snapshots: Path | None, source: str, locate: Locate) -> 
     )
 
 
-def _command_job(job: Any, snapshots: Path | None, source: str, locate: Locate) -> Plan:
-    context = Context(Path(job.base_path or "."), snapshots, {})
+def _command_job(job: Any, snapshots: Path | None, source: str, locate: Locate, lookup: AssetLookup | None) -> Plan:
+    context = Context(Path(job.base_path or "."), snapshots, {}, lookup)
     name = _name(job, source)
     steps = list(_steps({name: job}, locate, context))
     if context.problems:
@@ -201,7 +210,7 @@ def _declared(job: Any) -> Iterator[tuple[str, Any]]:
             yield name, meta
 
 
-def _pipeline_input(name: str, meta: Any, data: Any, used: str | None, context: Context) -> Input:
+def _pipeline_input(name: str, meta: Any, data: Any, used: str | None, source: str, context: Context) -> Input:
     from azure.ai.ml import Input as SdkInput
 
     kind = meta.type if meta is not None else None
@@ -215,6 +224,8 @@ def _pipeline_input(name: str, meta: Any, data: Any, used: str | None, context: 
         kind = used or ("string" if value is None else guessed_type(value))
     port = meta if meta is not None else SdkInput(type=kind)
     value = step_ports.data_value(data, kind, context)
+    where = f"key inputs.{name}{f' ({shown(source)})' if source else ''}"
+    value = local_data.resolved(value, kind, name, where, context)
     if value is None and port.default is not None:
         value = Literal(plain(port.default))
     mode = data.mode if isinstance(data, SdkInput) else None
