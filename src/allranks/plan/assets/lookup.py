@@ -189,13 +189,12 @@ def _parsed(text: str, kind: str, where: str) -> AssetId:
     is_data = kind in (asset_id.DATA, asset_id.MODEL)
     fits = asset.kind != asset_id.COMPONENT if is_data else asset.kind == kind
     if not fits:
-        article = "an" if asset.kind[0] in "aeiou" else "a"
-        raise InputError(Problem(where, f"{text} names {article} {asset.kind}", f"the id of {_a(kind)}"))
+        raise InputError(Problem(where, f"{text} names {_a(asset.kind)}", f"the id of {_a(kind)}"))
     return asset
 
 
 def _a(kind: str) -> str:
-    return {"environment": "an environment", "data": "data"}.get(kind, f"a {kind}")
+    return kind if kind in (asset_id.DATA, asset_id.STORAGE) else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def _plural(kind: str) -> str:

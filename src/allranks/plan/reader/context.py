@@ -22,6 +22,7 @@ class Context:
     snapshots: the folder of code snapshots; None: the code is only looked at
     values:    the literal values of the pipeline's inputs
     lookup:    finds what the pipeline names by an id; None: ids stay as they are
+    alone:     whether the step is a job by itself, so that its inputs are those that the user sets
     codes:     snapshots that were taken already, by where the code is
     problems:  what was found wrong
     """
@@ -30,6 +31,7 @@ class Context:
     snapshots: Path | None
     values: Mapping[str, Any]
     lookup: AssetLookup | None = None
+    alone: bool = False
     codes: dict[object, Code | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 

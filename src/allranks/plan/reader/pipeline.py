@@ -133,7 +133,7 @@ def _pipeline(job: Any, snapshots: Path | None, source: str, locate: Locate, loo
 
 
 def _command_job(job: Any, snapshots: Path | None, source: str, locate: Locate, lookup: AssetLookup | None) -> Plan:
-    context = Context(Path(job.base_path or "."), snapshots, {}, lookup)
+    context = Context(Path(job.base_path or "."), snapshots, {}, lookup, alone=True)
     name = _name(job, source)
     steps = list(_steps({name: job}, locate, context))
     if context.problems:

@@ -8,6 +8,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.reader import local_data, step_ports
 from allranks.plan.reader.context import Context, Place
 from allranks.sdk import specs
 from allranks.sdk.paths import shown
@@ -33,6 +34,7 @@ def attach(node: Any, place: Place, context: Context) -> bool:
         component = load(text, place.key(key), context.lookup)
     except InputError as error:
         context.problems += error.problems
+        _find_data(node, place, context)
         return False
     wanted = _TYPES.get(node.type, node.type)
     if component.type != wanted:
@@ -41,6 +43,17 @@ def attach(node: Any, place: Place, context: Context) -> bool:
         return False
     _set(node, component)
     return True
+
+
+def _find_data(node: Any, place: Place, context: Context) -> None:
+    """Looks up the data of a node without a component, so that all that is missing is told at once."""
+    from azure.ai.ml import Input
+
+    for name, port in step_ports.flat(node.inputs):
+        if isinstance(port._data, Input):
+            kind = str(port._data.type)
+            value = step_ports.data_value(port._data, kind, context)
+            local_data.resolved(value, kind, f"{place.step}.{name}", place.key(f"inputs.{name}"), context)
 
 
 def load(text: str, where: str, lookup: AssetLookup) -> Any:
@@ -59,7 +72,12 @@ def load(text: str, where: str, lookup: AssetLookup) -> Any:
 
 
 def _of_spec(spec: Path, name: str, where: str) -> Any:
-    components = specs.load(spec)
+    try:
+        components = specs.load(spec)
+    except InputError:
+        if specs.is_component(spec):
+            raise
+        raise InputError(Problem(where, f"{shown(spec)} describes no component", "a component's file")) from None
     found = [component for component in components if component.name == name] or components
     if len(found) > 1:
         names = ", ".join(str(component.name) for component in found)

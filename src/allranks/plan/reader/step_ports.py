@@ -93,7 +93,8 @@ def _input(name: str, port: Any, place: Place, context: Context) -> Input:
     meta = port._meta
     kind = _type(meta)
     value = data_value(port._data, kind, context)
-    value = local_data.resolved(value, kind, f"{place.step}.{name}", place.key(f"inputs.{name}"), context)
+    address = name if context.alone else f"{place.step}.{name}"
+    value = local_data.resolved(value, kind, address, place.key(f"inputs.{name}"), context)
     if value is None and meta.default is not None:
         value = Literal(plain(meta.default))
     return definition(name, meta, value, port._mode)
