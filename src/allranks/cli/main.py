@@ -22,6 +22,7 @@ app = lazy_group(
         "show": "Show a run: its steps, metrics, outputs, and what failed.",
         "logs": "Print what the ranks of a run wrote.",
         "check": "Say everything that is wrong, before it runs.",
+        "map": "List what a pipeline names and this machine does not have.",
         "components": "List the components of a project with their ports.",
         "register": "Register components for Azure ML's designer.",
         "export": "Write components as YAML and code for the Azure CLI.",

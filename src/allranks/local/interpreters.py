@@ -19,6 +19,8 @@ def of_environment(environment: Environment, source: str) -> Path:
 
     source: the pipeline's file; "" for the current folder
     """
+    if environment.interpreter:
+        return Path(environment.interpreter)
     own = Path(sys.executable)
     if not environment.name:
         return own

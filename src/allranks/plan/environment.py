@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _NAME = re.compile(r"(?:azureml:)?(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?")
 _REGISTRY = re.compile(
@@ -23,6 +23,8 @@ class Environment:
     conda:      the digest of its conda specification
     context:    the digest of its build context, or the context's URI
     dockerfile: the path of the Dockerfile within the context
+
+    interpreter: the Python that ``allranks.yaml`` gives for it on this machine
     """
 
     name: str = ""
@@ -32,6 +34,7 @@ class Environment:
     conda: str = ""
     context: str = ""
     dockerfile: str = ""
+    interpreter: str = field(default="", compare=False)
 
     def __bool__(self) -> bool:
         return self != NO_ENVIRONMENT

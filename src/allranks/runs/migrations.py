@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from allranks.runs import assets
+
 VERSION = 2
 """Of the tables below. A store of a later version is refused."""
 
@@ -39,7 +41,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
         # Another process may have been faster.
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
-            _execute(connection, TABLES)
+            _execute(connection, TABLES + assets.TABLE)
         for step in range(version, VERSION) if version else ():
             _STEPS[step](connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -72,6 +74,7 @@ def _to_2(connection: sqlite3.Connection) -> None:
         CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT
         """,
     )
+    _execute(connection, assets.TABLE)
     for identity, plan in connection.execute("SELECT id, plan FROM run").fetchall():
         recursive = json.dumps(_recursive(json.loads(plan)))
         connection.execute("UPDATE run SET plan = ? WHERE id = ?", (recursive, identity))

@@ -9,6 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
+# The SDK drops "azureml:" from these too.
+_ARM = re.compile(r"/subscriptions/[^/]+/resourceGroups/", re.IGNORECASE)
+
 
 def is_remote(path: str) -> bool:
     """Whether it is a URI or the name of an asset, which this machine cannot open."""
@@ -22,6 +25,8 @@ def located(path: str, base: Path) -> str:
         return os.path.normpath(unquote(parts.path))
     if is_remote(path):
         return path
+    if _ARM.match(path):
+        return f"azureml:{path}"
     local = os.path.normpath(base.absolute() / os.path.expanduser(path))
     # The SDK drops "azureml:" from the name of a data asset, and takes what has a colon or an at sign for such a name.
     if not os.path.isabs(path) and (":" in path or "@" in path) and not os.path.exists(local):

@@ -34,8 +34,11 @@ class YamlText:
         return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
 
 
-def parse(path: Path) -> YamlText:
-    """Reads a file. Raises InputError where it is no mapping, or says which keys are no text or stand there twice."""
+def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
+    """Reads a file. Raises InputError where it is no mapping, or says which keys are no text or stand there twice.
+
+    may_be_empty: whether a file without any key, of comments alone, is a mapping
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         loader = _Loader(text)
@@ -54,6 +57,8 @@ def parse(path: Path) -> YamlText:
         raise InputError(Problem(place, f"it is not YAML: {said}", "YAML")) from None
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(Problem(shown(path), f"it is not YAML: {' '.join(str(error).split())}", "YAML")) from None
+    if tree is None and may_be_empty:
+        return YamlText(path, {}, {})
     if not isinstance(tree, dict):
         found = "it is empty" if tree is None else f"it is a {'list' if isinstance(tree, list) else 'single value'}"
         raise InputError(Problem(shown(path), found, "a mapping of keys to values, such as type: pipeline"))

@@ -33,13 +33,14 @@ def untyped(data, lr=1, ready=True, name="a", *, epochs=None):
         ({"name": ""}, Input("name", "string", Literal(""))),
         ({"name": "a=b"}, Input("name", "string", Literal("a=b"))),
         ({"epochs": "7"}, Input("epochs", "integer", Literal(7))),
-        ({"data": "azureml:images:3"}, Input("data", "uri_folder", DataPath("azureml:images:3"), "ro_mount")),
-        ({"data": "https://x/y"}, Input("data", "uri_folder", DataPath("https://x/y"), "ro_mount")),
+        ({"data": "azureml:images:3"}, Input("data", "uri_folder", DataPath("HERE/data"), "ro_mount")),
+        ({"data": "https://x/y"}, Input("data", "uri_folder", DataPath("HERE/src"), "ro_mount")),
         ({"data": "file:///a%20b"}, Input("data", "uri_folder", DataPath("/a b"), "ro_mount")),
     ],
     ids=str,
 )
 def test_inputs_without_annotation_are_what_they_are_bound_to(here: Path, values: dict[str, str], port: Input) -> None:
+    write(here, "allranks.yaml", "data: {images:3: data, https://x/y: src}")
     plan = read(write_dsl(here, UNTYPED), values)
     found = next(other for other in plan.graph.inputs if other.name == port.name)
     if isinstance(port.value, DataPath):

@@ -136,6 +136,7 @@ def test_everything_that_a_step_says(here: Path) -> None:
 def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
     write(here, "conda.yml", "name: x\n")
     write(here, "image/Dockerfile", "FROM scratch\n")
+    write(here, "allranks.yaml", "data: {images:3: data}")
     plan = read(
         write(
             here,
@@ -176,7 +177,7 @@ def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
         Text((GraphInput("data"), "/part")),
         NodeOutput("make", "table"),
         DataPath(str(here / "data/numbers.csv")),
-        DataPath("azureml:images:3"),
+        DataPath(str(here / "data")),
     ]
     assert use.inputs[2].mode == "direct"
     assert plan.graph.outputs == (GraphOutput("all", NodeOutput("use", "all"), "uri_folder"),)

@@ -51,7 +51,7 @@ YAML = {
     "registered": (
         JOB.replace("./train.yml", "azureml:train:3"),
         "step a, key component (x.yml:3)",
-        "train:3 is registered in a workspace or registry",
+        "this machine does not have azureml:train:3",
     ),
     "text for a count": (
         JOB + "    resources: {instance_count: two}\n",

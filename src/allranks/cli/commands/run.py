@@ -75,15 +75,15 @@ def _kept(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
     from allranks.plan.reader import snapshot
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        plan = _read(file, settings, Path(snapshots))
+        plan = _read(file, settings, Path(snapshots), workspace)
         workspace.make()
         return snapshot.keep(plan, workspace.snapshots)
 
 
-def _read(file: str, settings: dict[str, str], snapshots: Path) -> Plan:
+def _read(file: str, settings: dict[str, str], snapshots: Path, workspace: Workspace) -> Plan:
     from allranks.plan.reader import read_plan
 
-    return _runnable(read_plan(file, settings, snapshots))
+    return _runnable(read_plan(file, settings, snapshots, workspace))
 
 
 def _runnable(plan: Plan) -> Plan:
@@ -112,7 +112,7 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     from allranks.sdk.uploads import uploads_of
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings) as job:
-        plan = without_secrets(_runnable(job.plan(Path(snapshots))))
+        plan = without_secrets(_runnable(job.plan(Path(snapshots), job.lookup(settings, workspace))))
         uploads = uploads_of(job.job)
     kind = preview.kind_of(instances)
     found = preview.previews(plan, workspace, kind)

@@ -54,6 +54,7 @@ def read_here(place: SchedulesPlace, target: Path | None) -> None:
 def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[Kept]:
     from allranks.local import requirements
     from allranks.local.scheduler.ledger import Kept
+    from allranks.plan.assets.lookup import AssetLookup
     from allranks.plan.codec import converter
     from allranks.plan.graph import Plan
     from allranks.plan.reader import pipeline, snapshot
@@ -70,7 +71,9 @@ def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[K
             problems.append(Problem(where, found, "a pipeline, which alone can run here", fix))
             continue
         try:
-            plan = pipeline.read(declared.entity.create_job, snapshots, schedule.where)
+            job = declared.entity.create_job
+            lookup = AssetLookup.of(Path(job.base_path or "."), place.workspace)
+            plan = pipeline.read(job, snapshots, schedule.where, lookup=lookup)
             if wrong := requirements.problems(plan):
                 raise InputError(*wrong)
             plan = snapshot.keep(plan, place.workspace.snapshots)

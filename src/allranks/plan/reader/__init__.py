@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Location, Plan
 from allranks.plan.reader import dsl_file, pipeline, settings, yaml_file
 from allranks.plan.reader.dsl_file import DslFile
 from allranks.plan.reader.yaml_file import YamlFile
+from allranks.runs.workspace import Workspace
 from allranks.sdk import session
 from allranks.sdk.paths import shown
 
@@ -32,12 +34,21 @@ class OpenJob:
         """The steps of which a plan could say nothing: `plan` would refuse them."""
         return pipeline.unread(self.job)
 
-    def plan(self, snapshots: Path | None = None) -> Plan:
+    def lookup(self, values: Mapping[str, str], workspace: Workspace | None) -> AssetLookup:
+        """Return what finds the names of this job. Raise InputError where its ``allranks.yaml`` is wrong.
+
+        values: inputs of the pipeline that the user sets, which no file changes
+        """
+        return replace(AssetLookup.of(Path(self.source).parent, workspace), settled=frozenset(values))
+
+    def plan(self, snapshots: Path | None = None, lookup: AssetLookup | None = None) -> Plan:
         """The job as it stands now as a plan; without a folder for snapshots one that can be checked, not run.
+
+        lookup: finds what the job names by an id; None: ids stay as they are, as for Azure ML
 
         Raises InputError as `read_plan`.
         """
-        return pipeline.read(self.job, snapshots, self.source, self.location)
+        return pipeline.read(self.job, snapshots, self.source, self.location, lookup)
 
 
 @contextlib.contextmanager
@@ -54,23 +65,27 @@ def opened(target: str, values: Mapping[str, str]) -> Iterator[OpenJob]:
         yield OpenJob(job, str(path), file.location)
 
 
-def read_plan(target: str, values: Mapping[str, str], snapshots: Path) -> Plan:
+def read_plan(target: str, values: Mapping[str, str], snapshots: Path, workspace: Workspace | None = None) -> Plan:
     """The plan of ``FILE[:FUNCTION]``: a Python file with a pipeline function, a pipeline YAML or a command job YAML.
 
     values:    the pipeline's inputs as text, by name
     snapshots: the folder to which code is copied, made if it is missing
+    workspace: what is registered in it is found by its id; by default the workspace of the current folder
 
     Nothing is asked of a workspace. Raises InputError, with all problems, where the file or a value cannot be used.
     What the SDK lets through is for `allranks.plan.check.check` to find.
     """
     with opened(target, values) as job:
-        return job.plan(snapshots)
+        return job.plan(snapshots, job.lookup(values, workspace or Workspace.at()))
 
 
-def read_job(job: Any, snapshots: Path) -> Plan:
-    """The plan of a job that the SDK has built already, a PipelineJob or a Command. Raises InputError as above."""
+def read_job(job: Any, snapshots: Path, lookup: AssetLookup | None = None) -> Plan:
+    """The plan of a job that the SDK has built already, a PipelineJob or a Command. Raises InputError as above.
+
+    lookup: finds what the job names by an id; None: ids stay as they are
+    """
     with session.session():
-        return pipeline.read(job, snapshots)
+        return pipeline.read(job, snapshots, lookup=lookup)
 
 
 def _open(path: Path, function: str | None) -> DslFile | YamlFile:

@@ -16,7 +16,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.graph import Step
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
-from allranks.plan.reader import codes, environments, step_ports
+from allranks.plan.reader import codes, environments, registered_component, step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
 from allranks.sdk import yaml_text
@@ -26,28 +26,18 @@ _SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-def component_of(node: Any, place: Place, context: Context) -> Any:
-    """Return the component of a node; note a problem and return None where it is not on this machine."""
-    if not isinstance(node.component, str):
-        return node.component
-    found = f"{node.component} is registered in a workspace or registry, which this machine does not ask"
-    fix = "get its YAML file and code, and name the file as the component"
-    context.problems.append(Problem(place.key("component"), found, "a component that is a file or a function", fix))
-    return None
-
-
 def read(name: str, node: Any, context: Context) -> Step | None:
     """Return the step that a Command node stands for. Note problems, and return None where its component is not on this
     machine."""
     place = context.place(name)
-    component = component_of(node, place, context)
-    if component is None:
+    if isinstance(node.component, str) and not registered_component.attach(node, place, context):
         return None
+    component = node.component
     step_ports.refuse_unknown(node, place, context)
     component_name, version = identity(component)
     resources = node.resources or component.resources
-    environment = environments.read(component.environment, place, context)
-    own_environment = environments.read(node.environment, place, context)
+    environment = environments.local(component.environment, place, context)
+    own_environment = environments.local(node.environment, place, context)
     return Step(
         name=name,
         command=str(component.command or ""),
@@ -59,7 +49,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         environment=environment,
         ignored_environment=NO_ENVIRONMENT if own_environment == environment else own_environment,
         environment_variables=_variables(component.environment_variables) | _variables(node.environment_variables),
-        inputs=step_ports.inputs(node, context),
+        inputs=step_ports.inputs(node, place, context),
         outputs=step_ports.outputs(node, context),
         distribution=_distribution(node.distribution or component.distribution, place, context),
         instance_count=_count(resources, "instance_count", place, context),

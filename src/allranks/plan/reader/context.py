@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Code, Location
 from allranks.plan.ports import GraphInput, Literal
 from allranks.plan.reader.bindings import value_of
@@ -25,7 +26,9 @@ class Context:
     snapshots: the folder of code snapshots; None: the code is only looked at
     values:    the values of the graph's inputs, as far as they are known before the run
     locate:    where a node stands in the user's files
+    lookup:    finds what the pipeline names by an id; None: ids stay as they are
     path:      the path of the node that holds the graph, with the dot behind it; "" for the pipeline itself
+    alone:     whether the step is a job by itself, so that its inputs are those that the user sets
     codes:     snapshots that were taken already, by where the code is
     problems:  what was found wrong
     """
@@ -34,7 +37,9 @@ class Context:
     snapshots: Path | None
     values: Mapping[str, Any]
     locate: Locate = lambda path: None  # noqa: ARG005
+    lookup: AssetLookup | None = None
     path: str = ""
+    alone: bool = False
     codes: dict[object, Code | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,40 @@ import yaml
 
 from allranks.errors import InputError, Problem
 from allranks.plan import digest
+from allranks.plan.assets import asset_id
+from allranks.plan.assets.lookup import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
+from allranks.sdk import complaints, yaml_text
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import context_of
+
+
+def local(environment: Any, place: Place, context: Context) -> Environment:
+    """Return the environment that this machine has in place of a registered one: the definition or the virtual
+    environment that ``allranks.yaml`` gives for it; else as `read`."""
+    if not isinstance(environment, str) or context.lookup is None:
+        return read(environment, place, context)
+    try:
+        path = context.lookup.find(environment, asset_id.ENVIRONMENT, place.key("environment"), required=False)
+        if path is not None and path.is_file():
+            return read(_loaded(path), place, context)
+    except InputError as error:
+        context.problems += error.problems
+        path = None
+    return replace(registered(environment), interpreter=str(interpreter_in(path)) if path else "")
+
+
+def _loaded(path: Path) -> Any:
+    """The SDK's environment of a file. Raises InputError where it describes none."""
+    from azure.ai.ml import load_environment
+
+    yaml_text.parse(path)
+    try:
+        return load_environment(path)
+    except Exception as error:
+        found = f"it describes no environment: {complaints.one_line(error)}"
+        raise InputError(Problem(shown(path), found, "name, with image or build")) from None
 
 
 def read(environment: Any, place: Place, context: Context) -> Environment:

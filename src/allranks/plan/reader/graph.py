@@ -11,7 +11,7 @@ from typing import Any
 from allranks.errors import Problem
 from allranks.plan.graph import Graph, Node, Pipeline
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
-from allranks.plan.reader import command_step, control_flow, step_ports
+from allranks.plan.reader import command_step, control_flow, local_data, registered_component, step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, Place, plain
 from allranks.plan.reader.settings import guessed_type
@@ -61,11 +61,11 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
 def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
     """Return a node that is a pipeline component."""
     place = context.place(name)
-    component = command_step.component_of(entity, place, context)
-    if component is None:
+    if isinstance(entity.component, str) and not registered_component.attach(entity, place, context):
         return None
+    component = entity.component
     step_ports.refuse_unknown(entity, place, context)
-    bound = step_ports.inputs(entity, context)
+    bound = step_ports.inputs(entity, place, context)
     path = f"{context.path}{name}."
     base = Path(component.base_path) if component.base_path else context.base
     inner = context.within(path, _known_values(component, bound, context), base)
@@ -106,19 +106,20 @@ def _known_values(component: Any, bound: tuple[Input, ...], context: Context) ->
     return values
 
 
-def declared_inputs(owner: Any, given: Mapping[str, Any], context: Context) -> tuple[Input, ...]:
+def declared_inputs(owner: Any, given: Mapping[str, Any], context: Context, at: str = "") -> tuple[Input, ...]:
     """Return the inputs of a graph, each with the value that it is given, or its default.
 
     given: what a PipelineJob gives to its inputs
+    at:    the file, for messages
     """
     declared = dict(step_ports.flat_definitions(owner.inputs))
     used = types_by_use(owner.jobs)
     return tuple(
-        _input(name, declared.get(name), given.get(name), used.get(name), context) for name in {**declared, **given}
+        _input(name, declared.get(name), given.get(name), used.get(name), context, at) for name in {**declared, **given}
     )
 
 
-def _input(name: str, meta: Any, data: Any, used: str | None, context: Context) -> Input:
+def _input(name: str, meta: Any, data: Any, used: str | None, context: Context, at: str) -> Input:
     from azure.ai.ml import Input as SdkInput
 
     kind = meta.type if meta is not None else None
@@ -132,6 +133,7 @@ def _input(name: str, meta: Any, data: Any, used: str | None, context: Context) 
         kind = used or ("string" if value is None else guessed_type(value))
     port = meta if meta is not None else SdkInput(type=kind)
     value = step_ports.data_value(data, kind, context)
+    value = local_data.resolved(value, kind, f"{context.path}{name}", f"key inputs.{context.path}{name}{at}", context)
     if value is None and port.default is not None:
         value = Literal(plain(port.default))
     mode = data.mode if isinstance(data, SdkInput) else None

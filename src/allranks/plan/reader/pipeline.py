@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.graph import Graph, Plan
 from allranks.plan.ports import GraphInput
@@ -19,20 +20,28 @@ from allranks.plan.reader.graph import types_by_use as types_of_nodes
 from allranks.sdk.paths import is_remote, shown
 
 
-def read(job: Any, snapshots: Path | None, source: str = "", locate: Locate = lambda path: None) -> Plan:  # noqa: ARG005
+def read(
+    job: Any,
+    snapshots: Path | None,
+    source: str = "",
+    locate: Locate = lambda path: None,  # noqa: ARG005
+    lookup: AssetLookup | None = None,
+) -> Plan:
     """Return the plan of a pipeline job, or of a command job, which becomes a plan of one step.
 
     snapshots: the folder to which code is copied; None: it is not copied, and the plan cannot run
     locate:    returns where a node stands, by its path, for messages
+    lookup:    finds what the job names by an id; None: ids stay as they are, as for Azure ML
 
     Raises InputError, with every problem that was found, where the local engine cannot run it.
     """
     from azure.ai.ml.entities import Command, PipelineJob
 
+    context = Context(Path(getattr(job, "base_path", None) or "."), snapshots, {}, locate, lookup)
     if isinstance(job, PipelineJob):
-        return _pipeline(job, snapshots, source, locate)
+        return _pipeline(job, source, context)
     if isinstance(job, Command):
-        return _command_job(job, snapshots, source, locate)
+        return _command_job(job, source, replace(context, alone=True))
     where = f"job{f' ({shown(source)})' if source else ''}"
     found = f"a job of type {getattr(job, 'type', None) or type(job).__name__} is not yet run by the local engine"
     raise InputError(Problem(where, found, "a pipeline job or a command job"))
@@ -74,19 +83,20 @@ def types_by_use(job: Any) -> dict[str, str]:
     return types_of_nodes(job.jobs) if isinstance(job, PipelineJob) else {}
 
 
-def _pipeline(job: Any, snapshots: Path | None, source: str, locate: Locate) -> Plan:
+def _pipeline(job: Any, source: str, context: Context) -> Plan:
     given = {name: port._data for name, port in step_ports.flat(job.inputs)}
     values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(job.component.inputs)} | {
         name: plain(data) for name, data in given.items() if isinstance(plain(data), (str, int, float, bool))
     }
-    context = Context(Path(job.base_path or "."), snapshots, values, locate)
+    context = replace(context, values=values)
     graph = read_graph(job, (), context)
     _refuse_extra_jobs(job, source, context)
+    inputs = declared_inputs(job, given, context, f" ({shown(source)})" if source else "")
     if context.problems:
         raise InputError.of(context.problems)
     return Plan(
         name=_name(job, source),
-        graph=replace(graph, inputs=declared_inputs(job, given, context)),
+        graph=replace(graph, inputs=inputs),
         display_name=str(job.display_name or ""),
         description=str(job.description or ""),
         experiment=str(job.experiment_name or ""),
@@ -96,8 +106,7 @@ def _pipeline(job: Any, snapshots: Path | None, source: str, locate: Locate) -> 
     )
 
 
-def _command_job(job: Any, snapshots: Path | None, source: str, locate: Locate) -> Plan:
-    context = Context(Path(job.base_path or "."), snapshots, {}, locate)
+def _command_job(job: Any, source: str, context: Context) -> Plan:
     name = _name(job, source)
     step = command_step.read(name, job, context)
     if context.problems or step is None:

@@ -8,14 +8,15 @@ from typing import Any
 
 from allranks.errors import Problem
 from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
+from allranks.plan.reader import local_data
 from allranks.plan.reader.bindings import pipeline_output, value_of
 from allranks.plan.reader.context import Context, Place, plain
 from allranks.sdk.paths import located
 
 
-def inputs(node: Any, context: Context) -> tuple[Input, ...]:
+def inputs(node: Any, place: Place, context: Context) -> tuple[Input, ...]:
     """Every input port of the node's component, those of groups by their dotted names."""
-    return tuple(_input(name, port, context) for name, port in flat(node.inputs))
+    return tuple(_input(name, port, place, context) for name, port in flat(node.inputs))
 
 
 def outputs(node: Any, context: Context) -> tuple[Output, ...]:
@@ -103,10 +104,12 @@ def data_value(data: Any, kind: str, context: Context) -> Value | None:
     return value
 
 
-def _input(name: str, port: Any, context: Context) -> Input:
+def _input(name: str, port: Any, place: Place, context: Context) -> Input:
     meta = port._meta
     kind = _type(meta)
     value = data_value(port._data, kind, context)
+    address = name if context.alone else f"{place.step}.{name}"
+    value = local_data.resolved(value, kind, address, place.key(f"inputs.{name}"), context)
     if value is None and meta.default is not None:
         value = Literal(plain(meta.default))
     return definition(name, meta, value, port._mode)

@@ -1,0 +1,78 @@
+"""`allranks map`: the lines of allranks.yaml that a pipeline still needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allranks.cli.options import FileArgument, FolderOption, SetOption
+
+if TYPE_CHECKING:
+    from allranks.plan.assets.lookup import AssetLookup, Use
+    from allranks.plan.assets.skeleton import MissingLine
+
+
+def map_(
+    file: FileArgument,
+    settings: SetOption = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Add the lines to allranks.yaml; what stands there stays.")
+    ] = False,
+    workspace: FolderOption = None,
+) -> None:
+    """List what a pipeline names and this machine does not have.
+
+    It prints the lines of allranks.yaml that are missing: registered components, data, environments and models, each
+    with the places that name it. Complete the paths.
+    """
+    from allranks.cli.console import console, errors
+    from allranks.cli.options import settings_of
+    from allranks.errors import InputError
+    from allranks.plan.assets import mapping_file, skeleton
+    from allranks.plan.reader import opened
+    from allranks.runs.formatting import count
+    from allranks.runs.workspace import Workspace
+    from allranks.sdk.paths import shown
+
+    values = settings_of(settings)
+    others = 0
+    with opened(file, values) as job:
+        lookup = job.lookup(values, Workspace.at(workspace))
+        try:
+            job.plan(lookup=lookup)
+        except InputError as error:
+            others = sum(problem not in lookup.problems for problem in error.problems)
+    lines = skeleton.missing(use for use in lookup.uses if not _is_made(use, lookup))
+    target = lookup.file.path if lookup.file else lookup.folder / mapping_file.NAMES[0]
+    if not lines:
+        errors().print(f"this machine has everything that {file} names", soft_wrap=True)
+    elif write:
+        _write(target, lines)
+        console().print(f"written  {shown(target)}: {count(len(lines), 'line')} to complete", soft_wrap=True)
+    else:
+        print(skeleton.render(lines), end="")
+    if others:
+        errors().print(f"{count(others, 'other problem')}: allranks check {file}", soft_wrap=True)
+
+
+def _is_made(use: Use, lookup: AssetLookup) -> bool:
+    """Whether it is an environment for which there is a virtual environment of its name."""
+    from allranks.local import interpreters
+    from allranks.plan.assets import asset_id
+
+    return use.asset.kind == asset_id.ENVIRONMENT and bool(interpreters.folder_of(use.asset.name, lookup.folder))
+
+
+def _write(target: Path, lines: tuple[MissingLine, ...]) -> None:
+    from allranks.errors import InputError, Problem
+    from allranks.plan.assets import skeleton
+    from allranks.sdk.paths import shown
+
+    try:
+        before = target.read_text(encoding="utf-8") if target.exists() else ""
+        target.write_text(skeleton.merge(before, lines), encoding="utf-8")
+    except OSError as error:
+        found = f"cannot be written: {error.strerror}"
+        raise InputError(Problem(shown(target), found, "a file that you may write to", "leave out --write")) from None

@@ -1,0 +1,185 @@
+"""The id of a component, data asset, environment or model, in every form that people write.
+
+The forms are those of azure-ai-ml (`azure.ai.ml.constants._common`, `azure.ai.ml._utils._arm_id_utils` and
+`_storage_utils` of 1.35):
+
+    azureml:NAME:VERSION, azureml:NAME@LABEL, azureml:NAME        in the workspace of the job
+    NAME:VERSION, NAME@LABEL                                      the same, after the SDK has dropped the prefix
+    azureml://registries/R/components/NAME/versions/VERSION       in a registry; also .../labels/LABEL
+    azureml://datastores/D/paths/PATH                             a path in a datastore
+    azureml://subscriptions/S/resourcegroups/G/workspaces/W/datastores/D/paths/PATH
+    azureml://locations/L/workspaces/W/data/NAME/versions/VERSION
+    /subscriptions/S/resourceGroups/G/providers/Microsoft.MachineLearningServices/workspaces/W/data/NAME/versions/VERSION
+    wasbs://..., abfss://..., https://..., any other URI          storage
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+COMPONENT, DATA, ENVIRONMENT, MODEL, CODE = "component", "data", "environment", "model", "code"
+DATASTORE = "datastore"
+STORAGE = "storage"
+"""The kind of an id that is the URI of a file or folder, with no name of its own."""
+
+_PLURALS = {
+    COMPONENT: "components",
+    DATA: "data",
+    ENVIRONMENT: "environments",
+    MODEL: "models",
+    CODE: "codes",
+    DATASTORE: "datastores",
+}
+_KINDS = {spelling: kind for kind, plural in _PLURALS.items() for spelling in (kind, plural)}
+# The documentation of registries writes `component` where the SDK writes `components`.
+
+_SCOPES = {
+    "subscriptions": "subscription",
+    "resourcegroups": "group",
+    "locations": "location",
+    "workspaces": "workspace",
+    "registries": "registry",
+}
+"""What a segment of an id says about the next one, and the field that takes it."""
+
+_PREFIX = "azureml:"
+_PROVIDER = "Microsoft.MachineLearningServices"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:/")
+_ARM = re.compile(r"/?subscriptions/[^/]+/", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class AssetId:
+    """What an id says.
+
+    kind:    component, data, environment, model, code, datastore, or storage
+    name:    of the asset or the datastore; "" for storage
+    version: at most one of version and label is set
+    path:    below a datastore; the whole URI for storage
+
+    The other fields say where the asset is registered; all are "" for the workspace of the job.
+    """
+
+    kind: str
+    name: str = ""
+    version: str = ""
+    label: str = ""
+    path: str = ""
+    registry: str = ""
+    subscription: str = ""
+    group: str = ""
+    location: str = ""
+    workspace: str = ""
+
+    def __str__(self) -> str:
+        """Return the id in the form that Azure ML takes."""
+        if self.kind == STORAGE:
+            return self.path
+        scope = [f"{word}/{value}" for word, name in _SCOPES.items() if (value := getattr(self, name))]
+        if not scope and self.kind != DATASTORE:
+            return _PREFIX + self.short
+        own = f"{_PLURALS[self.kind]}/{self.name}{self._version}"
+        if self.kind == DATASTORE:
+            own += f"/paths/{self.path}" if self.path else ""
+        elif self.subscription and self.group and self.workspace and not self.location:
+            where = f"/subscriptions/{self.subscription}/resourceGroups/{self.group}/providers/{_PROVIDER}"
+            return f"{_PREFIX}{where}/workspaces/{self.workspace}/{own}"
+        return f"{_PREFIX}//{'/'.join([*scope, own])}"
+
+    @property
+    def short(self) -> str:
+        """The name with its version or label: ``train:3``, ``train@latest``."""
+        if self.version:
+            return f"{self.name}:{self.version}"
+        return f"{self.name}@{self.label}" if self.label else self.name
+
+    @property
+    def is_scoped(self) -> bool:
+        """Whether the id names a registry or a workspace, and not only what is in the workspace of the job."""
+        return any(getattr(self, name) for name in _SCOPES.values())
+
+    @property
+    def _version(self) -> str:
+        if self.version:
+            return f"/versions/{self.version}"
+        return f"/labels/{self.label}" if self.label else ""
+
+
+def parse(text: str, kind: str) -> AssetId:
+    """Return what an id says.
+
+    kind: what the id stands for where it does not say so itself, as in ``azureml:NAME:VERSION``
+
+    Raise ValueError, with what is wrong, for a text that is no id.
+    """
+    text = text.strip()
+    rest = text.removeprefix(_PREFIX)
+    if text.startswith(f"{_PREFIX}//"):
+        return _from_segments(text, rest[2:])
+    if _ARM.match(rest):
+        return _from_segments(text, rest.removeprefix("/"))
+    if _SCHEME.match(rest):
+        return AssetId(STORAGE, path=rest)
+    if "/" in rest:
+        raise ValueError("a name has no slash; an ARM id begins with /subscriptions/")
+    return _named(kind, rest)
+
+
+def is_arm_id(text: str) -> bool:
+    """Whether a text is an ARM id, which looks like an absolute path."""
+    return text.startswith("/") and _ARM.match(text) is not None
+
+
+def _named(kind: str, text: str) -> AssetId:
+    name, colon, version = text.partition(":")
+    if colon and "@" in text:
+        raise ValueError("it has a version and a label")
+    if not colon:
+        name, at, label = text.partition("@")
+        if at and not label:
+            raise ValueError("there is no label after the @")
+        found = AssetId(kind, name, label=label)
+    elif not version:
+        raise ValueError("there is no version after the colon")
+    else:
+        found = AssetId(kind, name, version)
+    if not name:
+        raise ValueError("it has no name")
+    return found
+
+
+def _from_segments(text: str, rest: str) -> AssetId:
+    segments = rest.split("/")
+    scope: dict[str, str] = {}
+    while segments and (word := segments[0].lower()) in (*_SCOPES, "providers"):
+        if len(segments) < 2 or not segments[1]:
+            raise ValueError(f"nothing stands after {segments[0]}")
+        if word in _SCOPES:
+            scope[_SCOPES[word]] = segments[1]
+        del segments[:2]
+    word, *following = segments or [""]
+    kind = _KINDS.get(word.lower())
+    if kind is None:
+        if scope:
+            raise ValueError(f"{word or 'nothing'} stands where it should say what it names: {', '.join(_KINDS)}")
+        # The output of a job, azureml://jobs/..., and whatever else Azure ML adds.
+        return AssetId(STORAGE, path=text)
+    if not following or not following[0]:
+        raise ValueError(f"no name stands after {word}")
+    name, *more = following
+    if kind == DATASTORE:
+        return AssetId(kind, name, path=_datastore_path(more), **scope)
+    if not more:
+        return AssetId(kind, name, **scope)
+    if len(more) != 2 or more[0] not in ("versions", "labels") or not more[1]:
+        raise ValueError(f"/{'/'.join(more)} stands where /versions/VERSION or /labels/LABEL should")
+    return AssetId(kind, name, **{more[0].removesuffix("s"): more[1]}, **scope)
+
+
+def _datastore_path(segments: list[str]) -> str:
+    if not segments or segments == [""]:
+        return ""
+    if segments[0] != "paths":
+        raise ValueError(f"{segments[0]} stands after the datastore, where paths should")
+    return "/".join(segments[1:])

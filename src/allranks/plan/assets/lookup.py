@@ -1,0 +1,292 @@
+"""The one lookup: from an id to what this machine has of it.
+
+First comes what was registered on this machine, then ``allranks.yaml``, then a problem whose fix is the line to add.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.errors import InputError, Problem
+from allranks.plan.assets import asset_id, mapping_file, registered, spec_folder
+from allranks.plan.assets.asset_id import AssetId
+from allranks.plan.assets.mapping_file import Entry, MappingFile
+from allranks.runs.workspace import Workspace
+from allranks.sdk.paths import shown
+
+_SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
+_SECTIONS[asset_id.STORAGE] = "data"
+
+_PLACEHOLDERS = {
+    "components": "path/to/component.yaml",
+    "environments": ".venvs/NAME",
+    "models": "path/to/model",
+    "datastores": "path/to/folder",
+}
+
+_WHAT = {
+    asset_id.COMPONENT: "a component's YAML file, or a folder of such files",
+    asset_id.ENVIRONMENT: "a virtual environment, or an environment's YAML file",
+    asset_id.MODEL: "a model's file or folder",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of ``allranks.yaml`` that would answer a lookup.
+
+    value: a placeholder for the path that the user has to write
+    """
+
+    section: str
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{_as_key(self.key)}: {self.value}"
+
+
+@dataclass(frozen=True)
+class Use:
+    """One lookup of a pipeline.
+
+    asset:  what was asked for
+    where:  the place that names it
+    line:   that would answer it
+    path:   that it found, None where there is none
+    """
+
+    asset: AssetId
+    where: str
+    line: Line
+    path: Path | None
+
+
+@dataclass
+class AssetLookup:
+    """Where the names of one pipeline are looked up.
+
+    folder:    of the pipeline, in which a new ``allranks.yaml`` would stand
+    file:      the ``allranks.yaml`` that holds for it, None where there is none
+    workspace: what was registered is in it; None: nothing is
+    settled:   inputs of the pipeline that the user sets, for which the file says nothing
+    uses:      every lookup so far, for `allranks map`
+    problems:  what was found nowhere
+    components: azure-ai-ml's components that were loaded, by spec and name
+    """
+
+    folder: Path
+    file: MappingFile | None = None
+    workspace: Workspace | None = None
+    settled: frozenset[str] = frozenset()
+    uses: list[Use] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    components: dict[tuple[Path, str], Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path, workspace: Workspace | None) -> AssetLookup:
+        """Return the lookup for a pipeline in a folder. Raise InputError where its ``allranks.yaml`` is wrong."""
+        path = mapping_file.find(folder)
+        return cls(folder.absolute(), mapping_file.read(path) if path else None, workspace)
+
+    def find(self, text: str, kind: str, where: str, *, required: bool = True, advice: str = "") -> Path | None:
+        """Return the path of what an id names.
+
+        text:     the id in any form
+        kind:     what it stands for where it does not say so itself; a component's id must be a component's
+        where:    the place that names it, for messages
+        required: whether it is a problem that there is none; otherwise None is returned
+        advice:   what the user may do instead of adding a line
+
+        Raise InputError where there is none, or where what stands in ``allranks.yaml`` cannot be used.
+        """
+        asset = _parsed(text, kind, where)
+        line = line_for(asset)
+        known = registered.find(self.workspace, asset) if self.workspace else registered.NOTHING
+        # What cannot be used raises, so that only a path or nothing is noted.
+        misses: list[str] = []
+        path = known.path or self._in_file(asset, line, misses)
+        self.uses.append(Use(asset, where, line, path))
+        if path is None and required:
+            problem = self._missing(asset, where, line, known.versions, misses, advice)
+            self.problems.append(problem)
+            raise InputError(problem)
+        return path
+
+    def input(self, address: str) -> Path | None:
+        """Return the path that ``allranks.yaml`` gives an input, None where it gives none.
+
+        address: the name of a pipeline's input, or STEP.INPUT
+
+        Raise InputError where the path does not exist.
+        """
+        if self.file is None or address in self.settled:
+            return None
+        entries = self.file.matching(mapping_file.INPUTS, (address,))
+        return next((_existing(entry) for entry in entries), None)
+
+    def _in_file(self, asset: AssetId, line: Line, misses: list[str]) -> Path | None:
+        """The path of the first entry that has it. misses: filled with what the others lack."""
+        find = {asset_id.COMPONENT: _spec, asset_id.ENVIRONMENT: _environment}.get(asset.kind, _data)
+        paths = (find(entry, asset, misses) for entry in self._entries(asset, line.section))
+        return next((path for path in paths if path is not None), None)
+
+    def _entries(self, asset: AssetId, section: str) -> Iterator[Entry]:
+        if self.file is None:
+            return
+        if asset.kind == asset_id.DATASTORE:
+            # A single path of a datastore may be mapped like a data asset.
+            yield from _literal(self.file.matching("data", mapping_file.spellings(asset)))
+            yield from self.file.matching(section, mapping_file.spellings(replace(asset, path="")))
+        elif asset.kind == asset_id.STORAGE:
+            yield from _literal(self.file.matching(section, mapping_file.spellings(asset)))
+        else:
+            yield from self.file.matching(section, mapping_file.spellings(asset))
+
+    def _missing(
+        self, asset: AssetId, where: str, line: Line, versions: tuple[str, ...], misses: list[str], advice: str
+    ) -> Problem:
+        found = f"this machine does not have {asset}"
+        if versions:
+            found += f"; registered here: {', '.join(f'{asset.name}:{version}' for version in versions[:5])}"
+        for miss in misses:
+            found += f"; {miss}"
+        if self.file and line.section in self.file.entries:
+            fix = f"add to section {line.section} of {shown(self.file.path)}:\n  {line}"
+        else:
+            file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]
+            fix = f"add to {shown(file)}:\n{line.section}:\n  {line}"
+        return Problem(where, found, _what(asset), f"{fix}\n{advice}" if advice else fix)
+
+
+def line_for(asset: AssetId) -> Line:
+    """Return the line of ``allranks.yaml`` that stands for an id."""
+    section = _SECTIONS.get(asset.kind, "data")
+    if asset.kind == asset_id.DATASTORE:
+        key = asset.name
+    elif asset.registry or asset.kind == asset_id.STORAGE:
+        key = mapping_file.spellings(asset)[0]
+    else:
+        key = asset.short
+    return Line(section, key, _PLACEHOLDERS.get(section, "path/to/data"))
+
+
+def _parsed(text: str, kind: str, where: str) -> AssetId:
+    try:
+        asset = asset_id.parse(text, kind)
+    except ValueError as error:
+        expected = (
+            f"azureml:NAME:VERSION, azureml:NAME@latest, or azureml://registries/R/{_plural(kind)}/NAME/versions/V"
+        )
+        raise InputError(Problem(where, f"{text} is no id: {error}", expected)) from None
+    is_data = kind in (asset_id.DATA, asset_id.MODEL)
+    fits = asset.kind != asset_id.COMPONENT if is_data else asset.kind == kind
+    if not fits:
+        raise InputError(Problem(where, f"{text} names {_a(asset.kind)}", f"the id of {_a(kind)}"))
+    return asset
+
+
+def _a(kind: str) -> str:
+    return kind if kind in (asset_id.DATA, asset_id.STORAGE) else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _plural(kind: str) -> str:
+    return kind if kind == asset_id.DATA else f"{kind}s"
+
+
+def _what(asset: AssetId) -> str:
+    return _WHAT.get(asset.kind, "a file or folder of this machine")
+
+
+def _existing(entry: Entry) -> Path:
+    """The path of an entry. Raises InputError where there is nothing."""
+    if not entry.path.exists():
+        found, expected = f"{shown(entry.path)} does not exist", "a path, relative to the file"
+        raise InputError(Problem(entry.where, found, expected, "correct the path"))
+    return entry.path
+
+
+def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
+    path = _existing(entry)
+    if path.is_file():
+        return path
+    found = spec_folder.find(path, asset.name)
+    if asset.version:
+        fitting = [spec for spec in found if spec.version == asset.version]
+    elif asset.label in ("", registered.LATEST):
+        fitting = [spec for spec in found if spec.version == found[0].version]
+    else:
+        fitting = []
+    if len(fitting) > 1:
+        files = ", ".join(shown(spec.path) for spec in fitting[:5])
+        found_here = f"several files describe {asset.name}:{fitting[0].version}: {files}"
+        raise InputError(
+            Problem(entry.where, found_here, "one", f"name the file: {asset.short}: {shown(fitting[0].path)}")
+        )
+    if fitting:
+        return fitting[0].path
+    if found:
+        there = ", ".join(f"{spec.version or 'no version'} ({shown(spec.path)})" for spec in found[:5])
+        misses.append(f"{shown(path)} has {asset.name} in version {there}")
+    else:
+        misses.append(f"{shown(path)} has no component {asset.name}")
+    return None
+
+
+def _environment(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
+    path = _existing(entry)
+    if path.is_file() or interpreter_in(path):
+        return path
+    if (named := path / asset.name).is_dir() and interpreter_in(named):
+        return named
+    misses.append(f"{shown(path)} is no virtual environment, and has none of the name {asset.name}")
+    return None
+
+
+def interpreter_in(folder: Path) -> Path | None:
+    """Return the Python of a virtual environment, None where the folder is none."""
+    python = folder / "bin" / "python"
+    return python if os.access(python, os.X_OK) else None
+
+
+def _data(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
+    path = _existing(entry)
+    if path.is_dir() and (rest := _below(entry, asset)):
+        path = Path(os.path.normpath(path / rest))
+        if not path.exists():
+            misses.append(f"{shown(path)} does not exist")
+            return None
+    return path
+
+
+def _below(entry: Entry, asset: AssetId) -> str:
+    """Where in the folder of an entry an asset is. What a pattern stands for has its own name there."""
+    if entry.section == "datastores":
+        return f"{asset.name}/{asset.path}" if entry.is_pattern else asset.path
+    spellings = mapping_file.spellings(asset)
+    if not entry.is_pattern or entry.key in spellings:
+        return ""
+    if asset.name and asset.kind != asset_id.DATASTORE:
+        return asset.name
+    return next((text.removeprefix(entry.literal) for text in spellings if text.startswith(entry.literal)), "")
+
+
+def _literal(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """Without the pattern ``*``, which stands for names and not for URIs."""
+    return (entry for entry in entries if entry.literal)
+
+
+def _as_key(key: str) -> str:
+    """A key as YAML reads it."""
+    try:
+        plain = yaml.safe_load(f"{key}: 1") == {key: 1}
+    except yaml.YAMLError:
+        plain = False
+    return key if plain else json.dumps(key)

@@ -1,0 +1,202 @@
+"""``allranks.yaml``: where this machine has what pipelines name.
+
+    components:
+      registries/azureml/components/*: specs     # a folder of specs, searched at any depth
+      train@latest: train/component.yaml
+    data:
+      titanic:1: data/titanic
+    datastores:
+      workspaceblobstore: data/blob
+    environments:
+      sklearn-1.5: .venvs/sklearn
+    models:
+      gpt2: models/gpt2
+    inputs:
+      train.images: data/few_images
+
+A key is an id in any form, with or without its version, or a pattern with ``*``. A value is a path, relative to the
+file. The key under `inputs` is the name of a pipeline's input, or STEP.INPUT.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.plan.assets import asset_id
+from allranks.plan.assets.asset_id import AssetId
+from allranks.sdk import yaml_text
+from allranks.sdk.paths import is_remote, located
+from allranks.sdk.yaml_text import YamlText
+
+NAMES = ("allranks.yaml", "allranks.yml")
+"""What the file is called, the usual name first."""
+
+INPUTS = "inputs"
+SECTIONS = {
+    "components": asset_id.COMPONENT,
+    "data": asset_id.DATA,
+    "datastores": asset_id.DATASTORE,
+    "environments": asset_id.ENVIRONMENT,
+    "models": asset_id.MODEL,
+}
+"""The sections whose keys are ids, and what an id is in them where it does not say so itself."""
+
+_WILDCARD = re.compile(r"[*?\[]")
+_SCOPE = re.compile(r"(?:registries|subscriptions|locations|workspaces|datastores)/", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the file.
+
+    key:     as it is compared with `spellings`
+    written: as it stands in the file
+    path:    absolute; whether it exists is for whoever uses it to find out
+    place:   file and line
+    """
+
+    section: str
+    key: str
+    written: str
+    path: Path
+    place: str
+
+    @property
+    def where(self) -> str:
+        """The line as messages name it."""
+        return f"key {self.section}.{self.written} ({self.place})"
+
+    @property
+    def is_pattern(self) -> bool:
+        return _WILDCARD.search(self.key) is not None
+
+    @property
+    def literal(self) -> str:
+        """The key up to its first wildcard."""
+        found = _WILDCARD.search(self.key)
+        return self.key[: found.start()] if found else self.key
+
+
+@dataclass(frozen=True)
+class MappingFile:
+    """A file that was read: its entries by section, in their order."""
+
+    path: Path
+    entries: Mapping[str, tuple[Entry, ...]]
+
+    def matching(self, section: str, spellings: tuple[str, ...]) -> Iterator[Entry]:
+        """The entries of a section that fit: first those that name it, the most exact first; then patterns, in the
+        order of the file."""
+        entries = self.entries.get(section, ())
+        for spelling in spellings:
+            yield from (entry for entry in entries if entry.key == spelling)
+        for entry in entries:
+            if entry.is_pattern and any(fnmatchcase(spelling, entry.key) for spelling in spellings):
+                yield entry
+
+
+def spellings(asset: AssetId) -> tuple[str, ...]:
+    """Return the keys that stand for an id, the most exact first."""
+    if asset.kind == asset_id.STORAGE:
+        return (asset.path,)
+    if asset.kind == asset_id.DATASTORE:
+        paths = (_bare(str(asset)), _bare(str(AssetId(asset.kind, asset.name, path=asset.path))))
+        return tuple(dict.fromkeys(paths if asset.path else (*paths, asset.name)))
+    plain = (asset.short, asset.name)
+    if not asset.is_scoped:
+        return tuple(dict.fromkeys(plain))
+    whole = _bare(str(asset))
+    own = re.sub(r"/(?:versions|labels)/[^/]+$", "", whole)
+    # What is in a registry is another thing than what has the same name in the workspace.
+    return tuple(dict.fromkeys((whole, own) if asset.registry else (whole, own, *plain)))
+
+
+def find(folder: Path) -> Path | None:
+    """Return the file in a folder or the nearest one above it, None where there is none."""
+    folder = folder.absolute()
+    candidates = (parent / name for parent in (folder, *folder.parents) for name in NAMES)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def read(path: Path) -> MappingFile:
+    """Return what the file says. Raise InputError, with every mistake in it, where it cannot be used."""
+    text = yaml_text.parse(path, may_be_empty=True)
+    problems: list[Problem] = []
+    entries: dict[str, tuple[Entry, ...]] = {}
+    for section, lines in text.tree.items():
+        if section not in (*SECTIONS, INPUTS):
+            problems.append(_unknown(text, section))
+        elif lines is not None and not isinstance(lines, dict):
+            where = f"key {section} ({text.place(section)})"
+            problems.append(Problem(where, f"found {lines!r}", "keys and paths, such as train:3: train/component.yaml"))
+        else:
+            found = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
+            entries[section] = tuple(_once([entry for entry in found if entry], problems))
+    if problems:
+        raise InputError.of(problems)
+    return MappingFile(path, entries)
+
+
+def _unknown(text: YamlText, section: str) -> Problem:
+    known = (*SECTIONS, INPUTS)
+    similar = difflib.get_close_matches(section, known, n=1)
+    fix = f"did you mean {similar[0]}?" if similar else "remove it"
+    return Problem(
+        f"key {section} ({text.place(section)})", "there is no such section", f"one of {', '.join(known)}", fix
+    )
+
+
+def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Problem]) -> Entry | None:
+    place = text.place(f"{section}.{key}")
+    where = f"key {section}.{key} ({place})"
+    if not isinstance(value, str) or not value.strip():
+        found = "it has no path" if value in (None, "") else f"found {value!r}"
+        problems.append(Problem(where, found, "a path, relative to the file"))
+        return None
+    if is_remote(value) and not value.startswith("file://"):
+        fix = "get a copy of it, and name the copy"
+        problems.append(Problem(where, f"{value} is not on this machine", "a path, relative to the file", fix))
+        return None
+    try:
+        name = key if section == INPUTS else _normal(key, SECTIONS[section])
+    except ValueError as error:
+        problems.append(Problem(where, f"it is no id: {error}", "an id such as azureml:NAME:VERSION, or a pattern"))
+        return None
+    return Entry(section, name, key, Path(located(value, text.path.parent)), place)
+
+
+def _normal(key: str, kind: str) -> str:
+    """The key as `spellings` writes it. Raises ValueError where it is no id."""
+    bare = _bare(key)
+    if _WILDCARD.search(bare):
+        return bare
+    asset = asset_id.parse(f"azureml://{bare}" if _SCOPE.match(bare) else key, kind)
+    if kind == asset_id.DATASTORE and asset.path:
+        raise ValueError("a path of a datastore belongs under data")
+    if asset.kind != kind and not (kind == asset_id.DATA and asset.kind in (asset_id.STORAGE, asset_id.DATASTORE)):
+        raise ValueError(f"it names {'storage' if asset.kind == asset_id.STORAGE else f'a {asset.kind}'}")
+    return spellings(asset)[0]
+
+
+def _bare(text: str) -> str:
+    """An id without its prefix: ``registries/...``, ``subscriptions/...``, ``train:3``."""
+    return text.strip().removeprefix("azureml:").lstrip("/")
+
+
+def _once(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
+    met: dict[str, Entry] = {}
+    for entry in entries:
+        if entry.key in met:
+            first = met[entry.key]
+            problems.append(
+                Problem(entry.where, f"it says the same as {first.written} ({first.place})", "", "remove one")
+            )
+        met[entry.key] = entry
+        yield entry

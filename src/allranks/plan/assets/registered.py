@@ -1,0 +1,124 @@
+"""What was registered on this machine: models in the workspace's MLflow registry, the rest in its store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from allranks.errors import InputError, Problem
+from allranks.plan.assets import asset_id
+from allranks.plan.assets.asset_id import AssetId
+from allranks.runs import assets
+from allranks.runs.workspace import Workspace
+
+LATEST = "latest"
+"""The label of the version that was registered last."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What is registered under a name.
+
+    path:     of the version that was asked for; None where it is not registered
+    versions: all that are registered
+    """
+
+    path: Path | None
+    versions: tuple[str, ...]
+
+
+NOTHING = Registration(None, ())
+
+
+_Reader: TypeAlias = Callable[[sqlite3.Connection, AssetId], Registration]
+
+
+def find(workspace: Workspace, asset: AssetId) -> Registration:
+    """Return what the workspace has of an id. An id without version and label stands for the latest version.
+
+    Raise InputError where the workspace's files cannot be read.
+    """
+    if asset.registry:
+        return NOTHING
+    if asset.kind == asset_id.MODEL:
+        return _in_database(workspace.root / "mlflow.db", asset, "model_versions", _model)
+    return _in_database(workspace.database, asset, "asset", _asset)
+
+
+def _in_database(database: Path, asset: AssetId, table: str, read: _Reader) -> Registration:
+    if not database.is_file():
+        return NOTHING
+    try:
+        with closing(sqlite3.connect(database, timeout=30)) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            made = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+            return read(connection, asset) if made.fetchone() else NOTHING
+    except sqlite3.Error as error:
+        raise InputError(Problem(str(database), f"cannot be read: {error}", "the database of a workspace")) from None
+
+
+def _asset(connection: sqlite3.Connection, asset: AssetId) -> Registration:
+    known = assets.versions(connection, asset.kind, asset.name)
+    if asset.version:
+        found = next((one for one in known if one.version == asset.version), None)
+    else:
+        found = known[0] if known and asset.label in ("", LATEST) else None
+    return Registration(found.path if found else None, tuple(one.version for one in known))
+
+
+def _model(connection: sqlite3.Connection, asset: AssetId) -> Registration:
+    rows = dict(
+        connection.execute(
+            "SELECT CAST(version AS TEXT), COALESCE(storage_location, source) FROM model_versions"
+            " WHERE name = ? AND current_stage != 'Deleted_Internal' ORDER BY version DESC",
+            (asset.name,),
+        )
+    )
+    version: str | None = asset.version
+    if asset.label and (alias := _alias(connection, asset)):
+        version = alias
+    elif asset.label in ("", LATEST) and not asset.version:
+        version = next(iter(rows), None)
+    path = _files(connection, rows[version]) if version in rows else None
+    return Registration(path, tuple(rows))
+
+
+def _alias(connection: sqlite3.Connection, asset: AssetId) -> str | None:
+    row = connection.execute(
+        "SELECT CAST(version AS TEXT) FROM registered_model_aliases WHERE name = ? AND alias = ?",
+        (asset.name, asset.label),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _files(connection: sqlite3.Connection, source: str) -> Path | None:
+    """The folder of a model version by the URI that MLflow keeps of it, None where it is not on this machine."""
+    paths = (path for uri in _places(connection, source) for path in _local(uri))
+    return next((path for path in paths if path.is_absolute() and path.exists()), None)
+
+
+def _places(connection: sqlite3.Connection, source: str) -> Iterator[str]:
+    if source.startswith("models:/"):
+        model = source.removeprefix("models:/")
+        rows = connection.execute("SELECT artifact_location FROM logged_models WHERE model_id = ?", (model,))
+        yield from (row[0] for row in rows)
+    elif source.startswith("runs:/"):
+        run, _, path = source.removeprefix("runs:/").partition("/")
+        rows = connection.execute("SELECT artifact_uri FROM runs WHERE run_uuid = ?", (run,))
+        yield from (f"{row[0]}/{path}" for row in rows)
+    else:
+        yield source
+
+
+def _local(uri: str) -> Iterator[Path]:
+    if uri.startswith("file://"):
+        # MLflow writes a file's URI with and without quoting.
+        yield Path(uri.removeprefix("file://"))
+        yield Path(unquote(urlsplit(uri).path))
+    elif "://" not in uri:
+        yield Path(uri)

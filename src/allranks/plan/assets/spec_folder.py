@@ -1,0 +1,72 @@
+"""A folder of component specs, at any depth, searched by name and version."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from allranks.sdk import specs
+
+LEFT_OUT = frozenset({".git", ".allranks", ".venv", ".venvs", "__pycache__", "node_modules"})
+"""Folders that are not searched."""
+
+_NAME = re.compile(r"^name:\s*[\"']?(?P<name>[^\s\"'#]+)", re.MULTILINE)
+_PYTHON_NAME = re.compile(r"\bname\s*=\s*[\"'](?P<name>\w+)[\"']|^def\s+(?P<function>\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec that was found."""
+
+    path: Path
+    version: str
+
+
+def find(folder: Path, name: str) -> tuple[Spec, ...]:
+    """Return the specs of a name, the highest version first; those of one version by their path."""
+    found = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if specs.is_component(path)]
+    found.sort(key=lambda spec: spec.path)
+    return tuple(sorted(found, key=lambda spec: _order(spec.version), reverse=True))
+
+
+def names(folder: Path) -> tuple[str, ...]:
+    """Return the names of the components that YAML specs of a folder describe, sorted."""
+    found = {match["name"] for path, text in _files(folder) if path.suffix != ".py" for match in _NAME.finditer(text)}
+    return tuple(sorted(found))
+
+
+def _candidates(folder: Path, name: str) -> Iterator[Path]:
+    """Files that may describe it, by a look at their text: parsing a thousand would take a minute."""
+    for path, text in _files(folder):
+        pattern = _PYTHON_NAME if path.suffix == ".py" else _NAME
+        if any(name in match.groups() for match in pattern.finditer(text)):
+            yield path
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, str]]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(set(folders) - LEFT_OUT)
+        for file in files:
+            if file.endswith((".yaml", ".yml")) or file in specs.SPECS:
+                try:
+                    yield (path := Path(parent, file)), path.read_text(encoding="utf-8")
+                except (OSError, UnicodeDecodeError):
+                    continue
+
+
+def _version(path: Path, name: str) -> str:
+    if path.suffix == ".py":
+        return next((str(one.version or "") for one in specs.load(path) if one.name == name), "")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return str(yaml.load(path.read_text(encoding="utf-8"), Loader=loader).get("version", ""))
+
+
+def _order(version: str) -> tuple[tuple[int, int, str], ...]:
+    """1.10 comes after 1.9."""
+    parts = re.findall(r"\d+|[^\d.]+", version)
+    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)

@@ -1,0 +1,96 @@
+"""A node whose component is registered, given the component that this machine has of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.plan.assets import asset_id
+from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.reader import local_data, step_ports
+from allranks.plan.reader.context import Context, Place
+from allranks.sdk import specs
+from allranks.sdk.paths import shown
+
+_TYPES = {"sweep": "command"}
+"""The type of component that a node runs, where it is not the node's own."""
+
+
+def attach(node: Any, place: Place, context: Context) -> bool:
+    """Give a node the component that its id names, found by the context's lookup.
+
+    A node of a registered component has the ports that the pipeline gives it, without types. Afterwards it has those
+    of the component, like any other node. Return False where there is no such component; the problem is noted.
+    """
+    key = node._get_component_attr_name()
+    text = node._component
+    if context.lookup is None:
+        found = f"{text} is registered in a workspace or registry, which this machine does not ask"
+        fix = "get its YAML file and code, and name the file as the component"
+        context.problems.append(Problem(place.key(key), found, "a component that is a file or a function", fix))
+        return False
+    try:
+        component = load(text, place.key(key), context.lookup)
+    except InputError as error:
+        context.problems += error.problems
+        _find_data(node, place, context)
+        return False
+    wanted = _TYPES.get(node.type, node.type)
+    if component.type != wanted:
+        found = f"{text} is a {component.type} component ({shown(component._source_path or '')})"
+        context.problems.append(Problem(place.key(key), found, f"a {wanted} component", f"set type: {component.type}"))
+        return False
+    _set(node, component)
+    return True
+
+
+def _find_data(node: Any, place: Place, context: Context) -> None:
+    """Looks up the data of a node without a component, so that all that is missing is told at once."""
+    from azure.ai.ml import Input
+
+    for name, port in step_ports.flat(node.inputs):
+        if isinstance(port._data, Input):
+            kind = str(port._data.type)
+            value = step_ports.data_value(port._data, kind, context)
+            local_data.resolved(value, kind, f"{place.step}.{name}", place.key(f"inputs.{name}"), context)
+
+
+def load(text: str, where: str, lookup: AssetLookup) -> Any:
+    """Return azure-ai-ml's component for an id.
+
+    where: the place that names it, for messages
+
+    Raise InputError where this machine does not have it, or where its spec is wrong.
+    """
+    spec = lookup.find(text, asset_id.COMPONENT, where)
+    assert spec is not None
+    name = asset_id.parse(text, asset_id.COMPONENT).name
+    if (spec, name) not in lookup.components:
+        lookup.components[spec, name] = _of_spec(spec, name, where)
+    return lookup.components[spec, name]
+
+
+def _of_spec(spec: Path, name: str, where: str) -> Any:
+    try:
+        components = specs.load(spec)
+    except InputError:
+        if specs.is_component(spec):
+            raise
+        raise InputError(Problem(where, f"{shown(spec)} describes no component", "a component's file")) from None
+    found = [component for component in components if component.name == name] or components
+    if len(found) > 1:
+        names = ", ".join(str(component.name) for component in found)
+        raise InputError(Problem(where, f"{shown(spec)} describes {names}", f"one component, or one named {name}"))
+    return found[0]
+
+
+def _set(node: Any, component: Any) -> None:
+    """What the node's constructor does with a component that it is given."""
+    given = {name: port._data for name, port in node.inputs.items()}
+    written = {name: port._data for name, port in node.outputs.items()}
+    node._inputs = node._build_inputs_dict(given, input_definition_dict=component.inputs)
+    node._outputs = node._build_outputs_dict(written, output_definition_dict=component.outputs)
+    node._component = component
+    if hasattr(type(node), "_copy_pipeline_component_out_setting_to_node"):
+        node._copy_pipeline_component_out_setting_to_node()

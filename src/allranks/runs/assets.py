@@ -1,0 +1,81 @@
+"""The table of what was registered on this machine: data, components and environments with their versions.
+
+Models are in MLflow's registry, since training code registers them there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+
+TABLE = """
+CREATE TABLE asset (kind TEXT NOT NULL, name TEXT NOT NULL, version TEXT NOT NULL, path TEXT NOT NULL,
+    created REAL NOT NULL, PRIMARY KEY (kind, name, version)) STRICT;
+"""
+
+
+@dataclass(frozen=True)
+class RegisteredAsset:
+    """One version.
+
+    kind:    data, component or environment
+    path:    absolute: the data itself, or the YAML file that describes a component or an environment
+    created: seconds since the epoch
+    """
+
+    kind: str
+    name: str
+    version: str
+    path: Path
+    created: float
+
+
+def add(connection: sqlite3.Connection, asset: RegisteredAsset) -> None:
+    """Register a version. The same version with the same path is no mistake.
+
+    Raise InputError where the version is registered with another path: a version never changes.
+    """
+    before = get(connection, asset.kind, asset.name, asset.version)
+    if before is not None and before.path != asset.path:
+        where = f"{asset.kind} {asset.name}:{asset.version}"
+        found = f"this version is registered already, with {before.path}"
+        fix = f"register version {next_version(connection, asset.kind, asset.name)}"
+        raise InputError(Problem(where, found, "a new version", fix))
+    connection.execute(
+        "INSERT OR IGNORE INTO asset VALUES (?, ?, ?, ?, ?)",
+        (asset.kind, asset.name, asset.version, str(asset.path), asset.created),
+    )
+
+
+def get(connection: sqlite3.Connection, kind: str, name: str, version: str) -> RegisteredAsset | None:
+    """Return a version, None where there is none."""
+    return next((asset for asset in versions(connection, kind, name) if asset.version == version), None)
+
+
+def latest(connection: sqlite3.Connection, kind: str, name: str) -> RegisteredAsset | None:
+    """Return the version that was registered last, as ``@latest`` means on Azure ML; None where there is none."""
+    return next(iter(versions(connection, kind, name)), None)
+
+
+def versions(connection: sqlite3.Connection, kind: str, name: str) -> tuple[RegisteredAsset, ...]:
+    """Return every version of a name, the one that was registered last first."""
+    rows = connection.execute(
+        "SELECT version, path, created FROM asset WHERE kind = ? AND name = ? ORDER BY created DESC, rowid DESC",
+        (kind, name),
+    )
+    return tuple(RegisteredAsset(kind, name, version, Path(path), created) for version, path, created in rows)
+
+
+def names(connection: sqlite3.Connection, kind: str) -> tuple[str, ...]:
+    """Return the names that are registered, sorted."""
+    rows = connection.execute("SELECT DISTINCT name FROM asset WHERE kind = ? ORDER BY name", (kind,))
+    return tuple(row[0] for row in rows)
+
+
+def next_version(connection: sqlite3.Connection, kind: str, name: str) -> str:
+    """Return the version that an asset without one gets: one more than the highest whole number, as on Azure ML."""
+    numbers = [int(asset.version) for asset in versions(connection, kind, name) if asset.version.isdecimal()]
+    return str(max(numbers, default=0) + 1)

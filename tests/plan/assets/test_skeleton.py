@@ -1,0 +1,97 @@
+"""The skeleton of allranks.yaml, and what it adds to a file that is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from allranks.plan.assets import mapping_file, skeleton
+from allranks.plan.assets.asset_id import parse
+from allranks.plan.assets.lookup import Use, line_for
+
+REGISTRY = "azureml://registries/azureml/components"
+
+
+def use(text: str, kind: str, where: str, path: Path | None = None) -> Use:
+    asset = parse(text, kind)
+    return Use(asset, where, line_for(asset), path)
+
+
+USES = (
+    use("azureml:titanic:1", "data", "step a, key inputs.x"),
+    use("azureml:train:3", "component", "step a, key component"),
+    use("azureml:train:3", "component", "step b, key component"),
+    use("azureml:found:3", "component", "step c, key component", Path("/found.yaml")),
+    use("https://a/b#c", "data", "step a, key inputs.y"),
+)
+
+NEW = """\
+# Where this machine has what pipelines name. Paths are relative to this file.
+# Remove the # in front of a line, and write the path.
+
+components:  # a component's YAML file, or a folder of such files
+  # step a, key component
+  # step b, key component
+  # train:3: path/to/component.yaml
+
+data:  # a file or folder
+  # step a, key inputs.x
+  # titanic:1: path/to/data
+  # step a, key inputs.y
+  # https://a/b#c: path/to/data
+"""
+
+
+def test_each_missing_line_with_the_places_that_need_it() -> None:
+    assert skeleton.render(skeleton.missing(USES)) == NEW
+    assert skeleton.render(skeleton.missing(USES[3:4])) == ""
+
+
+def test_several_components_of_a_registry_may_be_in_one_folder() -> None:
+    uses = [use(f"{REGISTRY}/{name}/labels/latest", "component", f"step {name}") for name in ("a", "b")]
+    assert [str(line.line) for line in skeleton.missing(uses)] == [
+        "registries/azureml/components/a/labels/latest: path/to/component.yaml",
+        "registries/azureml/components/b/labels/latest: path/to/component.yaml",
+        "registries/azureml/components/*: path/to/specs",
+    ]
+
+
+def test_the_lines_hold_when_the_mark_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "allranks.yaml"
+    path.write_text(re.sub(r"# (\S+: path/)", r"\1", NEW))
+    keys = [entry.key for entries in mapping_file.read(path).entries.values() for entry in entries]
+    assert keys == ["train:3", "titanic:1", "https://a/b#c"]
+
+
+FILES = {
+    "a section that is there": (
+        "data:\n  iris: data/iris  # mine\n\n# The end.\nmodels:\n  m: x\n",
+        (
+            "data:\n  iris: data/iris  # mine\n  # step a, key inputs.x\n  # titanic:1: path/to/data\n"
+            "  # step a, key inputs.y\n  # https://a/b#c: path/to/data\n\n# The end.\nmodels:\n  m: x\n\n"
+            "components:  # a component's YAML file, or a folder of such files\n  # step a, key component\n"
+            "  # step b, key component\n  # train:3: path/to/component.yaml\n"
+        ),
+    ),
+    "lines that are there": ("components:\n  train:3: x\ndata:\n  #titanic:1: y\n  https://a/b#c: z\n", None),
+    "a section in braces": (
+        "components: {train:3: x}\ndata: {iris: x}\n",
+        (
+            "components: {train:3: x}\ndata: {iris: x}\n\n# components:\n#   step a, key component\n"
+            "#   step b, key component\n#   train:3: path/to/component.yaml\n\n# data:\n#   step a, key inputs.x\n"
+            "#   titanic:1: path/to/data\n#   step a, key inputs.y\n#   https://a/b#c: path/to/data\n"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), FILES.values(), ids=FILES)
+def test_a_file_keeps_what_stands_in_it(before: str, after: str | None) -> None:
+    lines = skeleton.missing(USES)
+    merged = skeleton.merge(before, lines)
+    assert merged == (after or before)
+    assert yaml.safe_load(before).items() <= yaml.safe_load(merged).items()
+    assert skeleton.merge(merged, lines) == merged
