@@ -19,9 +19,9 @@ from fake.service import FakeAzure
 from allranks.plan import digest
 from allranks.plan.graph import Input, Plan, Step
 from allranks.plan.graph import Path as DataPath
-from allranks.plan.reader import dsl_file, read_job
+from allranks.plan.reader import read_job
 from allranks.plan.reader.rest import read_rest
-from allranks.sdk import session
+from allranks.sdk import python_file, session
 from allranks_command import write
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +89,7 @@ def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str,
     from allranks.plan import reader
 
     forget_components()
-    with session.session(), dsl_file.importable(path):
+    with session.session(), python_file.importable(path):
         file = reader._open(path, None)
         job = file.build(reader._converted(file, values))
         plan = read_job(job, folder / "dsl")

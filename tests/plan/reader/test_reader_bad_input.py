@@ -325,7 +325,7 @@ def test_every_value_that_is_wrong_is_told(here: Path) -> None:
         ("pipeline.py:", "pipeline.py:", "there is no name after the colon"),
         ("pipeline.py:digit", "pipeline.py", "there is no digit"),
         ("pipeline.py:train", "pipeline.py", "train is no pipeline"),
-        ("x.yml:digits", "x.yml:digits", "digits names a function, but x.yml is no Python file"),
+        ("x.yml:digits", "x.yml:digits", "digits names a function or a job, but x.yml is no Python file"),
     ],
 )
 def test_targets(here: Path, target: str, where: str, found: str) -> None:

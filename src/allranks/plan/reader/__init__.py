@@ -11,10 +11,11 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location, Plan
-from allranks.plan.reader import dsl_file, pipeline, settings, yaml_file
+from allranks.plan.reader import pipeline, python_jobs, settings, yaml_file
 from allranks.plan.reader.dsl_file import DslFile
+from allranks.plan.reader.made_job import MadeJob
 from allranks.plan.reader.yaml_file import YamlFile
-from allranks.sdk import session
+from allranks.sdk import python_file, session
 from allranks.sdk.paths import shown
 
 __all__ = ["OpenJob", "opened", "read_job", "read_plan"]
@@ -42,20 +43,21 @@ class OpenJob:
 
 @contextlib.contextmanager
 def opened(target: str, values: Mapping[str, str]) -> Iterator[OpenJob]:
-    """The job of ``FILE[:FUNCTION]``, to be used inside of the block: what the SDK has to import and unpack for it is
+    """The job of ``FILE[:NAME]``, to be used inside of the block: what the SDK has to import and unpack for it is
     there no longer than that.
 
     Raises InputError as `read_plan`.
     """
     path, function = _split(target)
-    with session.session(), dsl_file.importable(path):
+    with session.session(), python_file.importable(path):
         file = _open(path, function)
         job = file.build(_converted(file, values))
         yield OpenJob(job, str(path), file.location)
 
 
 def read_plan(target: str, values: Mapping[str, str], snapshots: Path) -> Plan:
-    """The plan of ``FILE[:FUNCTION]``: a Python file with a pipeline function, a pipeline YAML or a command job YAML.
+    """The plan of ``FILE[:NAME]``: a Python file or notebook with a job or a pipeline function, where NAME is the job's
+    variable or the function; or a pipeline YAML or a command job YAML.
 
     values:    the pipeline's inputs as text, by name
     snapshots: the folder to which code is copied, made if it is missing
@@ -73,15 +75,15 @@ def read_job(job: Any, snapshots: Path) -> Plan:
         return pipeline.read(job, snapshots)
 
 
-def _open(path: Path, function: str | None) -> DslFile | YamlFile:
-    if path.suffix == ".py":
-        return dsl_file.read(path, function)
+def _open(path: Path, function: str | None) -> DslFile | MadeJob | YamlFile:
+    if path.suffix in python_file.SUFFIXES:
+        return python_jobs.read(path, function)
     if function is not None:
-        found = f"{function} names a function, but {shown(path)} is no Python file"
+        found = f"{function} names a function or a job, but {shown(path)} is no Python file"
         raise InputError(Problem(f"{shown(path)}:{function}", found, "the file alone"))
     if path.suffix.lower() in (".yml", ".yaml"):
         return yaml_file.read(path)
-    expected = "a Python file with a pipeline (.py), or a pipeline or command job in YAML (.yml, .yaml)"
+    expected = "a Python file or notebook with a pipeline (.py, .ipynb), or a job in YAML (.yml, .yaml)"
     raise InputError(Problem(shown(path), f"a file that ends with {path.suffix!r} is not known", expected))
 
 
@@ -97,12 +99,12 @@ def _split(target: str) -> tuple[Path, str | None]:
     if not path.is_file():
         raise InputError(Problem(shown(path), "there is no such file", "a pipeline's file", _similar(path)))
     if function == "":
-        raise InputError(Problem(target, "there is no name after the colon", "FILE or FILE:FUNCTION"))
+        raise InputError(Problem(target, "there is no name after the colon", "FILE or FILE:NAME"))
     return path.absolute(), function
 
 
 def _candidates(folder: Path) -> str:
-    names = sorted(path.name for path in folder.iterdir() if path.suffix in (".py", ".yml", ".yaml"))
+    names = sorted(path.name for path in folder.iterdir() if path.suffix in (*python_file.SUFFIXES, ".yml", ".yaml"))
     return f"name one of its files: {', '.join(names[:10])}" if names else ""
 
 
@@ -113,7 +115,9 @@ def _similar(path: Path) -> str:
     return f"did you mean {shown(path.parent / similar[0])}?" if similar else ""
 
 
-def _converted(file: DslFile | YamlFile, values: Mapping[str, str]) -> dict[str, tuple[str, settings.Setting]]:
+def _converted(
+    file: DslFile | MadeJob | YamlFile, values: Mapping[str, str]
+) -> dict[str, tuple[str, settings.Setting]]:
     """The values with their types. Raises InputError where one is unknown or does not fit."""
     declared = file.inputs()
     problems = settings.unknown(values, declared)
@@ -135,7 +139,7 @@ def _converted(file: DslFile | YamlFile, values: Mapping[str, str]) -> dict[str,
     return converted
 
 
-def _guessed(file: DslFile | YamlFile, name: str, text: str) -> str:
+def _guessed(file: DslFile | MadeJob | YamlFile, name: str, text: str) -> str:
     """By the value that stands in the file; a whole number there may be set to any number."""
     value = file.given(name)
     return "string" if value is None else settings.widened(settings.guessed_type(value), text)
