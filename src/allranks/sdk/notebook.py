@@ -15,10 +15,10 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
@@ -192,6 +192,8 @@ def _nothing(*arguments: Any, **options: Any) -> None:
 
 class _Shell:
     """What `get_ipython()` returns: every method does nothing."""
+
+    config: Mapping[str, Any] = MappingProxyType({})  # the SDK asks it for the kernel that runs
 
     def __getattr__(self, name: str) -> Any:
         return _nothing

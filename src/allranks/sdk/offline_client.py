@@ -109,6 +109,13 @@ class Unknown(str):
         return self
 
 
+class _Label(str):
+    """A label in place of a version. It counts as the first version where the greatest of several is looked for."""
+
+    def __int__(self) -> int:
+        return 1
+
+
 class Asset(Unknown):
     """Something registered, whose text is its id: ``azureml:NAME:VERSION``, or ``azureml://registries/...``."""
 
@@ -123,7 +130,7 @@ class Asset(Unknown):
         else:
             text = f"azureml:{name}:{number}" if number else f"azureml:{name}@{label or 'latest'}"
         made = super().__new__(cls, text)
-        made.name, made.version = name, number or str(label or "latest")
+        made.name, made.version = name, number or _Label(label or "latest")
         return made
 
     @property
@@ -151,7 +158,8 @@ class Component(Asset):
 
         if arguments:
             raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
-        node = Command(component=str(self), inputs={name: value for name, value in inputs.items() if value is not None})
+        given = {name: value for name, value in inputs.items() if value is not None}
+        node = Command(component=str(self), inputs=given, _from_component_func=True)
         node._outputs = _any_outputs(node)
         return node
 
@@ -304,6 +312,17 @@ class _Operations:
             raise ResourceNotFoundError(f"{self.collection} {name} is not on this machine")
         return asset
 
+    def _list(self, name: Any = "", *arguments: Any, **options: Any) -> list[Any]:
+        """The versions of an asset: the latest one. Without a name, what the file created."""
+        if not name or self.collection not in _COLLECTIONS:
+            return [
+                entity for (collection, _), entity in self.workspace.registered.items() if collection == self.collection
+            ]
+        return [self.workspace.registered.get((self.collection, str(name))) or self._asset(str(name), None, "latest")]
+
+    def _named(self, name: Any = "", **options: Any) -> Any:
+        return self.workspace.registered.get((self.collection, str(name)), Unknown(f"{self.collection} {name}"))
+
     def _asset(self, name: str, version: Any, label: Any) -> Any:
         if self.collection == "compute":
             return _compute(name)
@@ -312,7 +331,9 @@ class _Operations:
         kind = Component if self.collection == "components" else Asset
         return kind(self.collection, self.registry, name, version, label)
 
-    def create_or_update(self, entity: Any, **settings: Any) -> Any:
+    def create_or_update(self, entity: Any = None, **settings: Any) -> Any:
+        if entity is None:  # its name differs: job, model, schedule
+            entity = settings.pop(next(iter(settings), ""), None)
         if self.collection == "jobs":
             return self.workspace.submit(entity, settings)
         name = getattr(entity, "name", None)
@@ -337,11 +358,11 @@ class _Operations:
         if name.startswith("__"):
             raise AttributeError(name)
         if name == "begin_create_or_update":
-            return lambda entity, **settings: _Poller(self.create_or_update(entity, **settings))
+            return lambda *entity, **settings: _Poller(self.create_or_update(*entity, **settings))
         if name.startswith("begin_"):
-            return lambda *arguments, **options: _Poller(arguments[0] if arguments else None)
+            return lambda *arguments, **options: _Poller(self._named(*arguments, **options))
         if name.startswith("list"):
-            return lambda *arguments, **options: []
+            return self._list
         if name.startswith("get"):
             return lambda *arguments, **options: Unknown(f"{self.collection}.{name}")
         return lambda *arguments, **options: None
