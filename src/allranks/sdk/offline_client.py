@@ -50,8 +50,7 @@ class Workspace:
                 setattr(job, name, settings[name])
         if not any(job is other for other in self.submitted):
             self.submitted.append(job)
-            own = {name: vars(job).get(name) for name in ("name", "_status") if name in vars(job)}
-            self._before.append((job, own))
+            self._before.append((job, {"name": job.name, "_status": vars(job).get("_status")}))
             job.name = job.name or f"job_{len(self.submitted)}"
             job._status = _FINISHED
         return job

@@ -54,8 +54,12 @@ def read(job: Any, snapshots: Path | None, source: str = "", locate: Locate = la
 
     Raises InputError, with every problem that was found, where the local engine cannot run it.
     """
-    from azure.ai.ml.entities import PipelineJob
+    from azure.ai.ml.entities import Command, PipelineJob
 
+    if not isinstance(job, (Command, PipelineJob)):
+        where = f"job {job.name or job.display_name or ''}".rstrip() + (f" ({shown(source)})" if source else "")
+        found = f"a job of type {job.type} is not yet run by the local engine"
+        raise InputError(Problem(where, found, "a pipeline or a command job"))
     plan = _pipeline if isinstance(job, PipelineJob) else _command_job
     return plan(job, snapshots, source, locate)
 

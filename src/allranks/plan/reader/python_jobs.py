@@ -52,7 +52,7 @@ def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, 
     yield {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)}
     yield {name: job for name, job in jobs.items() if _is_pipeline_job(job)}
     yield _own(file, functions)
-    yield jobs
+    yield _without_bases(jobs)
 
 
 def _functions(file: PythonFile) -> dict[str, Callable[..., Any]]:
@@ -77,6 +77,15 @@ def _jobs(file: PythonFile) -> dict[str, Any]:
         for name, value in vars(file.module).items()
         if isinstance(value, Job) and not file.nodes.is_node(value)
     }
+
+
+def _without_bases(jobs: dict[str, Any]) -> dict[str, Any]:
+    """Without the commands that others were made of: ``base(lr=0.1)``, and ``base(lr=Uniform(0, 1)).sweep(...)``."""
+    by_component: dict[int, list[str]] = {}
+    for name, job in jobs.items():
+        by_component.setdefault(id(vars(job).get("_component", job)), []).append(name)
+    bases = {names[0] for names in by_component.values() if len({id(jobs[name]) for name in names}) > 1}
+    return {name: job for name, job in jobs.items() if name not in bases and not vars(job).get("_swept")}
 
 
 def _is_pipeline(value: Any) -> bool:
