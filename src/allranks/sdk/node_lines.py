@@ -52,11 +52,11 @@ class NodeLines:
         """Whether this object stands in a pipeline."""
         return id(value) in self._made
 
-    def line(self, job: Any, *path: str) -> Line | None:
-        """Return the line that made the node at this path: its name, after those of the pipelines around it."""
+    def line(self, job: Any, path: str) -> Line | None:
+        """Return the line that made a job's node at this path: ``prepare``, or ``tune.train`` in a nested pipeline."""
         nodes = getattr(job, "jobs", None)
         node = None
-        for name in path:
+        for name in path.split("."):
             node = nodes.get(name) if isinstance(nodes, dict) else None
             component = getattr(node, "component", None)
             nodes = getattr(component, "jobs", None)

@@ -120,6 +120,18 @@ YAML = {
         "key code (x.yml:3)",
         "nope does not exist",
     ),
+    "a component that no pipeline may have either": (
+        "$schema: https://azuremlschemas.azureedge.net/latest/sweepComponent.schema.json\nname: tune\n",
+        "x.yml",
+        "it describes a component of type sweep, which is not yet run by the local engine",
+    ),
+    "a sweep that has no type": (
+        "$schema: https://azuremlschemas.azureedge.net/latest/sweepJob.schema.json\ntrial: {}\n",
+        "key $schema (x.yml:1)",
+        "a job of type sweep is not yet run by the local engine",
+    ),
+    "an AutoML job": ("type: automl\n", "key type (x.yml:1)", "a job of type automl is not yet run"),
+    "a fine-tuning job": ("type: finetuning\n", "key type (x.yml:1)", "a job of type finetuning is not yet run"),
     "a component": (
         "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\ncommand: ls\n",
         "x.yml",

@@ -23,7 +23,10 @@ __all__ = ["OpenJob", "opened", "read_job", "read_plan"]
 
 @dataclass(frozen=True)
 class OpenJob:
-    """The SDK's own job of a file, and where its steps stand in it."""
+    """The SDK's own job of a file, and where its nodes stand in it.
+
+    location: of the node at a path, such as ``prepare``, or ``tune.train`` in a pipeline within the pipeline
+    """
 
     job: Any
     source: str

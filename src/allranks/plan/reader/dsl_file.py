@@ -11,6 +11,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
+from allranks.plan.reader import unknown_values
 from allranks.plan.reader.settings import Setting
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
@@ -50,12 +51,12 @@ class DslFile:
         with self.file.running():
             job = self.function(**self._arguments(values))
         self._built[:] = [job]
+        unknown_values.refuse(job, self.location)
         return job
 
-    def location(self, *path: str) -> Location | None:
-        """Where the node at this path is made, once the job has been built: its name, after those of the pipelines
-        around it."""
-        return located(self.file.nodes.line(self._built[0], *path)) if self._built else None
+    def location(self, path: str) -> Location | None:
+        """Where the node at this path is made, once the job has been built."""
+        return located(self.file.nodes.line(self._built[0], path)) if self._built else None
 
     @property
     def _builder(self) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.plan.graph import PRIMITIVES, Location
-from allranks.plan.reader import step_ports
+from allranks.plan.reader import step_ports, unknown_values
 from allranks.plan.reader.context import plain
 from allranks.plan.reader.dsl_file import located
 from allranks.plan.reader.settings import Setting
@@ -45,12 +45,13 @@ class MadeJob:
         from azure.ai.ml import Input
 
         for name, (kind, value) in values.items():
-            self._set(name, value if kind in PRIMITIVES else Input(type=kind, path=str(value)))
+            self._set(name, kind, value if kind in PRIMITIVES else Input(type=kind, path=str(value)))
+        unknown_values.refuse(self.job, self.location)
         return self.job
 
-    def location(self, *path: str) -> Location | None:
+    def location(self, path: str) -> Location | None:
         """Where the node at this path is made."""
-        return located(self.file.nodes.line(self.job, *path))
+        return located(self.file.nodes.line(self.job, path))
 
     def _declared(self) -> Iterator[tuple[str, str | None]]:
         from azure.ai.ml.entities._inputs_outputs import GroupInput
@@ -67,12 +68,15 @@ class MadeJob:
             declared = annotated if function else port.default is None
             yield name, str(port.type) if declared and port.type else None
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, kind: str, value: Any) -> None:
         *groups, last = name.split(".")
         ports = self.job.inputs
         for group in groups:
             ports = ports[group]
         if last in ports:
             setattr(ports, last, value)
+            if "command" in vars(type(self.job)):
+                # The SDK guessed the type by the value that is replaced.
+                ports[last]._meta.type = kind
         else:
             ports[last] = self.job._build_input(last, self.job.component.inputs.get(last), value)

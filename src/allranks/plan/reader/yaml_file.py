@@ -54,9 +54,10 @@ class YamlFile:
             problems = list(_dangling(self.text)) or _refused(self.text, self._explained(error, overrides))
             raise InputError.of(problems) from None
 
-    def location(self, step: str) -> Location | None:
-        """Where a step begins."""
-        line = self.text.lines.get(f"jobs.{step}", 1 if "jobs" not in self.text.tree else None)
+    def location(self, path: str) -> Location | None:
+        """Where the node at this path begins, where it stands in this file."""
+        key = ".".join(f"jobs.{name}" for name in path.split("."))
+        line = self.text.lines.get(key, 1 if "jobs" not in self.text.tree else None)
         return Location(shown(self.path), line) if line else None
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
