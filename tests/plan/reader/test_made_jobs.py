@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from allranks.plan.graph import Path as DataPath
 from allranks.plan.reader import opened
 from pipeline_files import read, write_dsl
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 TWO = """
 @dsl.pipeline()
 def digits(data, lr=0.1, epochs: int = None):
@@ -23,15 +24,6 @@ def digits(data, lr=0.1, epochs: int = None):
 
 """
 """From line 5 on: the step stands in line 7."""
-
-
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: Any, **options: Any) -> None:
-        raise AssertionError("a connection was tried")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
 def value(plan: Any, name: str) -> Any:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +14,8 @@ from allranks.plan.graph import Literal, Location
 from allranks.plan.graph import Path as DataPath
 from notebooks import write_notebook
 from pipeline_files import TRAIN, read, write
+
+pytestmark = pytest.mark.usefixtures("no_network")
 
 IMPORTS = """
     # Import required libraries
@@ -59,15 +59,6 @@ SUBMIT = """
     """
 
 STREAM = "ml_client.jobs.stream(pipeline_job.name)"
-
-
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: Any, **options: Any) -> None:
-        raise AssertionError("a connection was tried")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
 def test_a_notebook_that_submits_a_pipeline(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
