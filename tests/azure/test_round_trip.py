@@ -20,9 +20,9 @@ from allranks.plan import digest
 from allranks.plan.graph import Plan, Step, with_steps
 from allranks.plan.ports import Input
 from allranks.plan.ports import Path as DataPath
-from allranks.plan.reader import dsl_file, read_job
+from allranks.plan.reader import read_job
 from allranks.plan.reader.rest import read_rest
-from allranks.sdk import session
+from allranks.sdk import python_file, session
 from allranks_command import write
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str,
     from allranks.plan import reader
 
     forget_components()
-    with session.session(), dsl_file.importable(path):
+    with session.session(), python_file.importable(path):
         file = reader._open(path, None)
         job = file.build(reader._converted(file, values))
         plan = read_job(job, folder / "dsl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 from allranks.cli.main import app
 from allranks.errors import InputError
-from allranks.sdk.specs import is_component
+from allranks.sdk.spec_files import is_component
 from component_projects import PYTHON, YAML, make
 
 PIPELINE = """\
@@ -51,9 +52,40 @@ def test_a_component_by_its_file_its_folder_or_with_all_others(project: Path, wh
     assert bad.exception.problems[0].where == f"{spec}:11"
 
 
-def test_a_folder_without_components_is_no_pipeline(project: Path) -> None:
-    done = CliRunner().invoke(app, ["check", str(project / "pipelines")])
-    assert "name one of its files: pipeline.yaml" in str(done.exception)
+def test_a_folder_without_specs(project: Path) -> None:
+    (project / "src").mkdir()
+    (project / "src/train.py").write_text("raise SystemExit('imported')\n")
+    (project / "src/environment.yaml").write_text("name: cpu\nversion: '1'\nimage: ubuntu\n")
+    done = CliRunner().invoke(app, ["check", str(project / "src")])
+    assert "no component and no job" in str(done.exception)
+
+
+def test_a_folder_is_checked_at_any_depth_by_what_its_files_say(project: Path) -> None:
+    hello = "type: command\ncommand: echo\nenvironment: azureml:cpu:1\n"
+    files = {
+        "jobs/2024/hello.yml": hello,
+        ".github/workflows/ci.yml": "on: push\njobs: {test: {runs-on: x, steps: []}}\n",
+        "workflow.yml": "on: push\njobs: {test: {runs-on: x, steps: []}}\n",
+        ".venv/lib/job.yml": "type: command\ncommand: [\n",
+        "python/pyvenv.cfg": "",
+        "python/job.yml": "type: command\ncommand: [\n",
+        "node_modules/job.yml": "type: command\ncommand: [\n",
+        "chart/templated.yaml": "type: {{ .Values.type }}\n",
+    }
+    shutil.copytree(project / "components/greet", project / "deep/er")
+    (project / "deep/er/component.yaml").unlink()
+    files["deep/er/other.yml"] = YAML.replace("greet\n", "other\n").replace("Greet people", "Greet others")
+    for name, text in files.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    done = CliRunner().invoke(app, ["check", str(project)])
+    assert done.stdout.replace("\n", "").endswith(": 2 components, 2 jobs, nothing wrong"), done.exception
+    (project / "jobs/2024/hello.yml").write_text(hello.replace("command: echo", "comand: echo"))
+    done = CliRunner().invoke(app, ["check", str(project), "--json"])
+    where = [problem["where"] for problem in json.loads(done.stdout)["problems"]]
+    assert where == [
+        f"key {key} ({project / 'jobs/2024/hello.yml'}{line})" for key, line in (("command", ""), ("comand", ":2"))
+    ]
 
 
 def test_as_json(project: Path) -> None:

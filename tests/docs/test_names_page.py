@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allranks.local import interpreters
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.ports import Path as DataPath
 from allranks_command import forked
 from pipeline_files import read, write
 

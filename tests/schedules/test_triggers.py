@@ -19,6 +19,7 @@ from allranks.schedules.triggers import Cron, Recurrence, in_words
 from allranks.schedules.zones import zone
 from allranks.sdk.session import session
 from allranks_command import write
+from notebooks import write_notebook
 
 
 def cron(expression: Any = "0 2 * * *", **more: Any) -> CronTrigger:
@@ -189,6 +190,13 @@ def test_schedules_are_found_in_a_folder(tmp_path: Path) -> None:
     assert found(tmp_path / "schedule.yml") == [("yearly", "")]
 
 
+def test_a_schedule_in_a_notebook_that_creates_it(tmp_path: Path) -> None:
+    client = "from azure.ai.ml import MLClient\nml_client = MLClient.from_config()"
+    create = "nightly = ml_client.schedules.begin_create_or_update(schedule=nightly).result()\nassert nightly.name"
+    write_notebook(tmp_path, client, HEAD, "nightly = made('nightly')", create)
+    assert found(tmp_path / "notebook.ipynb") == [("nightly", "nightly")]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -205,7 +213,7 @@ def test_schedules_are_found_in_a_folder(tmp_path: Path) -> None:
             "Azure ML schedules nothing else",
         ),
         ("a.py", "JobSchedule = (\n", "a.py:1: it is not Python"),
-        ("a.py", "import nothing_like_it  # JobSchedule\n", "a.py:1: ModuleNotFoundError"),
+        ("a.py", "import nothing_like_it  # JobSchedule\n", "a.py:1: there is no module nothing_like_it"),
         ("a.yml", "a: [", "not YAML"),
         ("a.yml", "name: x\ntrigger: {type: cron}\ncreate_job: azureml:job\n", "a.yml"),
         ("a.txt", "", "neither Python nor YAML"),

@@ -44,8 +44,8 @@ StepArgument: TypeAlias = Annotated[
 FileArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
-        metavar="FILE[:FUNCTION]",
-        help="A Python file with a pipeline function, a pipeline YAML, or a command job YAML.",
+        metavar="FILE[:NAME]",
+        help="A Python file or notebook with a job or a pipeline function, or a job or pipeline in YAML.",
         show_default=False,
     ),
 ]

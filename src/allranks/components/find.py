@@ -124,11 +124,6 @@ def find_specs(root: Path) -> tuple[Path, ...]:
     return tuple(_specs_in(folder)[0] for folder in folders)
 
 
-def has_specs(folder: Path) -> bool:
-    """Whether a folder is a component's, or has folders of components."""
-    return any(_specs_in(each) for each in (folder, *folder.iterdir()))
-
-
 def _specs_in(folder: Path) -> list[Path]:
     return [folder / name for name in SPECS if (folder / name).is_file()]
 

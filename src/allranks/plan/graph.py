@@ -23,13 +23,14 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the user's files, for messages."""
+    """A place in the user's files, for messages. cell: of a notebook, from 1; 0: the file is no notebook."""
 
     file: str
     line: int
+    cell: int = 0
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}, cell {self.cell}, line {self.line}" if self.cell else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True)

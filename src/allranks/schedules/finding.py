@@ -7,13 +7,9 @@ Otherwise it is a YAML file of a schedule, as `az ml schedule create --file` tak
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import inspect
 import os
 import re
-import sys
-import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +21,8 @@ import yaml
 from allranks.errors import InputError, Problem
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
+from allranks.sdk import complaints, python_file
+from allranks.sdk.python_file import PythonFile
 
 FOLDER = "pipelines"
 """The folder of a project whose files declare its schedules."""
@@ -75,7 +73,7 @@ def find_schedules(target: Path | None = None) -> tuple[Declared, ...]:
     found: list[Declared] = []
     for file in _files(target):
         try:
-            found += _python(file) if file.suffix == ".py" else _yaml(file)
+            found += _python(file) if file.suffix in python_file.SUFFIXES else _yaml(file)
         except InputError as error:
             problems += error.problems
     problems += _twice(found)
@@ -102,8 +100,8 @@ def _files(target: Path) -> list[Path]:
     if not target.is_file():
         expected = "a pipeline's file, a schedule's YAML, or a folder of them"
         raise InputError(Problem(str(target), "there is no such file or folder", expected, "look at its spelling"))
-    if target.suffix.lower() not in (".py", ".yml", ".yaml"):
-        raise InputError(Problem(str(target), "it is neither Python nor YAML", "a .py, .yml or .yaml file"))
+    if target.suffix.lower() not in (*python_file.SUFFIXES, ".yml", ".yaml"):
+        raise InputError(Problem(str(target), "it is neither Python nor YAML", "a .py, .ipynb, .yml or .yaml file"))
     return [target]
 
 
@@ -131,19 +129,21 @@ def _yaml(file: Path) -> list[Declared]:
         entity = load_schedule(file)
     # The SDK has no common class for what it raises; whatever it is, this file cannot be read as a schedule.
     except Exception as error:
-        raise InputError(Problem(str(file), _said(error), "a schedule", "correct it")) from None
+        raise InputError(Problem(str(file), complaints.one_line(error), "a schedule", "correct it")) from None
     return [_declared(entity, str(file), "")]
 
 
 def _python(file: Path) -> list[Declared]:
     found: list[Declared] = []
     problems: list[Problem] = []
-    with _imported(file) as module:
-        for name, member in list(vars(module).items()):
-            if not _is_declaration(member, module):
+    path = file.absolute()
+    with python_file.importable(path):
+        read = python_file.read(path)
+        for name, member in list(vars(read.module).items()):
+            if not _is_declaration(member, read.module):
                 continue
             try:
-                found.append(_declared(_made(member, file), str(file), name))
+                found.append(_declared(_made(member, read), str(file), name))
             except InputError as error:
                 problems += error.problems
     if problems:
@@ -169,10 +169,10 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
     )
 
 
-def _made(member: Any, file: Path) -> Any:
+def _made(member: Any, file: PythonFile) -> Any:
     if not inspect.isfunction(member):
         return member
-    with _told(file):
+    with file.running():
         return member()
 
 
@@ -218,57 +218,3 @@ def _twice(found: list[Declared]) -> Iterator[Problem]:
                 where, f"{places[schedule.name]} declares one of that name too", "a name of its own", "rename it"
             )
         places.setdefault(schedule.name, schedule.where)
-
-
-@contextlib.contextmanager
-def _imported(file: Path) -> Iterator[ModuleType]:
-    """The file as a module, while what lies beside it and where it looks can be imported; afterwards all that is
-    forgotten, because the next file's modules may have the same names."""
-    name = f"_allranks_schedules_{file.stem}"
-    specification = importlib.util.spec_from_file_location(name, file.absolute())
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    search, before = list(sys.path), set(sys.modules)
-    sys.modules[name] = module
-    sys.path.insert(0, str(file.absolute().parent))
-    importlib.invalidate_caches()
-    try:
-        with _told(file):
-            specification.loader.exec_module(module)
-        yield module
-    finally:
-        added = [Path(folder).absolute() for folder in sys.path if folder not in search]
-        sys.path[:] = search
-        own = [name for name in set(sys.modules) - before if _is_below(sys.modules[name], added)]
-        for name in own:
-            del sys.modules[name]
-
-
-def _is_below(module: ModuleType, folders: list[Path]) -> bool:
-    place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-    inside = place is not None and "site-packages" not in Path(place).parts
-    return inside and any(Path(str(place)).is_relative_to(folder) for folder in folders)
-
-
-@contextlib.contextmanager
-def _told(file: Path) -> Iterator[None]:
-    """Turns what the user's code raises into a problem with its line."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (Exception, SystemExit) as error:
-        if isinstance(error, SyntaxError):
-            raise InputError(Problem(f"{file}:{error.lineno}", f"it is not Python: {error.msg}", "Python")) from None
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == str(file.absolute())]
-        raise InputError(Problem(f"{file}:{lines[-1]}" if lines else str(file), _said(error))) from None
-
-
-def _said(error: BaseException) -> str:
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    kind = type(error)
-    # The SDK's own speak to the user.
-    own = kind.__module__.partition(".")[0] in ("azure", "marshmallow")
-    return (first if own else f"{kind.__name__}: {first}")[:300] if first else kind.__name__

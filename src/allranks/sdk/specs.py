@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib.util
 import json
@@ -49,30 +48,6 @@ def load(spec: Path) -> list[Any]:
     if complaints:
         raise InputError.of(complaints)
     return components
-
-
-def is_component(path: Path) -> bool:
-    """Whether a file describes a component, not a pipeline or a job. Nothing is run; False where it cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".py":
-            names = {name for node in ast.parse(text).body for name in _decorators(node)}
-            return "command_component" in names and "pipeline" not in names
-        document = yaml.safe_load(text) if path.suffix in (".yaml", ".yml") else None
-    except (OSError, ValueError, SyntaxError, yaml.YAMLError):
-        return path.name in SPECS
-    if not isinstance(document, dict):
-        return path.name in SPECS
-    # A job has a type and a command too, but no version, and it is never reused by itself.
-    schema = str(document.get("$schema", "")).lower()
-    named = "component.schema" in schema or path.name in SPECS
-    return named or (not schema and bool({"version", "is_deterministic"} & document.keys()))
-
-
-def _decorators(node: ast.stmt) -> Iterator[str]:
-    for decorator in getattr(node, "decorator_list", ()):
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        yield called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
 
 
 def _problem(spec: Path, key: str, said: str) -> Problem:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.plan.graph import Input, Output, Plan, Step
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Input, Output
+from allranks.plan.ports import Path as DataPath
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
 
@@ -87,7 +88,7 @@ def test_an_input_that_becomes_one_of_them_fails_its_step_alone(
     spoil = Step("spoil", f"rm {data}; {BECOMES[becomes]} {data}")
     read = _read(data, mode, type_="custom_model", command="test -f ${{inputs.data}}")
     steps = (spoil, replace(read, after=("spoil",), deterministic=deterministic), Step("other", "true"))
-    record = run_steps(plan=Plan("p", steps), instances=kind)
+    record = run_steps(plan=Plan("p", Graph(steps)), instances=kind)
     assert (record.status, record.step("read").status) == (Status.FAILED, Status.FAILED)
     assert str(data) in record.verdict.reason
     assert record.step("read").ended is not None
@@ -99,7 +100,7 @@ def test_an_output_that_is_gone_fails_its_step_alone(run_steps) -> None:
         Step("write", "rm -r ${{outputs.out}}", outputs=(Output("out", "uri_folder", "rw_mount"),)),
         Step("other", "true"),
     )
-    record = run_steps(plan=Plan("p", steps))
+    record = run_steps(plan=Plan("p", Graph(steps)))
     assert record.step("write").status is Status.FAILED
     assert "No such file" in record.verdict.reason
     assert _next_runs(record)

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from allranks.plan.codec import converter
-from allranks.plan.graph import Input, Output, Plan, Step
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Input, Output
+from allranks.plan.ports import Path as DataPath
 from allranks.runs import history
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
@@ -66,7 +67,7 @@ CASES: dict[str, Callable[[Path], tuple[Step, Path]]] = {
 def test_ctrl_c_while(case: str, tmp_path: Path) -> None:
     step, file = CASES[case](tmp_path)
     workspace = tmp_path / "workspace"
-    plan = converter().dumps(Plan("p", (step,)), Plan)
+    plan = converter().dumps(Plan("p", Graph((step,))), Plan)
     with subprocess.Popen([sys.executable, "-c", ENGINE, plan, str(workspace)]) as engine:
         try:
             _wait_until(lambda: engine.poll() is not None or _has_open(engine.pid, file))

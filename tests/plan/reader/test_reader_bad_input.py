@@ -120,6 +120,18 @@ YAML = {
         "key code (x.yml:3)",
         "nope does not exist",
     ),
+    "a component that no pipeline may have either": (
+        "$schema: https://azuremlschemas.azureedge.net/latest/sweepComponent.schema.json\nname: tune\n",
+        "x.yml",
+        "it describes a component of type sweep, which is not yet run by the local engine",
+    ),
+    "a sweep that has no type": (
+        "$schema: https://azuremlschemas.azureedge.net/latest/sweepJob.schema.json\ntrial: {}\n",
+        "key $schema (x.yml:1)",
+        "a job of type sweep is not yet run by the local engine",
+    ),
+    "an AutoML job": ("type: automl\n", "key type (x.yml:1)", "a job of type automl is not yet run"),
+    "a fine-tuning job": ("type: finetuning\n", "key type (x.yml:1)", "a job of type finetuning is not yet run"),
     "a component": (
         "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\ncommand: ls\n",
         "x.yml",
@@ -325,7 +337,7 @@ def test_every_value_that_is_wrong_is_told(here: Path) -> None:
         ("pipeline.py:", "pipeline.py:", "there is no name after the colon"),
         ("pipeline.py:digit", "pipeline.py", "there is no digit"),
         ("pipeline.py:train", "pipeline.py", "train is no pipeline"),
-        ("x.yml:digits", "x.yml:digits", "digits names a function, but x.yml is no Python file"),
+        ("x.yml:digits", "x.yml:digits", "digits names a function or a job, but x.yml is no Python file"),
     ],
 )
 def test_targets(here: Path, target: str, where: str, found: str) -> None:

@@ -13,8 +13,8 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.local import interpreters
-from allranks.plan.graph import Literal, PipelineInput, PipelineOutput, StepOutput
-from allranks.plan.graph import Path as DataPath
+from allranks.plan.ports import GraphInput, GraphOutput, Literal, NodeOutput
+from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import opened, read_plan
 from allranks.runs import assets
 from allranks.runs.assets import RegisteredAsset
@@ -139,18 +139,18 @@ def test_a_step_of_a_registered_component_is_like_any_other(project: Path) -> No
         "dataset_name": Literal("squad"),
         "split": Literal("test"),
         "limit": Literal(10),
-        "script": PipelineInput("script"),
+        "script": GraphInput("script"),
     }
     assert [port.name for port in fetch.outputs] == ["output_dataset"]
     assert fetch.code is not None
     assert [(port.name, port.type, port.value, port.mode) for port in train.inputs] == [
-        ("dataset", "uri_folder", StepOutput("fetch", "output_dataset"), "ro_mount"),
-        ("base", "mlflow_model", PipelineInput("base"), "download"),
-        ("lr", "number", PipelineInput("lr"), ""),
+        ("dataset", "uri_folder", NodeOutput("fetch", "output_dataset"), "ro_mount"),
+        ("base", "mlflow_model", GraphInput("base"), "download"),
+        ("lr", "number", GraphInput("lr"), ""),
     ]
     # What the pipeline says of the step goes before what its component says.
     assert (train.instance_count, train.distribution) == (4, PyTorch(2))
-    assert plan.outputs == (PipelineOutput("best", StepOutput("train", "model"), "mlflow_model"),)
+    assert plan.outputs == (GraphOutput("best", NodeOutput("train", "model"), "mlflow_model"),)
 
 
 def test_an_environment_is_a_virtual_environment_or_that_of_a_file(project: Path) -> None:

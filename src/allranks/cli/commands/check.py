@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,14 +14,15 @@ from allranks.cli.options import JsonOption, SetOption
 if TYPE_CHECKING:
     from allranks.errors import Problem
     from allranks.plan.graph import Plan
+    from allranks.sdk.spec_files import SpecFiles
 
 
 def check(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE[:FUNCTION]|FOLDER",
-            help="A pipeline, a job, a component, or a folder of components.",
+            metavar="FILE[:NAME]|FOLDER",
+            help="A pipeline, a job, a component, or a folder: every component, and every job in YAML, at any depth.",
             show_default=False,
         ),
     ],
@@ -29,76 +31,95 @@ def check(
 ) -> None:
     """Say everything that is wrong, before it runs.
 
-    It reads a pipeline, a job, a component, or a folder of components, and exits with 2 if anything is. A component is
+    It reads a pipeline, a job, a component, or everything in a folder, and exits with 2 if anything is. A component is
     held to what Azure ML's designer shows of it; of the components of a pipeline the same is said as warnings, and so
     is what a size that a step names would make of it.
     """
-    import tempfile
-    from datetime import date
-
     from allranks.cli.console import console
     from allranks.cli.errors import print_warnings
     from allranks.cli.options import settings_of
     from allranks.cli.views.json import to_json
-    from allranks.errors import InputError
-    from allranks.local import requirements
-    from allranks.plan.check import warnings as warnings_of
+    from allranks.components.check.rules import check as check_specs
+    from allranks.errors import InputError, Problem
     from allranks.plan.graph import steps
-    from allranks.plan.reader import read_plan
     from allranks.runs.formatting import count
 
-    if _are_components(Path(file)):
-        _check_components(Path(file), json)
-        return
+    specs = _specs(Path(file))
+    values = settings_of(settings)
+    if values and specs is not None:
+        raise InputError(Problem("--set", f"{file} is no pipeline", "the file of one pipeline or job"))
+    components = list(specs.components) if specs else []
+    problems = check_specs(components) if components else []
     warnings: list[Problem] = []
-    with tempfile.TemporaryDirectory() as snapshots:
+    plans: list[Plan] = []
+    for job in [file] if specs is None else map(str, specs.jobs):
         try:
-            plan = read_plan(file, settings_of(settings), Path(snapshots))
-            problems = tuple(requirements.problems(plan))
-            warnings = [*warnings_of(plan, date.today()), *_of_their_components(plan)]
+            plan, found, warned = _checked(job, values, components)
         except InputError as error:
-            problems = error.problems
+            problems += error.problems
+            continue
+        plans.append(plan)
+        problems += found
+        warnings += warned
     if json:
-        print(to_json({"file": file, "problems": list(problems), "warnings": warnings}))
+        print(to_json({"file": file, "problems": problems, "warnings": warnings}))
         sys.exit(2 if problems else 0)
     print_warnings(warnings)
     if problems:
         raise InputError(*problems)
-    number = count(sum(1 for _ in steps(plan.graph)), "step")
-    found = "nothing wrong" + (f", {count(len(warnings), 'warning')}" if warnings else "")
-    console().print(f"{file}: {plan.name}, {number}, {found}")
+    if specs is None:
+        what = [plans[0].name, count(sum(1 for _ in steps(plans[0].graph)), "step")]
+    else:
+        what = [count(number, noun) for number, noun in ((len(components), "component"), (len(plans), "job")) if number]
+    what += ["nothing wrong", *([count(len(warnings), "warning")] if warnings else [])]
+    console().print(f"{file}: {', '.join(what)}", soft_wrap=True)
 
 
-def _are_components(path: Path) -> bool:
-    from allranks.components.find import has_specs
-    from allranks.sdk.specs import is_component
+def _specs(path: Path) -> SpecFiles | None:
+    """The specs of a folder, or the one of a component's file; None for the file of a job.
 
-    return has_specs(path) if path.is_dir() else path.is_file() and is_component(path)
+    Raises InputError for a folder that has none.
+    """
+    from allranks.errors import InputError, Problem
+    from allranks.sdk import spec_files
+    from allranks.sdk.spec_files import SpecFiles
 
-
-def _check_components(path: Path, json: bool) -> None:
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
-    from allranks.components.check.rules import check as check_specs
-    from allranks.components.find import find_specs
-    from allranks.errors import InputError
-    from allranks.runs.formatting import count
-
-    specs = find_specs(path)
-    problems = check_specs(specs)
-    if json:
-        print(to_json({"file": str(path), "problems": problems, "warnings": []}))
-        sys.exit(2 if problems else 0)
-    if problems:
-        raise InputError(*problems)
-    console().print(f"{path}: {count(len(specs), 'component')}, nothing wrong", soft_wrap=True)
+    if not path.is_dir():
+        return SpecFiles((path,), ()) if path.is_file() and spec_files.is_component(path) else None
+    specs = spec_files.below(path)
+    if not specs.components and not specs.jobs:
+        expected = "YAML of components, pipelines or jobs, in this folder or below it"
+        fix = "name a file: a pipeline in Python is checked by itself"
+        raise InputError(Problem(str(path), "no component and no job", expected, fix))
+    return specs
 
 
-def _of_their_components(plan: Plan) -> list[Problem]:
-    """What the designer would make of the components that a plan uses from files of this machine."""
+def _checked(
+    file: str, values: dict[str, str], components: Sequence[Path]
+) -> tuple[Plan, tuple[Problem, ...], list[Problem]]:
+    """The plan of a job with what is wrong and what is doubtful.
+
+    components: which are checked by themselves. Raises InputError where there is no plan
+    """
+    import tempfile
+    from datetime import date
+
+    from allranks.local import requirements
+    from allranks.plan.check import warnings as warnings_of
+    from allranks.plan.reader import read_plan
+
+    with tempfile.TemporaryDirectory() as snapshots:
+        plan = read_plan(file, values, Path(snapshots))
+        problems = tuple(requirements.problems(plan))
+        return plan, problems, [*warnings_of(plan, date.today()), *_of_their_components(plan, components)]
+
+
+def _of_their_components(plan: Plan, checked: Sequence[Path]) -> list[Problem]:
+    """What the designer would make of the other components that a plan uses from files of this machine."""
     from allranks.components.check.rules import check as check_specs
     from allranks.plan.graph import steps
-    from allranks.sdk.specs import is_component
+    from allranks.sdk.spec_files import is_component
 
+    known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
-    return check_specs([spec for spec in specs if is_component(spec)])
+    return check_specs([spec for spec in specs if spec.resolve() not in known and is_component(spec)])

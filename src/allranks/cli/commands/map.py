@@ -31,17 +31,17 @@ def map_(
     from allranks.cli.options import settings_of
     from allranks.errors import InputError
     from allranks.plan.assets import mapping_file, skeleton
-    from allranks.plan.reader import opened
+    from allranks.plan.reader import lookup_of, opened
     from allranks.runs.formatting import count
     from allranks.runs.workspace import Workspace
     from allranks.sdk.paths import shown
 
     values = settings_of(settings)
     others = 0
-    with opened(file, values) as job:
-        lookup = job.lookup(values, Workspace.at(workspace))
+    lookup = lookup_of(file, values, Workspace.at(workspace))
+    with opened(file, values, lookup) as job:
         try:
-            job.plan(lookup=lookup)
+            job.plan()
         except InputError as error:
             others = sum(problem not in lookup.problems for problem in error.problems)
     lines = skeleton.missing(use for use in lookup.uses if not _is_made(use, lookup))

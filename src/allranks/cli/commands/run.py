@@ -107,12 +107,13 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     from allranks.cli.views.uploads import print_uploads
     from allranks.local import preview
     from allranks.plan.check import warnings
-    from allranks.plan.reader import opened
+    from allranks.plan.reader import lookup_of, opened
     from allranks.plan.secrets import without_secrets
     from allranks.sdk.uploads import uploads_of
 
-    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings) as job:
-        plan = without_secrets(_runnable(job.plan(Path(snapshots), job.lookup(settings, workspace))))
+    names = lookup_of(file, settings, workspace)
+    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
+        plan = without_secrets(_runnable(job.plan(Path(snapshots))))
         uploads = uploads_of(job.job)
     kind = preview.kind_of(instances)
     found = preview.previews(plan, workspace, kind)

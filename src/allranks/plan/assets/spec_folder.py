@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from allranks.sdk import specs
+from allranks.sdk import spec_files, specs
 
 LEFT_OUT = frozenset({".git", ".allranks", ".venv", ".venvs", "__pycache__", "node_modules"})
 """Folders that are not searched."""
@@ -29,7 +29,7 @@ class Spec:
 
 def find(folder: Path, name: str) -> tuple[Spec, ...]:
     """Return the specs of a name, the highest version first; those of one version by their path."""
-    found = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if specs.is_component(path)]
+    found = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if spec_files.is_component(path)]
     found.sort(key=lambda spec: spec.path)
     return tuple(sorted(found, key=lambda spec: _order(spec.version), reverse=True))
 

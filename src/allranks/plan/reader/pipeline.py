@@ -42,9 +42,10 @@ def read(
         return _pipeline(job, source, context)
     if isinstance(job, Command):
         return _command_job(job, source, replace(context, alone=True))
-    where = f"job{f' ({shown(source)})' if source else ''}"
+    named = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
+    where = f"job {named}".rstrip() + (f" ({shown(source)})" if source else "")
     found = f"a job of type {getattr(job, 'type', None) or type(job).__name__} is not yet run by the local engine"
-    raise InputError(Problem(where, found, "a pipeline job or a command job"))
+    raise InputError(Problem(where, found, "a pipeline or a command job"))
 
 
 def unread(job: Any) -> tuple[str, ...]:

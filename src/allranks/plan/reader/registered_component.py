@@ -10,7 +10,7 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.reader import local_data, step_ports
 from allranks.plan.reader.context import Context, Place
-from allranks.sdk import specs
+from allranks.sdk import spec_files, specs
 from allranks.sdk.paths import shown
 
 _TYPES = {"sweep": "command"}
@@ -75,7 +75,7 @@ def _of_spec(spec: Path, name: str, where: str) -> Any:
     try:
         components = specs.load(spec)
     except InputError:
-        if specs.is_component(spec):
+        if spec_files.is_component(spec):
             raise
         raise InputError(Problem(where, f"{shown(spec)} describes no component", "a component's file")) from None
     found = [component for component in components if component.name == name] or components

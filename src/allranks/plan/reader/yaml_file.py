@@ -57,9 +57,10 @@ class YamlFile:
             problems = list(_dangling(self.text)) or _refused(self.text, self._explained(error, overrides))
             raise InputError.of(problems) from None
 
-    def location(self, step: str) -> Location | None:
-        """Where a step begins."""
-        line = self.text.lines.get(f"jobs.{step}", 1 if "jobs" not in self.text.tree else None)
+    def location(self, path: str) -> Location | None:
+        """Where the node at this path begins, where it stands in this file."""
+        key = ".".join(f"jobs.{name}" for name in path.split("."))
+        line = self.text.lines.get(key, 1 if "jobs" not in self.text.tree else None)
         return Location(shown(self.path), line) if line else None
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
@@ -89,19 +90,35 @@ def read(path: Path) -> YamlFile:
     """Parses the file. Raises InputError where it is no YAML or describes no job that the local engine knows."""
     text = yaml_text.parse(path)
     if "component" in str(text.tree.get("$schema", "")).lower():
-        fix = "name a pipeline or a command job that uses it"
+        kind = _kind(text.tree, "component")
+        if kind not in _RUN_IN_PIPELINES:
+            found = f"it describes a component of type {kind}, which is not yet run by the local engine"
+            expected = f"a job, or a component of type {' or '.join(_RUN_IN_PIPELINES)} in a pipeline"
+            raise InputError(Problem(shown(path), found, expected))
+        fix = "name a pipeline that uses it"
         raise InputError(Problem(shown(path), "it describes a component, which is no job", "a job", fix))
     if "type" not in text.tree and "jobs" in text.tree:
         raise InputError(
             Problem(shown(path), "it has jobs, but no type", "type: pipeline", "add the line type: pipeline")
         )
-    kind = text.tree.get("type", "command")
+    kind = _kind(text.tree, "job")
     if kind not in ("pipeline", "command"):
+        key = "type" if "type" in text.tree else "$schema"
         found = f"a job of type {kind} is not yet run by the local engine"
-        raise InputError(Problem(f"key type ({text.place('type')})", found, "type pipeline or command"))
+        raise InputError(Problem(f"key {key} ({text.place(key)})", found, "type pipeline or command"))
     if kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
         raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
+
+
+_RUN_IN_PIPELINES = ("command", "pipeline")
+"""The types of components that the local engine runs as steps of a pipeline."""
+
+
+def _kind(tree: Mapping[str, Any], noun: str) -> str:
+    """The type of a job or a component, which is that of its schema where the file does not name it."""
+    schema = re.search(rf"(\w+){noun}\.schema", str(tree.get("$schema", "")), re.IGNORECASE)
+    return str(tree.get("type") or (schema[1].lower() if schema else "command"))
 
 
 def where(text: YamlText, key: str) -> str:

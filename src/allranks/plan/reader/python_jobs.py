@@ -1,0 +1,120 @@
+"""Which job of a Python file or notebook is meant: a job that it makes, or a function that makes one."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.plan.reader.dsl_file import DslFile
+from allranks.plan.reader.made_job import MadeJob
+from allranks.sdk import python_file
+from allranks.sdk.offline_client import Find
+from allranks.sdk.paths import shown
+from allranks.sdk.python_file import PythonFile
+
+_EXPECTED = "a function that is decorated with @dsl.pipeline, or a job in a variable of the module"
+
+
+def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | MadeJob:
+    """Read the file and find its job: the one of that name, or the one that the file makes.
+
+    Without a name that is the job that the file submits, or else the one in a variable of the module, or else the one
+    that its pipeline function makes. A command in a variable is a job where the file has no pipeline, since otherwise
+    it is there to make steps of.
+
+    Call it, and `build` of what it returns, inside of `python_file.importable`. Raises InputError where the file cannot
+    be read, or does not have that job, or has several.
+    """
+    file = python_file.read(path, find)
+    functions, jobs = _functions(file), _jobs(file)
+    if name is not None:
+        if name in functions:
+            return DslFile(file, functions[name])
+        if name in jobs:
+            return MadeJob(file, name, jobs[name])
+        known = [*_own(file, functions), *jobs]
+        raise InputError(_not_found(path, name, known, name in vars(file.module)), *file.cut_short)
+    for choices in _by_preference(file, functions, jobs):
+        if len(set(map(id, choices.values()))) == 1:
+            ((chosen, value), *_) = choices.items()
+            return DslFile(file, value) if inspect.isfunction(value) else MadeJob(file, chosen, value)
+        if choices:
+            raise InputError(_several(path, choices), *file.cut_short)
+    raise InputError(Problem(shown(path), "it has no pipeline", _EXPECTED, _guarded(path)))
+
+
+def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    names = {id(job): name for name, job in reversed(list(jobs.items()))}
+    yield {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)}
+    yield {name: job for name, job in jobs.items() if _is_pipeline_job(job)}
+    yield _own(file, functions)
+    yield _without_bases(jobs)
+
+
+def _functions(file: PythonFile) -> dict[str, Callable[..., Any]]:
+    return {name: value for name, value in vars(file.module).items() if _is_pipeline(value)}
+
+
+def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Those that the file defines, or, where there is none, those that it imports."""
+    defined = {
+        name: value
+        for name, value in functions.items()
+        if vars(value)["__wrapped__"].__module__ == file.module.__name__
+    }
+    return defined or functions
+
+
+def _jobs(file: PythonFile) -> dict[str, Any]:
+    from azure.ai.ml.entities import Job
+
+    return {
+        name: value
+        for name, value in vars(file.module).items()
+        if isinstance(value, Job) and not file.nodes.is_node(value)
+    }
+
+
+def _without_bases(jobs: dict[str, Any]) -> dict[str, Any]:
+    """Without the commands that others were made of: ``base(lr=0.1)``, and ``base(lr=Uniform(0, 1)).sweep(...)``."""
+    by_component: dict[int, list[str]] = {}
+    for name, job in jobs.items():
+        by_component.setdefault(id(vars(job).get("_component", job)), []).append(name)
+    bases = {names[0] for names in by_component.values() if len({id(jobs[name]) for name in names}) > 1}
+    return {name: job for name, job in jobs.items() if name not in bases and not vars(job).get("_swept")}
+
+
+def _is_pipeline(value: Any) -> bool:
+    return inspect.isfunction(value) and "_pipeline_builder" in vars(value)
+
+
+def _is_pipeline_job(job: Any) -> bool:
+    from azure.ai.ml.entities import PipelineJob
+
+    return isinstance(job, PipelineJob)
+
+
+def _several(path: Path, choices: dict[str, Any]) -> Problem:
+    named = [name for name in choices if name.isidentifier()]
+    noun = "pipelines" if all(inspect.isfunction(value) for value in choices.values()) else "jobs"
+    fix = "say which: " + " or ".join(f"{shown(path)}:{name}" for name in named)
+    fix = fix if named else "give each a variable of its own, and say which"
+    return Problem(shown(path), f"it has {len(choices)} {noun}: {', '.join(choices)}", "one pipeline", fix)
+
+
+def _not_found(path: Path, name: str, known: list[str], exists: bool) -> Problem:
+    found = f"{name} is no pipeline" if exists else f"there is no {name}"
+    expected = _EXPECTED + (f": {', '.join(known)}" if known else "")
+    similar = difflib.get_close_matches(name, known, n=1)
+    return Problem(shown(path), found, expected, f"did you mean {shown(path)}:{similar[0]}?" if similar else "")
+
+
+def _guarded(path: Path) -> str:
+    """The fix for a file that makes its job only where it is the program that runs."""
+    if path.suffix == ".py" and '"__main__"' in path.read_text(encoding="utf-8", errors="replace").replace("'", '"'):
+        return 'what stands below if __name__ == "__main__" is not read: make the job above it'
+    return ""

@@ -1,0 +1,64 @@
+"""Which line of the user's code made each node of a pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from allranks.sdk import user_code
+from allranks.sdk.user_code import Line
+
+
+class NodeLines:
+    """The nodes that a file's pipeline functions make, at any depth, with the lines that make them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # The nodes and components are kept, so that no other object gets the identity of one of them.
+        self._made: dict[int, tuple[Any, Line | None]] = {}
+        self._functions: dict[int, tuple[Any, Callable[..., Any]]] = {}
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Record what is made inside of this block."""
+        from azure.ai.ml.dsl._pipeline_component_builder import PipelineComponentBuilder as Builder
+
+        add_node, build = Builder.add_node, Builder.build
+
+        def add(builder: Any, node: Any) -> None:
+            self._made[id(node)] = node, user_code.caller(sys._getframe(1), self._path)
+            add_node(builder, node)
+
+        def built(builder: Any, **arguments: Any) -> Any:
+            component = build(builder, **arguments)
+            self._functions[id(component)] = component, builder.func
+            return component
+
+        Builder.add_node, Builder.build = add, built
+        try:
+            yield
+        finally:
+            Builder.add_node, Builder.build = add_node, build
+
+    def function(self, component: Any) -> Callable[..., Any] | None:
+        """Return the pipeline function that made this component, where one of the file's did."""
+        found = self._functions.get(id(component))
+        return found[1] if found else None
+
+    def is_node(self, value: Any) -> bool:
+        """Whether this object stands in a pipeline."""
+        return id(value) in self._made
+
+    def line(self, job: Any, path: str) -> Line | None:
+        """Return the line that made a job's node at this path: ``prepare``, or ``tune.train`` in a nested pipeline."""
+        nodes = getattr(job, "jobs", None)
+        node = None
+        for name in path.split("."):
+            node = nodes.get(name) if isinstance(nodes, dict) else None
+            component = getattr(node, "component", None)
+            nodes = getattr(component, "jobs", None)
+        found = self._made.get(id(node))
+        return found[1] if found else None

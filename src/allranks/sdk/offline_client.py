@@ -1,0 +1,406 @@
+"""What stands in for `MLClient` and for Azure's credentials while a user's file is read: it asks no workspace.
+
+What the file registers is found again; a job that it submits is noted, not run; a compute target is this machine. Of
+everything else there is a stand-in that can be passed on: an asset whose text is its id, or a value of which nothing is
+known. A `get` raises `ResourceNotFoundError` where the file has an answer to that, which is to create what is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from allranks.sdk import user_code
+from allranks.sdk.try_blocks import creates_when_it_fails
+
+Find = Callable[[str], Path | None]
+"""Gives the spec of a registered component on this machine, by its id, where there is one."""
+
+_THIS_MACHINE = "this-machine"
+_COLLECTIONS = ("components", "environments", "models", "data")
+_FINISHED = "Completed"
+
+
+@dataclass
+class Workspace:
+    """What a file has told of a workspace while it was read.
+
+    submitted:  the jobs, each once, in order
+    registered: what was created, by (collection such as ``environments``, name), the last one of a name
+    """
+
+    path: Path
+    find: Find | None = None
+    submitted: list[Any] = field(default_factory=list)
+    registered: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _before: list[tuple[Any, dict[str, Any]]] = field(default_factory=list)
+
+    def submit(self, job: Any, settings: dict[str, Any]) -> Any:
+        """Note a job, and return it as one that has completed."""
+        for name in ("description", "compute", "tags", "experiment_name"):
+            if settings.get(name) is not None:
+                setattr(job, name, settings[name])
+        if not any(job is other for other in self.submitted):
+            self.submitted.append(job)
+            self._before.append((job, {"name": job.name, "_status": vars(job).get("_status")}))
+            job.name = job.name or f"job_{len(self.submitted)}"
+            job._status = _FINISHED
+        return job
+
+    def restore(self) -> None:
+        """Give the jobs the names back that they had: a name that was made up is not sent to Azure ML."""
+        for job, own in self._before:
+            for name, value in own.items():
+                setattr(job, name, value)
+        self._before.clear()
+
+
+@contextlib.contextmanager
+def offline(workspace: Workspace) -> Iterator[None]:
+    """Answer from this machine, inside of this block, to every MLClient and credential that is imported in it."""
+    azure: Any = importlib.import_module("azure")
+    import azure.ai.ml as sdk
+    from azure.ai.ml import _ml_client
+
+    client = _client_class(workspace)
+    identity = _identity()
+    before = sdk.MLClient, _ml_client.MLClient, sys.modules.get("azure.identity")
+    attribute = vars(azure).get("identity")
+    sdk.MLClient = _ml_client.MLClient = client
+    sys.modules["azure.identity"] = azure.identity = identity
+    try:
+        yield
+    finally:
+        sdk.MLClient, _ml_client.MLClient, module = before
+        if module is None:
+            del sys.modules["azure.identity"]
+        else:
+            sys.modules["azure.identity"] = module
+        if attribute is None:
+            del azure.identity
+        else:
+            azure.identity = attribute
+
+
+class Unknown(str):
+    """A value that only a workspace knows. It is a text, its attributes are such values too, and it has no items."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Unknown(f"{self}.{name}")
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self
+
+
+class _Label(str):
+    """A label in place of a version. It counts as the first version where the greatest of several is looked for."""
+
+    def __int__(self) -> int:
+        return 1
+
+
+class Asset(Unknown):
+    """Something registered, whose text is its id: ``azureml:NAME:VERSION``, or ``azureml://registries/...``."""
+
+    name: str
+    version: str
+
+    def __new__(cls, collection: str, registry: str | None, name: str, version: Any, label: Any) -> Asset:
+        number = None if version is None else str(version)
+        if registry:
+            tail = f"versions/{number}" if number else f"labels/{label or 'latest'}"
+            text = f"azureml://registries/{registry}/{collection}/{name}/{tail}"
+        else:
+            text = f"azureml:{name}:{number}" if number else f"azureml:{name}@{label or 'latest'}"
+        made = super().__new__(cls, text)
+        made.name, made.version = name, number or _Label(label or "latest")
+        return made
+
+    @property
+    def id(self) -> str:
+        return str(self)
+
+    @property
+    def path(self) -> str:
+        return str(self)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {}
+
+
+class Component(Asset):
+    """A registered component of which this machine has no spec: calling it makes a node that names it."""
+
+    def __call__(self, *arguments: Any, **inputs: Any) -> Any:
+        from azure.ai.ml.entities import Command
+
+        if arguments:
+            raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
+        given = {name: value for name, value in inputs.items() if value is not None}
+        node = Command(component=str(self), inputs=given, _from_component_func=True)
+        node._outputs = _any_outputs(node)
+        return node
+
+
+def _any_outputs(node: Any) -> Any:
+    """The outputs of a node whose component is not known: each that is asked for is there."""
+    from azure.ai.ml.entities._job.pipeline._io import OutputsAttrDict
+
+    class AnyOutputs(OutputsAttrDict):  # type: ignore[misc]
+        def __getitem__(self, name: str) -> Any:
+            if name not in self and not name.startswith("_"):
+                dict.__setitem__(self, name, node._build_output(name, None, None))
+            return super().__getitem__(name)
+
+    return AnyOutputs({})
+
+
+class _Token(NamedTuple):
+    """What `azure.core.credentials.AccessToken` is."""
+
+    token: str
+    expires_on: int
+
+
+class _Credential:
+    """Stands for each of azure-identity's credentials."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        pass
+
+    def get_token(self, *scopes: str, **options: Any) -> _Token:
+        return _Token("offline", 1 << 32)
+
+    get_token_info = get_token
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> _Credential:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+
+def _identity() -> Any:
+    """A module that stands for azure.identity, without the half second that importing that takes."""
+    module = ModuleType("azure.identity")
+    real = importlib.util.find_spec("azure.identity")
+    module.__path__ = list(real.submodule_search_locations or ()) if real else []
+
+    def attribute(name: str) -> Any:
+        if name.endswith("Credential"):
+            return _Credential
+        if name.endswith("Error"):
+            return Exception
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Unknown(f"azure.identity.{name}")
+
+    vars(module)["__getattr__"] = attribute
+    return module
+
+
+class _Poller:
+    """What a `begin_...` call returns: it is done."""
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def result(self, timeout: float | None = None) -> Any:
+        return self._result
+
+    def wait(self, timeout: float | None = None) -> None:
+        pass
+
+    def done(self) -> bool:
+        return True
+
+    def status(self) -> str:
+        return "Succeeded"
+
+
+def _client_class(workspace: Workspace) -> type:
+    """The class that stands for MLClient: every client made of it tells this workspace."""
+
+    class MLClient:
+        """An MLClient that asks no workspace."""
+
+        def __init__(
+            self,
+            credential: Any = None,
+            subscription_id: str | None = None,
+            resource_group_name: str | None = None,
+            workspace_name: str | None = None,
+            registry_name: str | None = None,
+            **options: Any,
+        ) -> None:
+            self.subscription_id = subscription_id or Unknown("the subscription's id")
+            self.resource_group_name = resource_group_name or Unknown("the resource group's name")
+            self.workspace_name = workspace_name or (None if registry_name else Unknown("the workspace's name"))
+            self._registry = registry_name
+
+        @classmethod
+        def from_config(
+            cls, credential: Any = None, path: Any = None, file_name: str | None = None, **options: Any
+        ) -> Any:
+            names = _configuration(path, file_name or "config.json")
+            return cls(credential, *(names.get(key) for key in ("subscription_id", "resource_group", "workspace_name")))
+
+        def create_or_update(self, entity: Any, **settings: Any) -> Any:
+            return getattr(self, _collection_of(entity)).create_or_update(entity, **settings)
+
+        def begin_create_or_update(self, entity: Any, **settings: Any) -> _Poller:
+            return _Poller(self.create_or_update(entity, **settings))
+
+        def __getattr__(self, collection: str) -> Any:
+            if collection.startswith("__"):
+                raise AttributeError(collection)
+            return _Operations(workspace, collection, self._registry)
+
+        def __repr__(self) -> str:
+            return f"MLClient({self.workspace_name or self._registry}, offline)"
+
+    return MLClient
+
+
+@dataclass(frozen=True)
+class _Operations:
+    """The operations on one collection of a workspace or registry: ``ml_client.components``."""
+
+    workspace: Workspace
+    collection: str
+    registry: str | None
+
+    def get(self, name: Any = "", version: Any = None, label: Any = None, **options: Any) -> Any:
+        found = self.workspace.registered.get((self.collection, str(name)))
+        if found is not None and str(version or "") in ("", str(found.version if hasattr(found, "version") else "")):
+            return found
+        if self.collection == "jobs":
+            return next((job for job in self.workspace.submitted if job.name == name), Unknown(f"job {name}"))
+        asset = self._asset(str(name), version, label)
+        if isinstance(asset, Asset) and (spec := self.workspace.find and self.workspace.find(str(asset))):
+            from azure.ai.ml import load_component
+
+            return load_component(spec)
+        if creates_when_it_fails(sys._getframe(1), user_code.is_users):
+            from azure.core.exceptions import ResourceNotFoundError
+
+            raise ResourceNotFoundError(f"{self.collection} {name} is not on this machine")
+        return asset
+
+    def _list(self, name: Any = "", *arguments: Any, **options: Any) -> list[Any]:
+        """The versions of an asset: the latest one. Without a name, what the file created."""
+        if not name or self.collection not in _COLLECTIONS:
+            return [
+                entity for (collection, _), entity in self.workspace.registered.items() if collection == self.collection
+            ]
+        return [self.workspace.registered.get((self.collection, str(name))) or self._asset(str(name), None, "latest")]
+
+    def _named(self, name: Any = "", **options: Any) -> Any:
+        return self.workspace.registered.get((self.collection, str(name)), Unknown(f"{self.collection} {name}"))
+
+    def _asset(self, name: str, version: Any, label: Any) -> Any:
+        if self.collection == "compute":
+            return _compute(name)
+        if self.collection not in _COLLECTIONS:
+            return Unknown(f"{self.collection} {name}")
+        kind = Component if self.collection == "components" else Asset
+        return kind(self.collection, self.registry, name, version, label)
+
+    def create_or_update(self, entity: Any = None, **settings: Any) -> Any:
+        if entity is None:  # its name differs: job, model, schedule
+            entity = settings.pop(next(iter(settings), ""), None)
+        if self.collection == "jobs":
+            return self.workspace.submit(entity, settings)
+        name = getattr(entity, "name", None)
+        # A function under @command_component has its component beside it.
+        entity = getattr(entity, "component", entity) if self.collection == "components" else entity
+        if self.collection in _COLLECTIONS and not getattr(entity, "version", None):
+            entity.version = "1"
+        if self.collection == "compute":
+            entity._provisioning_state = "Succeeded"
+        self.workspace.registered[self.collection, str(name or getattr(entity, "name", ""))] = entity
+        return entity
+
+    def list_sizes(self, *arguments: Any, **options: Any) -> list[Any]:
+        from azure.ai.ml.entities import VmSize
+
+        from allranks.hardware.sizes import sizes
+
+        known = [VmSize(name=size.name, gpus=size.gpus, v_cp_us=size.vcpus) for size in sizes()]
+        return [*known, VmSize(name=_THIS_MACHINE, gpus=1)]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name == "begin_create_or_update":
+            return lambda *entity, **settings: _Poller(self.create_or_update(*entity, **settings))
+        if name.startswith("begin_"):
+            return lambda *arguments, **options: _Poller(self._named(*arguments, **options))
+        if name.startswith("list"):
+            return self._list
+        if name.startswith("get"):
+            return lambda *arguments, **options: Unknown(f"{self.collection}.{name}")
+        return lambda *arguments, **options: None
+
+
+def _compute(name: str) -> Any:
+    from azure.ai.ml.entities import AmlCompute
+
+    compute = AmlCompute(name=name, size=_THIS_MACHINE)
+    compute._provisioning_state = "Succeeded"
+    return compute
+
+
+def _collection_of(entity: Any) -> str:
+    """Where `MLClient.create_or_update` puts an entity of this class, by the SDK's own names of the classes."""
+    names = [kind.__name__ for kind in type(entity).__mro__]
+    collections = {
+        "Job": "jobs",
+        "Component": "components",
+        "Environment": "environments",
+        "Data": "data",
+        "Model": "models",
+        "Compute": "compute",
+        "JobSchedule": "schedules",
+    }
+    return next((collections[name] for name in names if name in collections), "others")
+
+
+def _configuration(path: Any, file_name: str) -> dict[str, str]:
+    """What the workspace's configuration file says, which the SDK looks for here and in the folders above."""
+    start = Path(path or ".").absolute()
+    if start.is_file():
+        files = [start]
+    else:
+        folders = [start, *start.parents]
+        files = [folder / inner / file_name for folder in folders for inner in ("", ".azureml", "aml_config")]
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):
+            names = json.loads(file.read_text(encoding="utf-8"))
+            if isinstance(names, dict):
+                return {str(key): str(value) for key, value in names.items()}
+    return {}

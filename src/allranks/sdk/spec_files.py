@@ -1,0 +1,136 @@
+"""Which files describe components and jobs: decided by what they say, whatever they are called."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.sdk.specs import SPECS
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SCHEMA = re.compile(r"^\$schema:\s*[\"']?([^\s\"']+)", re.MULTILINE)
+_KEYS = re.compile(r"^[\"']?(\$schema|type|command|jobs)[\"']?\s*:", re.MULTILINE)
+_TYPES = ("automl", "command", "data_transfer", "import", "parallel", "pipeline", "spark", "sweep")
+"""The types that jobs and components share; assets, computes and endpoints have others."""
+_STEP_KEYS = ("command", "component", "type")
+_NOT_THE_USERS = ("__pycache__", "node_modules", "site-packages")
+
+
+class Kind(Enum):
+    """What a file describes."""
+
+    COMPONENT = "component"
+    JOB = "job"
+
+
+@dataclass(frozen=True)
+class SpecFiles:
+    """The files in a folder that describe components, and those that describe jobs, by path."""
+
+    components: tuple[Path, ...]
+    jobs: tuple[Path, ...]
+
+
+def below(folder: Path) -> SpecFiles:
+    """Return the specs in a folder and the folders below it.
+
+    Hidden folders (``.git``, ``.venv``), virtual environments and caches are left out. A job or a pipeline counts where
+    it is YAML: Python files and notebooks are not run to see whether they make one.
+    """
+    kinds = {path: kind(path) for path in _files(folder)}
+    return SpecFiles(
+        components=tuple(path for path, found in kinds.items() if found is Kind.COMPONENT),
+        jobs=tuple(path for path, found in kinds.items() if found is Kind.JOB and path.suffix != ".py"),
+    )
+
+
+def kind(path: Path) -> Kind | None:
+    """Return what a file describes; None where that is neither a component nor a job, or where it cannot be read.
+
+    Nothing is run. A component in Python is a file with functions under mldesigner's @command_component, and without a
+    pipeline.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError):
+        text = ""
+    if path.suffix == ".py":
+        found = Kind.COMPONENT if "command_component" in text and _is_component_in_python(text) else None
+    else:
+        found = _kind_of(_document(text)) if path.suffix.lower() in (".yaml", ".yml") and _KEYS.search(text) else None
+    return found or (Kind.COMPONENT if path.name in SPECS and not _is_python(path, text) else None)
+
+
+def is_component(path: Path) -> bool:
+    """Whether a file describes a component, not a pipeline or a job."""
+    return kind(path) is Kind.COMPONENT
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and name not in _NOT_THE_USERS and not Path(where, name, "pyvenv.cfg").exists()
+        )
+        yield from (Path(where, name) for name in sorted(names) if name.lower().endswith((".py", ".yaml", ".yml")))
+
+
+def _document(text: str) -> Mapping[str, Any]:
+    """A YAML file's keys; of one that is not YAML, the schema that it claims to have."""
+    try:
+        found = yaml.load(text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError):
+        schema = _SCHEMA.search(text)
+        return {"$schema": schema[1]} if schema else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _kind_of(document: Mapping[str, Any]) -> Kind | None:
+    schema = str(document.get("$schema", "")).rpartition("/")[2].lower()
+    if schema:
+        return Kind.COMPONENT if "component" in schema else Kind.JOB if "job." in schema else None
+    jobs, command, declared = document.get("jobs"), document.get("command"), document.get("type")
+    if declared is None:
+        # Others' YAML has jobs and commands too: GitHub's workflows, for example.
+        steps = list(jobs.values()) if isinstance(jobs, dict) else []
+        is_pipeline = bool(steps) and all(isinstance(one, dict) and one.keys() & set(_STEP_KEYS) for one in steps)
+        if not is_pipeline and not (isinstance(command, str) and "environment" in document):
+            return None
+    elif declared not in _TYPES:
+        return None
+    # A job has a type and a command too, but no version, and it is never reused by itself.
+    return Kind.COMPONENT if {"version", "is_deterministic"} & document.keys() else Kind.JOB
+
+
+def _is_component_in_python(text: str) -> bool:
+    try:
+        names = {name for node in ast.parse(text).body for name in _decorators(node)}
+    except (SyntaxError, ValueError):
+        return False
+    return "command_component" in names and "pipeline" not in names
+
+
+def _is_python(path: Path, text: str) -> bool:
+    """Whether a file that is called component.py can be read, so that its content decides."""
+    if path.suffix != ".py":
+        return False
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _decorators(node: ast.stmt) -> Iterator[str]:
+    for decorator in getattr(node, "decorator_list", ()):
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        yield called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")

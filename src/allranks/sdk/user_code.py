@@ -1,0 +1,104 @@
+"""Which code on the stack is the user's, and what a message says of an exception that it raises."""
+
+from __future__ import annotations
+
+import contextlib
+import site
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from allranks.errors import InputError, Problem
+from allranks.sdk import complaints
+from allranks.sdk.paths import shown
+
+_LIBRARIES = (
+    *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
+    *site.getsitepackages(),
+    site.getusersitepackages(),
+)
+_OWN = str(Path(__file__).parents[1])
+_CELL = "#cell"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the user's code.
+
+    file: as messages name it
+    cell: of a notebook, from 1, counted with the cells of text as editors count them; 0: the file is no notebook
+    """
+
+    file: str
+    number: int
+    cell: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}, cell {self.cell}, line {self.number}" if self.cell else f"{self.file}:{self.number}"
+
+
+def cell_file(notebook: Path, cell: int) -> str:
+    """The name under which a notebook's cell is compiled."""
+    return f"{notebook}{_CELL}{cell}"
+
+
+def line(file: str, number: int) -> Line:
+    """The line of a file, by the name under which it was compiled."""
+    path, mark, cell = file.rpartition(_CELL)
+    return Line(shown(path), number, int(cell)) if mark and cell.isdecimal() else Line(shown(file), number)
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is neither a library's nor ours."""
+    return not file.startswith("<") and not _is_library(file) and not file.startswith(_OWN)
+
+
+def caller(frame: FrameType | None, path: Path) -> Line | None:
+    """Return the innermost line of the file on the stack, or else of the user's other code."""
+    nearest = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if _is_of(file, path):
+            return line(file, frame.f_lineno)
+        if nearest is None and is_users(file):
+            nearest = line(file, frame.f_lineno)
+        frame = frame.f_back
+    return nearest
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn what the user's code raises into one problem with its file and line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(problem(error, path)) from None
+
+
+def problem(error: BaseException, path: Path) -> Problem:
+    """What is told of an exception that the code of this file raised."""
+    if isinstance(error, SyntaxError) and error.filename and not _is_library(error.filename):
+        return Problem(str(line(error.filename, error.lineno or 1)), f"it is not Python: {error.msg}", "Python")
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
+    own = [frame for frame in frames if _is_of(frame.filename, path)] or frames
+    place = str(line(own[-1].filename, own[-1].lineno or 1)) if own else shown(path)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        fix = f"install what provides {package}, or put {package}.py beside the file"
+        return Problem(place, f"there is no module {error.name}", "", fix)
+    if isinstance(error, SystemExit):
+        return Problem(place, "it ends Python while it is read", "a file that only defines pipelines when imported")
+    return Problem(place, complaints.one_line(error))
+
+
+def _is_of(file: str, path: Path) -> bool:
+    return file == str(path) or file.startswith(f"{path}{_CELL}")
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES)

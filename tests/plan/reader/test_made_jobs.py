@@ -1,0 +1,369 @@
+"""Jobs that a Python file makes while it is read, and the MLClient that it asks meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allranks.errors import InputError
+from allranks.plan.graph import Location
+from allranks.plan.ports import Input, Literal
+from allranks.plan.ports import Path as DataPath
+from allranks.plan.reader import opened
+from pipeline_files import read, write_dsl
+
+pytestmark = pytest.mark.usefixtures("no_network")
+
+TWO = """
+@dsl.pipeline()
+def digits(data, lr=0.1, epochs: int = None):
+    first = train(data=data, lr=lr, epochs=epochs)
+    return {"model": first.outputs.model}
+
+"""
+"""From line 5 on: the step stands in line 7."""
+
+
+def value(plan: Any, name: str) -> Any:
+    return next(port.value for port in plan.inputs if port.name == name)
+
+
+def test_a_job_runs_with_its_arguments_and_its_function_with_the_defaults(here: Path) -> None:
+    file = write_dsl(here, TWO + 'job = digits(data=Input(path="data"), lr=0.3)\njob.display_name = "Three"\n')
+    plan = read(file)
+    assert (plan.display_name, value(plan, "lr")) == ("Three", Literal(0.3))
+    assert value(plan, "data") == DataPath(str(here / "data"))
+    assert plan.steps[0].location == Location("pipeline.py", 7)
+    assert value(read(f"{file}:job"), "lr") == Literal(0.3)
+    assert value(read(f"{file}:digits", {"data": "data"}), "lr") == Literal(0.1)
+
+
+def test_settings_take_the_place_of_a_jobs_arguments(here: Path) -> None:
+    file = write_dsl(here, TWO + 'job = digits(data=Input(path="data"), lr=1)\n')
+    plan = read(file, {"lr": "1e-3", "epochs": "7", "data": "src"})
+    assert (value(plan, "lr"), value(plan, "epochs")) == (Literal(0.001), Literal(7))
+    assert value(plan, "data") == DataPath(str(here / "src"))
+    with pytest.raises(InputError, match="the pipeline has no input rate"):
+        read(file, {"rate": "1"})
+    with pytest.raises(InputError, match="expected: a whole number"):
+        read(file, {"epochs": "many"})
+
+
+def test_groups_of_a_job(here: Path) -> None:
+    file = write_dsl(
+        here,
+        """
+        from azure.ai.ml.dsl._group_decorator import group
+
+        @group
+        class Settings:
+            lr: float = 0.2
+            epochs: int = 3
+
+        @dsl.pipeline()
+        def grouped(settings: Settings):
+            one = train(data=Input(path="data"), lr=settings.lr, epochs=settings.epochs)
+
+        job = grouped(Settings(lr=0.5))
+        """,
+    )
+    plan = read(file, {"settings.epochs": "9"})
+    assert (value(plan, "settings.lr"), value(plan, "settings.epochs")) == (Literal(0.5), Literal(9))
+
+
+def test_several_jobs_are_told_apart_by_their_variables(here: Path) -> None:
+    file = write_dsl(here, TWO + "".join(f'{name} = digits(Input(path="data"), lr={lr})\n' for name, lr in LRS.items()))
+    for name, lr in LRS.items():
+        assert value(read(f"{file}:{name}"), "lr") == Literal(lr)
+    with pytest.raises(InputError, match=r"2 jobs: slow, fast(.|\n)*pipeline.py:slow or pipeline.py:fast"):
+        read(file)
+    with pytest.raises(
+        InputError, match=r"there is no fst(.|\n)*digits, slow, fast(.|\n)*did you mean pipeline.py:fast"
+    ):
+        read("pipeline.py:fst")
+
+
+LRS = {"slow": 0.1, "fast": 0.9}
+
+
+def test_the_job_that_is_submitted_is_the_one(here: Path) -> None:
+    file = write_dsl(
+        here,
+        TWO
+        + """
+from azure.ai.ml import MLClient
+from azure.identity import DefaultAzureCredential, InteractiveBrowserCredential
+
+try:
+    credential = DefaultAzureCredential()
+    credential.get_token("https://management.azure.com/.default")
+except Exception:
+    credential = InteractiveBrowserCredential()
+ml_client = MLClient(credential, "subscription", "group", "workspace")
+print(ml_client.compute.get("cpu-cluster"), ml_client.workspaces.get("workspace").location)
+other = digits(Input(path="data"), lr=0.2)
+job = digits(Input(path="data"), lr=0.4)
+job = ml_client.jobs.create_or_update(job, experiment_name="digits")
+while job.status not in ("Completed", "Failed"):
+    job = ml_client.jobs.get(job.name)
+ml_client.jobs.stream(job.name)
+ml_client.jobs.download(name=job.name, output_name="model")
+print("the run " + job.name)
+raise RuntimeError("there is no run whose results could be read")
+""",
+    )
+    plan = read(file)
+    assert (plan.experiment, value(plan, "lr")) == ("digits", Literal(0.4))
+    # The name that the script saw is not the job's: Azure ML would take a second one of it for the same job.
+    with opened(str(file), {}) as job:
+        assert job.job.name is None
+    assert value(read(f"{file}:other"), "lr") == Literal(0.2)
+
+
+def test_what_a_file_raises_before_it_submits_is_told(here: Path) -> None:
+    file = write_dsl(here, 'job = 1 / 0\n\n@dsl.pipeline()\ndef digits():\n    one = train(data=Input(path="data"))\n')
+    with pytest.raises(InputError, match=r"pipeline.py:5: ZeroDivisionError"):
+        read(file)
+
+
+def test_a_file_that_makes_its_job_only_as_a_program(here: Path) -> None:
+    file = write_dsl(here, "if __name__ == '__main__':\n    print('submitted')\n")
+    with pytest.raises(InputError, match=r"it has no pipeline(.|\n)*if __name__ == \"__main__\" is not read"):
+        read(file)
+
+
+def test_the_real_client_is_back_afterwards(here: Path) -> None:
+    import azure.ai.ml
+
+    before = azure.ai.ml.MLClient, sys.modules.get("azure.identity")
+    file = write_dsl(here, "from azure.ai.ml import MLClient\nclient = MLClient.from_config()\n" + "x = 1 / 0\n")
+    with pytest.raises(InputError, match="ZeroDivisionError"):
+        read(file)
+    assert (azure.ai.ml.MLClient, sys.modules.get("azure.identity")) == before
+
+
+def test_nested_pipelines_know_their_lines(here: Path) -> None:
+    file = write_dsl(
+        here,
+        """
+        @dsl.pipeline()
+        def inner(data):
+            fit = train(data=data)
+            return {"model": fit.outputs.model}
+
+        @dsl.pipeline()
+        def middle(data):
+            left = inner(data=data)
+            right = inner(data=data)
+
+        @dsl.pipeline()
+        def outer():
+            both = middle(data=Input(path="data"))
+
+        job = outer()
+        """,
+    )
+    for target in (file, f"{file}:outer"):
+        with opened(str(target), {}) as job:
+            lines = {
+                path: job.location(path) for path in ("both", "both.right", "both.right.fit", "both.nowhere", "left")
+            }
+        assert list(lines.values()) == [
+            Location("pipeline.py", 17),
+            Location("pipeline.py", 13),
+            Location("pipeline.py", 7),
+            None,
+            None,
+        ]
+
+
+COMMAND = """\
+from azure.ai.ml import Input, MLClient, command
+
+base = command(
+    command="echo ${{inputs.lr}} ${{inputs.data}}",
+    environment="azureml:cpu:1",
+    inputs={"lr": 1, "data": Input(type="uri_folder", path="data")},
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "lr"),
+    [
+        ("", 1),
+        ("job = base(lr=2)\n", 2),
+        ("MLClient.from_config().create_or_update(base)\n", 1),
+        ("MLClient.from_config().jobs.create_or_update(job=base(lr=3))\n", 3),
+    ],
+)
+def test_a_command_is_a_job_where_there_is_no_pipeline(here: Path, more: str, lr: int) -> None:
+    (here / "job.py").write_text(COMMAND + more)
+    assert value(read("job.py"), "lr") == Literal(lr)
+    plan = read("job.py", {"lr": "0.5", "data": "src"})
+    assert plan.inputs == (
+        Input("lr", "number", Literal(0.5)),
+        Input("data", "uri_folder", DataPath(str(here / "src")), "ro_mount"),
+    )
+
+
+def test_a_command_that_a_pipeline_uses_is_no_job(here: Path) -> None:
+    more = '\n@dsl.pipeline()\ndef digits():\n    one = base(data=Input(path="data"))\n'
+    (here / "job.py").write_text(COMMAND.replace("Input,", "Input, dsl,") + more)
+    assert [step.name for step in read("job.py").steps] == ["one"]
+
+
+OTHER_JOBS = {
+    "automl": """
+        from azure.ai.ml import automl
+        job = automl.classification(training_data=Input(type="mltable", path="data"), target_column_name="y")
+        """,
+    "sweep": """
+        from azure.ai.ml import command
+        from azure.ai.ml.sweep import Choice
+        base = command(command="echo ${{inputs.lr}}", environment="azureml:cpu:1", inputs={"lr": 0.1})
+        trial = base(lr=Choice([0.1, 0.2]))
+        job = trial.sweep(sampling_algorithm="random", primary_metric="loss", goal="minimize")
+        """,
+    "finetuning": """
+        from azure.ai.ml.finetuning import create_finetuning_job
+        job = create_finetuning_job(
+            task="chat_completion", training_data="a.jsonl", validation_data="b.jsonl",
+            model="azureml://registries/azureml/models/x/versions/1", output_model_name_prefix="x",
+        )
+        """,
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_JOBS)
+def test_jobs_of_other_kinds_are_refused_with_a_message(here: Path, kind: str) -> None:
+    with pytest.raises(InputError, match=rf"^job \(.*pipeline.py\): a job of type {kind} is not yet run"):
+        read(write_dsl(here, OTHER_JOBS[kind]))
+
+
+def test_registered_components_are_placeholders_where_this_machine_has_none(here: Path) -> None:
+    file = write_dsl(
+        here,
+        """
+        from azure.ai.ml import MLClient
+
+        workspace, registry = MLClient.from_config(), MLClient(None, registry_name="azureml")
+        prepare = workspace.components.get("prepare", version="2")
+        tune = registry.components.get(name="tune", label="latest")
+        model = registry.models.get("bert", label="latest")
+
+        @dsl.pipeline()
+        def digits():
+            ready = prepare(data=Input(path="data"))
+            tuned = tune(data=ready.outputs.anything, model=Input(type="custom_model", path=model.id))
+            last = train(data=tuned.outputs.model)
+
+        job = digits()
+        """,
+    )
+    with pytest.raises(InputError) as refused:
+        read(file)
+    named = [(problem.where, problem.found.split()[0]) for problem in refused.value.problems]
+    assert named == [
+        ("step ready, key component (pipeline.py:14)", "azureml:prepare:2"),
+        ("step tuned, key component (pipeline.py:15)", "azureml://registries/azureml/components/tune/labels/latest"),
+    ]
+
+
+def test_what_the_file_registers_is_found_again(here: Path) -> None:
+    file = write_dsl(
+        here,
+        """
+        from azure.ai.ml import MLClient
+        from azure.ai.ml.entities import AmlCompute, Data, Environment
+
+        ml_client = MLClient.from_config()
+        try:
+            train = ml_client.components.get(name="train", version="1.2.0")
+        except Exception:
+            train = ml_client.components.create_or_update(train)
+        try:
+            data = ml_client.data.get("numbers", version="1")
+        except Exception:
+            data = ml_client.data.create_or_update(Data(name="numbers", version="1", path="data", type="uri_folder"))
+        try:
+            compute = ml_client.compute.get("gpus")
+        except Exception:
+            compute = ml_client.begin_create_or_update(AmlCompute(name="gpus", size="STANDARD_ND96asr_v4")).result()
+        gpus = {size.name.lower(): size.gpus for size in ml_client.compute.list_sizes()}[compute.size.lower()]
+        environment = ml_client.environments.create_or_update(Environment(name="cpu", image="ubuntu"))
+        assert ml_client.environments.get("cpu", version=environment.version) is environment
+
+        @dsl.pipeline()
+        def digits():
+            one = train(data=Input(path=ml_client.data.get("numbers", "1").path), epochs=gpus)
+
+        job = digits()
+        """,
+    )
+    (step,) = read(file).steps
+    ports = {port.name: port.value for port in step.inputs}
+    assert (step.component, ports["data"], ports["epochs"]) == ("train", DataPath(str(here / "data")), Literal(8))
+
+
+def test_a_spec_on_this_machine_takes_the_place_of_a_registered_component(here: Path) -> None:
+    from allranks.plan.reader import pipeline, python_jobs
+    from allranks.sdk import python_file, session
+
+    file = write_dsl(
+        here,
+        """
+        from azure.ai.ml import MLClient
+
+        registry = MLClient(None, registry_name="azureml")
+        try:
+            tune = registry.components.get("tune", label="latest")
+        except Exception as error:
+            raise ValueError("no such component") from error
+
+        @dsl.pipeline()
+        def digits():
+            tuned = tune(data=Input(path="data"))
+
+        job = digits()
+        """,
+    )
+    asked = []
+
+    def find(identity: str) -> Path:
+        asked.append(identity)
+        return here / "train.yml"
+
+    with session.session(), python_file.importable(file):
+        job = python_jobs.read(file, None, find).build({})
+        (step,) = pipeline.read(job, here / "snapshots").steps
+    assert (step.component, asked) == ("train", ["azureml://registries/azureml/components/tune/labels/latest"])
+
+
+def test_values_that_only_a_workspace_knows_are_refused(here: Path) -> None:
+    file = write_dsl(
+        here,
+        """
+        from azure.ai.ml import MLClient
+
+        ml_client = MLClient.from_config()
+        where = ml_client.workspaces.get(ml_client.workspace_name).location
+        print("in " + where.lower(), [one for one in ml_client.jobs.list()], ml_client.connections.get("x").tags)
+
+        @dsl.pipeline()
+        def digits(kind):
+            one = train(data=Input(path=ml_client.datastores.get("files").container_name), kind=kind)
+
+        job = digits(kind=where)
+        """,
+    )
+    with pytest.raises(InputError) as refused:
+        read(file)
+    assert [problem.where for problem in refused.value.problems] == [
+        "input kind of the pipeline",
+        "step one, key inputs.data (pipeline.py:13)",
+    ]
+    assert "location, which only a workspace knows" in refused.value.problems[0].found
