@@ -92,7 +92,7 @@ def _pipeline(job: Any, source: str, context: Context) -> Plan:
     context = replace(context, values=values)
     graph = read_graph(job, (), context)
     _refuse_extra_jobs(job, source, context)
-    inputs = declared_inputs(job, given, context, f" ({shown(source)})" if source else "")
+    inputs = declared_inputs(job.component, given, context, f" ({shown(source)})" if source else "")
     if context.problems:
         raise InputError.of(context.problems)
     return Plan(
