@@ -21,7 +21,7 @@ from allranks.contract import job as jobs
 from allranks.contract import logs, report
 from allranks.contract.launch import Launch, processes
 from allranks.contract.templating import output_path, render
-from allranks.local import interpreters, reuse
+from allranks.local import installed, interpreters, reuse
 from allranks.local.boot import SOURCE
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, Machine, Program, Supervisor
@@ -102,6 +102,7 @@ class Attempts:
         self._gpu_share = gpu_share
         self._force_rerun = force_rerun
         self._machines = Machines()
+        self._installed = functools.cache(installed.of)  # once a run: it lists some folders
         self._keepers: set[str] = set()
         self._idle = asyncio.Event()
         self._stopping = False
@@ -163,7 +164,7 @@ class Attempts:
 
     def _key(self, step: Step, given: list[Given]) -> str:
         inputs = values.digests(given, self._run, lambda path: digest.of_path(Path(path), self._stop_staging))
-        return reuse.key(step, inputs)
+        return reuse.key(step, inputs, self._installed(interpreters.of_step(self._plan, step)))
 
     async def _reuse(self, key: str, record: StepRecord) -> bool:
         found = self._notebook.recall(key)
