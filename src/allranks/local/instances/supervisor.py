@@ -102,7 +102,13 @@ class Supervisor:
         )
         assert process.stdout is not None
         assert process.stdin is not None
-        first = await process.stdout.readline()
+        try:
+            first = await process.stdout.readline()
+        except asyncio.CancelledError:
+            # Ctrl-C at this moment. Nobody else knows the process yet.
+            process.stdin.close()
+            await process.wait()
+            raise
         event = json.loads(first) if first else {"event": "unfit", "reason": "the supervisor ended at once"}
         if event["event"] == "unfit":
             process.stdin.close()

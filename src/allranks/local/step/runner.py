@@ -211,10 +211,14 @@ class Attempts:
             self._notebook.changed(record)
             self._keepers.update(keepers)
             try:
+                launched = []
                 for rank, keeper in enumerate(keepers):
+                    if self._stop_staging.is_set():
+                        break  # a signal reaches those alone that are launched
+                    launched.append(keeper)
                     onto = self._machine(step, interpreter, instances[rank], instances, given, prepared[rank][1])
                     await self._supervisor.launch(keeper, onto, launching.programs[rank], events)
-                watched = Watched(record, frozenset(keepers), events, launching, assignment.log, reports, step.timeout)
+                watched = Watched(record, frozenset(launched), events, launching, assignment.log, reports, step.timeout)
                 await Watch(watched, self._notebook, self._supervisor, lambda: self._stopping).until_gone()
             finally:
                 self._keepers.difference_update(keepers)

@@ -28,16 +28,18 @@ def main(kind: str) -> None:
     # stdout is the engine's: nothing but events may go there.
     events = os.dup(1)
     os.dup2(2, 1)
-    try:
-        machines = MACHINES[kind]()
-    except OSError as error:
-        tell(events, event="unfit", reason=str(error))
-        return
-    try:
-        kernel.become_subreaper()
-        Supervisor(machines, events).serve()
-    finally:
-        end_descendants()
+    # Whoever is gone needs no events: that the engine is, is also the end of stdin, so there is nothing to report.
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            machines = MACHINES[kind]()
+        except OSError as error:
+            tell(events, event="unfit", reason=str(error))
+            return
+        try:
+            kernel.become_subreaper()
+            Supervisor(machines, events).serve()
+        finally:
+            end_descendants()
 
 
 class Supervisor:
