@@ -52,6 +52,11 @@ class Workspace:
         return self.root / "runs"
 
     @property
+    def temporary(self) -> Path:
+        """Where instances that are running keep temporary files."""
+        return self.root / "tmp"
+
+    @property
     def lock(self) -> Path:
         return self.root / "engine.lock"
 

@@ -23,6 +23,7 @@ from allranks.contract.launch import Launch, processes
 from allranks.contract.templating import output_path, render
 from allranks.local import installed, interpreters, reuse
 from allranks.local.boot import SOURCE
+from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, Machine, Program, Supervisor
 from allranks.local.launchers import LAUNCHERS, Assignment
@@ -103,6 +104,7 @@ class Attempts:
         self._force_rerun = force_rerun
         self._machines = Machines()
         self._installed = functools.cache(installed.of)  # once a run: it lists some folders
+        asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._keepers: set[str] = set()
         self._idle = asyncio.Event()
         self._stopping = False
@@ -198,11 +200,12 @@ class Attempts:
             return
         keepers = [f"{step.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
         events: asyncio.Queue[Event] = asyncio.Queue()
-        with self._temporary_folders(len(instances)) as temporary:
+        with self._temporary_folders(len(instances)) as folders:
             interpreter = interpreters.of_step(self._plan, step)
             machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
             shares = self._gpu_share(step)
-            variables = [machine | own | share for own, share in zip(temporary, shares, strict=True)]
+            named = [{} if self._kind.isolated else {"TMPDIR": folder} for folder in folders]
+            variables = [machine | own | share for own, share in zip(named, shares, strict=True)]
             ranks, reports = self._ranks(step, record, launch, given, prepared, variables)
             own = folder / "launcher"
             assignment = Assignment(launch, ranks, self._kind, variables, own, folder / logs.mpi_log(record.attempt))
@@ -216,7 +219,8 @@ class Attempts:
                     if self._stop_staging.is_set():
                         break  # a signal reaches those alone that are launched
                     launched.append(keeper)
-                    onto = self._machine(step, interpreter, instances[rank], instances, given, prepared[rank][1])
+                    ports = prepared[rank][1]
+                    onto = self._machine(step, interpreter, instances[rank], instances, given, ports, folders[rank])
                     await self._supervisor.launch(keeper, onto, launching.programs[rank], events)
                 watched = Watched(record, frozenset(launched), events, launching, assignment.log, reports, step.timeout)
                 await Watch(watched, self._notebook, self._supervisor, lambda: self._stopping).until_gone()
@@ -242,17 +246,23 @@ class Attempts:
             asyncio.get_running_loop().run_in_executor(None, remove)
 
     @contextlib.contextmanager
-    def _temporary_folders(self, count: int) -> Iterator[list[dict[str, str]]]:
-        """For each instance the variable that names its temporary folder, if it has no /tmp of its own.
+    def _temporary_folders(self, count: int) -> Iterator[list[str]]:
+        """For each instance its temporary folder.
 
-        Their paths are short: what Unix sockets lie in may have 108 characters.
+        Without a /tmp of its own an instance is given the path, which is short: what Unix sockets lie in may have 108
+        characters.
         """
         if self._kind.isolated:
-            yield [{}] * count
+            made = temporary.make(self._workspace.temporary, count)
+            try:
+                yield [str(folder) for folder in made.instances]
+            finally:
+                # Nobody waits for it but the loop's end.
+                asyncio.get_running_loop().run_in_executor(None, made.remove)
             return
-        with contextlib.ExitStack() as made:
+        with contextlib.ExitStack() as folders:
             yield [
-                {"TMPDIR": made.enter_context(TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True))}
+                folders.enter_context(TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True))
                 for _ in range(count)
             ]
 
@@ -370,6 +380,7 @@ class Attempts:
         instances: tuple[Instance, ...],
         given: list[Given],
         ports: Ports,
+        temporary_folder: str,
     ) -> Machine:
         data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
         outputs = [os.path.dirname(path) for path in ports.outputs.values()]
@@ -380,6 +391,7 @@ class Attempts:
             instance.hostname,
             tuple((other.address, other.hostname) for other in instances),
             step.shm_size,
+            temporary_folder,
             tuple(path for path in keep if os.path.exists(path)),
             tuple(ports.read_only),
         )
