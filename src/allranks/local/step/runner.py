@@ -45,6 +45,8 @@ from allranks.runs.workspace import Workspace
 ARTIFACTS = 1000
 """How many files below ./outputs a record lists."""
 
+TRACKING_GRACE = 5.0
+"""Seconds that MLflow has, once every rank of a run that is stopped has been killed, to learn how its runs ended."""
 
 Result = TypeVar("Result")
 
@@ -145,7 +147,9 @@ class Attempts:
         """Ends every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL."""
         self._stopping = True
         self._stop_staging.set()
-        asyncio.get_running_loop().call_later(grace, self._stop_saving.set)
+        loop = asyncio.get_running_loop()
+        loop.call_later(grace, self._stop_saving.set)
+        loop.call_later(grace + TRACKING_GRACE, self._tracking.abandon)
         await self._signal(signal.SIGTERM)
         if self._keepers:
             self._idle.clear()
@@ -158,6 +162,7 @@ class Attempts:
         self._stopping = True
         self._stop_staging.set()
         self._stop_saving.set()
+        asyncio.get_running_loop().call_later(TRACKING_GRACE, self._tracking.abandon)
         await self._signal(signal.SIGKILL)
 
     async def _signal(self, number: int) -> None:

@@ -74,6 +74,12 @@ class Tracking:
         except (AttributeError, KeyError, TypeError):
             raise TrackingError("the process that talks to MLflow gave no curves") from None
 
+    def abandon(self) -> None:
+        """End the process without waiting for what it does: the request under way and all later ones fail at once."""
+        self._broken = self._broken or "the run was stopped before MLflow answered"
+        if self._start is not None and self._start.done() and self._start.exception() is None:
+            _kill(self._start.result())
+
     async def close(self) -> None:
         """Ends the process, and waits for that."""
         if self._start is None:
@@ -100,9 +106,11 @@ class Tracking:
                 process = await asyncio.shield(self._start)
                 answer = await asyncio.wait_for(self._exchange(process, request), REQUEST_SECONDS)
             except asyncio.TimeoutError:
-                self._broken = f"the process that talks to MLflow did not answer within {REQUEST_SECONDS:g} s"
+                self._broken = (
+                    self._broken or f"the process that talks to MLflow did not answer within {REQUEST_SECONDS:g} s"
+                )
             except (OSError, ValueError) as error:
-                self._broken = f"the process that talks to MLflow broke: {error}"
+                self._broken = self._broken or f"the process that talks to MLflow broke: {error}"
             if self._broken:
                 with contextlib.suppress(OSError):
                     _kill(await asyncio.shield(self._start))
