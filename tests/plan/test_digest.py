@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -100,6 +102,16 @@ def test_what_is_no_file_at_all_is_an_error_that_says_so(
     with pytest.raises(OSError, match=reason) as caught:
         digest.of_path(tmp_path / "data")
     assert caught.value.filename == str(tmp_path / "data")
+
+
+def test_folders_may_be_nested_deeper_than_python_s_stack(tmp_path: Path) -> None:
+    (tmp_path / "/".join("d" * 300)).mkdir(parents=True)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        assert digest.of_path(tmp_path)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_a_socket_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

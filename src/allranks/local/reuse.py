@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-import sysconfig
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 
 from allranks.plan import digest
@@ -16,32 +13,23 @@ from allranks.plan.graph import Step
 from allranks.runs.records import StepRecord
 
 
-def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, str]) -> str:
-    """A digest of the step's code, command, layout, environment, outputs, and inputs.
+def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, str], installed: str) -> str:
+    """Return a digest of the step's code, command, layout, environment, outputs, and inputs.
 
     inputs:    for each port its value as text or, for data, the digest of its content
     variables: the step's environment variables
+    installed: the digest of the Python and the packages that the step finds: an upgraded package is another environment
     """
     return digest.of_text(
         step.code.digest if step.code else "",
         step.command,
         json.dumps([step.distribution.type, asdict(step.distribution), step.instance_count], sort_keys=True),
         str(step.environment),
-        installed(),
+        installed,
         json.dumps(dict(variables), sort_keys=True),
         json.dumps([[output.name, output.type, output.path] for output in step.outputs]),
         json.dumps(dict(inputs), sort_keys=True),
     )
-
-
-@cache
-def installed() -> str:
-    """A digest of the Python and the packages that steps find on this machine: an upgraded package is another
-    environment."""
-    names = {
-        path.name for kind in ("purelib", "platlib") for path in Path(sysconfig.get_path(kind)).glob("*.dist-info")
-    }
-    return digest.of_text(sys.version, *sorted(names))
 
 
 def is_intact(step: StepRecord, stop: Stop | None = None) -> bool:

@@ -52,7 +52,7 @@ def entries(folder: Path, stop: Stop | None = None) -> Iterator[Entry]:
     """
     real = Path(os.path.realpath(folder))
     above = {_identity(os.stat(parent)) for parent in (real, *real.parents)}
-    yield from _entries(folder, "", frozenset(above), stop)
+    yield from _entries(folder, frozenset(above), stop)
 
 
 def chunks(path: Path, stop: Stop | None = None) -> Iterator[bytes]:
@@ -76,9 +76,16 @@ def check(stop: Stop | None) -> None:
         raise StoppedError
 
 
-def _entries(folder: Path, prefix: str, above: frozenset[tuple[int, int]], stop: Stop | None) -> Iterator[Entry]:
-    for name in sorted(os.listdir(folder)):
+def _entries(folder: Path, above: frozenset[tuple[int, int]], stop: Stop | None) -> Iterator[Entry]:
+    # No recursion: folders may be nested deeper than Python's stack.
+    open_folders = [(folder, "", above, iter(sorted(os.listdir(folder))))]
+    while open_folders:
+        folder, prefix, above, names = open_folders[-1]
+        name = next(names, None)
         check(stop)
+        if name is None:
+            open_folders.pop()
+            continue
         path = folder / name
         try:
             found = os.stat(path)
@@ -88,13 +95,15 @@ def _entries(folder: Path, prefix: str, above: frozenset[tuple[int, int]], stop:
             yield Entry(prefix + name, path, LINK, os.readlink(path))
             continue
         identity = _identity(found)
-        if stat.S_ISDIR(found.st_mode) and identity in above:
+        if not stat.S_ISDIR(found.st_mode):
+            yield Entry(prefix + name, path, _kind(found.st_mode))
+        elif identity in above:
             target = os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
             yield Entry(prefix + name, path, LINK, target)
-            continue
-        yield Entry(prefix + name, path, _kind(found.st_mode))
-        if stat.S_ISDIR(found.st_mode):
-            yield from _entries(path, f"{prefix}{name}/", above | {identity}, stop)
+        else:
+            yield Entry(prefix + name, path, FOLDER)
+            inside = iter(sorted(os.listdir(path)))
+            open_folders.append((path, f"{prefix}{name}/", above | {identity}, inside))
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

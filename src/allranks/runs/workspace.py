@@ -46,6 +46,11 @@ class Workspace:
         return self.root / "runs"
 
     @property
+    def temporary(self) -> Path:
+        """Where instances that are running keep temporary files."""
+        return self.root / "tmp"
+
+    @property
     def tracking_uri(self) -> str:
         """Where MLflow keeps metrics and models of this workspace."""
         return f"sqlite:///{self.root / 'mlflow.db'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -55,6 +56,12 @@ def _sleepers(mark: str) -> list[psutil.Process]:
 
 def _below(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
+
+
+def _lives(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def _until(condition: object, what: str) -> None:
@@ -114,6 +121,35 @@ def test_nothing_survives_a_keepers_death_by_sigkill(engine: subprocess.Popen[st
     assert out.strip() == "Failed"
     assert psutil.wait_procs(below, timeout=BOUND)[1] == []
     assert _sleepers(mark) == []
+
+
+@pytest.mark.parametrize("processes", [1, 3, 5, 8])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
+def test_nothing_survives_an_end_while_instances_are_starting(
+    processes: int, number: signal.Signals, kind: str, tmp_path: Path, mark: str
+) -> None:
+    """The engine is ended as soon as there are so many processes below it: the supervisor, what keeps the instances,
+    and the ranks."""
+    source = ENGINE.format(command=STEP.format(mark=mark), workspace=str(tmp_path / "w"), kind=kind)
+    with (
+        (tmp_path / "errors").open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.DEVNULL, stderr=errors
+        ) as engine,
+    ):
+        try:
+            while len(_below(engine.pid)) < processes:
+                assert engine.poll() is None
+            below = _below(engine.pid)
+            engine.send_signal(number)
+            engine.wait(BOUND)
+        finally:
+            engine.kill()
+    if number is signal.SIGKILL:
+        psutil.wait_procs(below, timeout=BOUND)  # else the engine itself has waited for them
+    assert [process for process in below if _lives(process)] == []
+    _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+    assert "allranks/local/instances/agent" not in (tmp_path / "errors").read_text()
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -43,6 +44,18 @@ def test_mpirun_places_ranks_on_the_instances(kind: str, each: int, run_steps) -
         assert f"instances/{instance}/code" in text
         if kind == "rack":
             assert f"node-{instance}" in text.split()
+
+
+@needs_mpirun
+def test_only_its_user_may_read_what_passes_variables_to_mpirun_s_ranks(run_steps) -> None:
+    """They may be secrets. A rank finds the launcher's folder from its own."""
+    command = "umask; cd ../../../launcher; stat -c %a . ranks.json notices.jsonl"
+    before = os.umask(0)
+    try:
+        record = run_steps(Step("mpi", command, distribution=Mpi(1)))
+    finally:
+        os.umask(before)
+    assert logs(record) == ["0000\n700\n600\n600"]
 
 
 @needs_mpirun

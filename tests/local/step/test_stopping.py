@@ -95,3 +95,32 @@ def _wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+HANGING = """
+import sys
+from pathlib import Path
+from allranks.local.engine import Options, run
+from allranks.local.step import runner
+from allranks.local.tracking import client
+from allranks.plan.graph import Plan, Step
+from allranks.runs.workspace import Workspace
+workspace = Workspace(Path(sys.argv[1]))
+hang = f"import sys, time; sys.stdin.readline(); open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
+client.command = lambda _: (sys.executable, "-c", hang)
+client.may_track = lambda _: True
+runner.TRACKING_GRACE = 0.1
+run(Plan("p", (Step("a", "true"),)), workspace, Options(instances="loopback", grace=0.1))
+"""
+
+
+def test_ctrl_c_while_mlflow_does_not_answer(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HANGING, str(tmp_path)]) as engine:
+        try:
+            _wait_until(lambda: engine.poll() is not None or (tmp_path / "asked").exists())
+            engine.send_signal(signal.SIGINT)
+            assert engine.wait(BOUND) == 0
+        finally:
+            engine.kill()
+    (record,) = history.runs(Workspace(tmp_path))
+    assert [record.status, record.steps[0].status] == [Status.CANCELED] * 2

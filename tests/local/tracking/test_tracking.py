@@ -34,6 +34,7 @@ def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, work
     assert record.step("bad").status is Status.FAILED
     assert len(record.step("bad").metrics["loss"]) == 3
     assert record.step("shell").mlflow_run_id is None
+    assert (workspace.root / "mlflow.db").stat().st_mode & 0o077 == 0
 
     from mlflow.tracking import MlflowClient
 

@@ -23,6 +23,7 @@ class Machine:
     index:     which of the run's machines it is
     hosts:     (address, name) of every instance of the step
     shm_size:  bytes of /dev/shm
+    temporary: the folder for temporary files, which is /tmp where the machine has its own
     keep:      paths below /tmp that the step needs, although its /tmp is its own
     read_only: (source, target) of folders and files that are to be seen, but not changed, at `target`
     """
@@ -32,6 +33,7 @@ class Machine:
     hostname: str
     hosts: tuple[tuple[str, str], ...]
     shm_size: int
+    temporary: str
     keep: tuple[str, ...] = ()
     read_only: tuple[tuple[str, str], ...] = ()
 
@@ -102,7 +104,13 @@ class Supervisor:
         )
         assert process.stdout is not None
         assert process.stdin is not None
-        first = await process.stdout.readline()
+        try:
+            first = await process.stdout.readline()
+        except asyncio.CancelledError:
+            # Ctrl-C at this moment. Nobody else knows the process yet.
+            process.stdin.close()
+            await process.wait()
+            raise
         event = json.loads(first) if first else {"event": "unfit", "reason": "the supervisor ended at once"}
         if event["event"] == "unfit":
             process.stdin.close()

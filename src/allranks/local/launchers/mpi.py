@@ -50,6 +50,7 @@ def launch(assignment: Assignment) -> Launching:
     """mpirun on the first instance, and a door into each of the others. The step ends with mpirun."""
     folder, hosts = assignment.folder, assignment.launch.hostnames
     folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # whoever reaches the sockets in it may run a program as this user
     ranks, notices = folder / "ranks.json", folder / "notices.jsonl"
     notices.touch(0o600)
     # It holds the ranks' variables, so it is nobody else's to read.

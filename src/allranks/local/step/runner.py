@@ -23,8 +23,9 @@ from allranks.contract import logs, report
 from allranks.contract.launch import Launch
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path, render
-from allranks.local import interpreters, reuse
+from allranks.local import installed, interpreters, reuse
 from allranks.local.boot import SOURCE
+from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, Machine, Program, Supervisor
 from allranks.local.launchers import LAUNCHERS, Assignment
@@ -52,6 +53,8 @@ from allranks.sdk.paths import is_remote
 ARTIFACTS = 1000
 """How many files below ./outputs a record lists."""
 
+TRACKING_GRACE = 5.0
+"""Seconds that MLflow has, once every rank of a run that is stopped has been killed, to learn how its runs ended."""
 
 Result = TypeVar("Result")
 
@@ -123,6 +126,8 @@ class CommandRunner:
         self._machines = Machines()
         self._keys: dict[str, str] = {}
         self._agents: dict[str, str] = {}
+        self._installed = functools.cache(installed.of)  # once a run: it lists some folders
+        asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._idle = asyncio.Event()
         self._stopping = False
         self._canceled: set[str] = set()
@@ -183,7 +188,9 @@ class CommandRunner:
         """End every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL."""
         self._stopping = True
         self._stop_staging.set()
-        asyncio.get_running_loop().call_later(grace, self._stop_saving.set)
+        loop = asyncio.get_running_loop()
+        loop.call_later(grace, self._stop_saving.set)
+        loop.call_later(grace + TRACKING_GRACE, self._tracking.abandon)
         await self._end_agents(list(self._agents), grace)
 
     async def cancel(self, path: str) -> None:
@@ -196,6 +203,7 @@ class CommandRunner:
         self._stopping = True
         self._stop_staging.set()
         self._stop_saving.set()
+        asyncio.get_running_loop().call_later(TRACKING_GRACE, self._tracking.abandon)
         await self._signal(list(self._agents), signal.SIGKILL)
 
     async def _end_agents(self, agents: list[str], grace: float) -> None:
@@ -218,7 +226,8 @@ class CommandRunner:
 
     async def _key(self, scope: Scope, step: Step) -> str:
         inputs = await self._digests.of_inputs(values.given(step.inputs, scope.lookup))
-        return reuse.key(step, inputs, variables_of(step, scope))
+        interpreter = interpreters.of_environment(step.environment, self._settings.source)
+        return reuse.key(step, inputs, variables_of(step, scope), self._installed(interpreter))
 
     async def _take_over(self, scope: Scope, step: Step, record: StepRecord, run: str, earlier: StepRecord) -> None:
         if not await asyncio.to_thread(reuse.is_intact, earlier, self._stop_staging):
@@ -250,11 +259,12 @@ class CommandRunner:
             return
         agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
         events: asyncio.Queue[Event] = asyncio.Queue()
-        with self._temporary_folders(len(instances)) as temporary:
+        with self._temporary_folders(len(instances)) as folders:
             interpreter = interpreters.of_environment(step.environment, self._settings.source)
             machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
+            named = [{} if self._kind.isolated else {"TMPDIR": one} for one in folders]
             gpus = self._gpus_of(step, share.gpus)
-            variables = [machine | own | gpu for own, gpu in zip(temporary, gpus, strict=True)]
+            variables = [machine | own | gpu for own, gpu in zip(named, gpus, strict=True)]
             ranks, reports = self._ranks(scope, step, record, launch, given, prepared, variables)
             own = folder / "launcher"
             assignment = Assignment(launch, ranks, self._kind, variables, own, folder / logs.mpi_log(record.attempt))
@@ -263,10 +273,15 @@ class CommandRunner:
             self._recorder.changed(record)
             self._agents.update(dict.fromkeys(agents, record.name))
             try:
+                launched = []
                 for rank, agent in enumerate(agents):
-                    onto = self._machine(step, interpreter, instances[rank], instances, given, prepared[rank][1])
+                    if self._stop_staging.is_set() or self._is_ending(record):
+                        break  # a signal reaches those alone that are launched
+                    launched.append(agent)
+                    ports = prepared[rank][1]
+                    onto = self._machine(step, interpreter, instances[rank], instances, given, ports, folders[rank])
                     await self._supervisor.launch(agent, onto, launching.programs[rank], events)
-                watched = Watched(record, frozenset(agents), events, launching, assignment.log, reports, step.timeout)
+                watched = Watched(record, frozenset(launched), events, launching, assignment.log, reports, step.timeout)
                 await Watch(watched, self._recorder, self._supervisor, lambda: self._is_ending(record)).until_gone()
             finally:
                 for agent in agents:
@@ -290,17 +305,23 @@ class CommandRunner:
             asyncio.get_running_loop().run_in_executor(None, remove)
 
     @contextlib.contextmanager
-    def _temporary_folders(self, count: int) -> Iterator[list[dict[str, str]]]:
-        """For each instance the variable that names its temporary folder, if it has no /tmp of its own.
+    def _temporary_folders(self, count: int) -> Iterator[list[str]]:
+        """For each instance its temporary folder.
 
-        Their paths are short: what Unix sockets lie in may have 108 characters.
+        Without a /tmp of its own an instance is given the path, which is short: what Unix sockets lie in may have 108
+        characters.
         """
         if self._kind.isolated:
-            yield [{}] * count
+            made = temporary.make(self._workspace.temporary, count)
+            try:
+                yield [str(folder) for folder in made.instances]
+            finally:
+                # Nobody waits for it but the loop's end.
+                asyncio.get_running_loop().run_in_executor(None, made.remove)
             return
-        with contextlib.ExitStack() as made:
+        with contextlib.ExitStack() as folders:
             yield [
-                {"TMPDIR": made.enter_context(TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True))}
+                folders.enter_context(TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True))
                 for _ in range(count)
             ]
 
@@ -407,6 +428,7 @@ class CommandRunner:
         instances: tuple[Instance, ...],
         given: list[Given],
         ports: Ports,
+        temporary_folder: str,
     ) -> Machine:
         data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
         outputs = [os.path.dirname(path) for path in ports.outputs.values()]
@@ -417,6 +439,7 @@ class CommandRunner:
             instance.hostname,
             tuple((other.address, other.hostname) for other in instances),
             step.shm_size,
+            temporary_folder,
             tuple(path for path in keep if os.path.exists(path)),
             tuple(ports.read_only),
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +19,13 @@ from allranks.runs.workspace import Workspace
 BIG_LINE = 1 << 28
 """Bytes that one answer may have: a long run's curves come in one."""
 
+REQUEST_SECONDS = 120.0
+"""How long an answer may take. The first one includes MLflow's import and the creation of its database, which took 25 s
+on two busy cores."""
+
+CLOSE_SECONDS = 5.0
+"""How long the process may take to end by itself. It has nothing left to do by then."""
+
 
 class TrackingError(Exception):
     """MLflow refused or broke; the text says how. Metrics are worth a note, not a run."""
@@ -27,6 +36,9 @@ class Tracking:
     `warm_up`.
 
     wanted: whether any step is to have an MLflow run
+
+    A process that does not answer in time, or answers with something that is no answer, is ended. Every later request
+    then fails at once.
     """
 
     def __init__(self, workspace: Workspace, *, wanted: bool = True) -> None:
@@ -34,6 +46,8 @@ class Tracking:
         self._wanted = wanted
         self._lock = asyncio.Lock()
         self._start: asyncio.Task[asyncio.subprocess.Process] | None = None
+        self._numbers = itertools.count()
+        self._broken = ""
 
     def tracks(self, step: Step) -> bool:
         """Whether a step gets an MLflow run."""
@@ -47,46 +61,103 @@ class Tracking:
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
         """Makes an MLflow run and returns its id. Raises TrackingError."""
         answer = await self._ask(request="create", experiment=experiment, name=name, tags=dict(tags))
-        return str(answer["run_id"])
+        try:
+            return str(answer["run_id"])
+        except KeyError:
+            raise TrackingError("the process that talks to MLflow gave no run id") from None
 
     async def end(self, run_id: str, status: str) -> dict[str, list[Point]]:
         """Ends an MLflow run as FINISHED, FAILED or KILLED and returns its curves. Raises TrackingError."""
         answer = await self._ask(request="end", run_id=run_id, status=status)
-        return {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
+        try:
+            return {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
+        except (AttributeError, KeyError, TypeError):
+            raise TrackingError("the process that talks to MLflow gave no curves") from None
+
+    def abandon(self) -> None:
+        """End the process without waiting for what it does: the request under way and all later ones fail at once."""
+        self._broken = self._broken or "the run was stopped before MLflow answered"
+        if self._start is not None and self._start.done() and self._start.exception() is None:
+            _kill(self._start.result())
 
     async def close(self) -> None:
         """Ends the process, and waits for that."""
-        if self._start is not None:
-            process = await self._start
-            assert process.stdin is not None
-            process.stdin.close()
+        if self._start is None:
+            return
+        with contextlib.suppress(OSError):
+            process = await asyncio.shield(self._start)
+            try:
+                assert process.stdin is not None
+                process.stdin.close()
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(process.wait(), CLOSE_SECONDS)
+            finally:
+                _kill(process)
             await process.wait()
 
     async def _ask(self, **request: Any) -> dict[str, Any]:
         self.warm_up()
         assert self._start is not None
-        process = await self._start
+        async with self._lock:
+            if self._broken:
+                raise TrackingError(self._broken)
+            try:
+                # Whoever asks may be cancelled; the process is for all.
+                process = await asyncio.shield(self._start)
+                answer = await asyncio.wait_for(self._exchange(process, request), REQUEST_SECONDS)
+            except asyncio.TimeoutError:
+                self._broken = (
+                    self._broken or f"the process that talks to MLflow did not answer within {REQUEST_SECONDS:g} s"
+                )
+            except (OSError, ValueError) as error:
+                self._broken = self._broken or f"the process that talks to MLflow broke: {error}"
+            if self._broken:
+                with contextlib.suppress(OSError):
+                    _kill(await asyncio.shield(self._start))
+                raise TrackingError(self._broken)
+        if "error" in answer:
+            raise TrackingError(str(answer["error"]))
+        return answer
+
+    async def _exchange(self, process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return its answer. Raises ValueError for something that is no answer."""
         assert process.stdin is not None
         assert process.stdout is not None
-        async with self._lock:
-            with contextlib.suppress(ConnectionError):
-                process.stdin.write((json.dumps(request) + "\n").encode())
-                await process.stdin.drain()
+        number = next(self._numbers)
+        with contextlib.suppress(ConnectionError):
+            process.stdin.write((json.dumps({"number": number, **request}) + "\n").encode())
+            await process.stdin.drain()
+        while True:
             line = await process.stdout.readline()
-        if not line:
-            raise TrackingError("the process that talks to MLflow ended")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise TrackingError(answer["error"])
-        return answer
+            if not line:
+                raise ValueError("it ended")
+            if not line.endswith(b"\n"):
+                raise ValueError("it ended in the middle of an answer")
+            answer = json.loads(line)
+            if not isinstance(answer, dict):
+                raise ValueError("it answered with something else than an object")
+            # Whoever asked before may have been cancelled: that answer is nobody's.
+            if answer.get("number") == number:
+                return answer
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "allranks.local.tracking.tracker",
-            self._workspace.tracking_uri, str(self._workspace.tracked_files),
+            *command(self._workspace),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             limit=BIG_LINE,
             start_new_session=True,
-        )  # fmt: skip
+        )
+
+
+def command(workspace: Workspace) -> tuple[str, ...]:
+    """The command of the tracker."""
+    module = "allranks.local.tracking.tracker"
+    uri, files = workspace.tracking_uri, str(workspace.tracked_files)
+    return (sys.executable, "-m", module, str(os.getpid()), uri, files)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()

@@ -1,5 +1,5 @@
 """The process that talks to MLflow: one JSON request a line on stdin, one JSON answer a line on stdout, in the same
-order."""
+order and with the number of its request."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ from typing import Any
 from allranks.local.instances.kernel import die_with_parent
 
 
-def main(tracking_uri: str, artifacts: str) -> None:
-    """Serves until stdin ends. artifacts: the folder in which new experiments keep their files."""
+def main(engine: str, tracking_uri: str, artifacts: str) -> None:
+    """Serves until stdin ends.
+
+    engine:    the process id of the engine
+    artifacts: the folder in which new experiments keep their files
+    """
     die_with_parent()
+    if os.getppid() != int(engine):
+        return  # the engine was gone before the kernel knew of that
+    os.umask(0o077)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print must not mix with answers
     logging.disable(logging.WARNING)
@@ -24,11 +31,12 @@ def main(tracking_uri: str, artifacts: str) -> None:
     client = MlflowClient(tracking_uri)
     for line in sys.stdin:
         request = json.loads(line)
+        number = request.pop("number")
         try:
             answer = HANDLERS[request.pop("request")](client, artifacts, **request)
         except Exception as error:  # whatever goes wrong in MLflow must not end the run: the engine notes it
             answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers)
+        print(json.dumps({"number": number, **answer}), file=answers)
 
 
 def create(client: Any, artifacts: str, *, experiment: str, name: str, tags: dict[str, str]) -> dict[str, Any]:

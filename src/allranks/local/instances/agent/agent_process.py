@@ -81,6 +81,8 @@ def _live(machines: Machines, index: int, control: int, events: int) -> int:
             raise unready
         machines.enter(command["machine"])
         keep(command["keeper"], command["programs"], control, events)
+    except BrokenPipeError:
+        return 1  # the engine is gone, and nobody reads events any more
     except OSError as error:
         tell(events, event="failed", keeper=command["keeper"], reason=str(error), time=time.time())
         return 1

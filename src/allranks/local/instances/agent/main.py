@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from allranks.local.instances import kernel
+from allranks.local.instances import kernel, temporary
 from allranks.local.instances.agent import agent_process
 from allranks.local.instances.agent.agent import tell
 from allranks.local.instances.agent.agent_process import KeeperProcess
@@ -28,16 +28,20 @@ def main(kind: str) -> None:
     # stdout is the engine's: nothing but events may go there.
     events = os.dup(1)
     os.dup2(2, 1)
-    try:
-        machines = MACHINES[kind]()
-    except OSError as error:
-        tell(events, event="unfit", reason=str(error))
-        return
-    try:
-        kernel.become_subreaper()
-        Supervisor(machines, events).serve()
-    finally:
-        end_descendants()
+    # Whoever is gone needs no events: that the engine is, is also the end of stdin, so there is nothing to report.
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            machines = MACHINES[kind]()
+        except OSError as error:
+            tell(events, event="unfit", reason=str(error))
+            return
+        supervisor = Supervisor(machines, events)
+        try:
+            kernel.become_subreaper()
+            supervisor.serve()
+        finally:
+            end_descendants()
+            supervisor.remove_temporary()
 
 
 class Supervisor:
@@ -52,6 +56,7 @@ class Supervisor:
         self.events = events
         self.keepers: dict[str, KeeperProcess] = {}
         self.spares: dict[int, KeeperProcess] = {}
+        self.temporary: dict[str, str] = {}
         self.wake, wakened = os.pipe()
         os.set_blocking(wakened, False)
         signal.set_wakeup_fd(wakened)
@@ -76,6 +81,11 @@ class Supervisor:
                 for line in lines:
                     self._obey(line)
 
+    def remove_temporary(self) -> None:
+        """Remove the temporary folders of machines that were in use when the engine ended: it cannot do so itself."""
+        for folder in self.temporary.values():
+            temporary.remove(folder)
+
     def _obey(self, line: bytes) -> None:
         command = json.loads(line)
         if command["command"] == "start":
@@ -87,6 +97,7 @@ class Supervisor:
     def _start(self, name: str, machine: dict[str, Any], order: bytes) -> None:
         index, address = machine["index"], machine["address"]
         keeper = self.spares.pop(index, None)
+        self.temporary[name] = machine["temporary"]
         try:
             keeper = keeper or self._fork(index, address)
             self.keepers[name] = keeper
@@ -120,6 +131,7 @@ class Supervisor:
                     # It was killed, and what it kept is this process's own now, where no namespace has ended it.
                     end_orphans({keeper.pid for keeper in (*self.keepers.values(), *self.spares.values())})
                 tell(self.events, event="gone", keeper=name, time=time.time())
+                self.temporary.pop(name)  # the engine has been told, and removes it
 
 
 if __name__ == "__main__":

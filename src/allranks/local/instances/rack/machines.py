@@ -60,7 +60,7 @@ class RackMachines:
 
     def enter(self, machine: dict[str, Any]) -> None:
         kernel.set_hostname(machine["hostname"])
-        _own_tmp(machine["keep"])
+        _own_tmp(machine["temporary"], machine["keep"])
         if os.path.isdir("/dev/shm"):
             kernel.mount("tmpfs", "/dev/shm", "tmpfs", options=f"mode=1777,size={machine['shm_size']}")
         _own_hosts(machine["hosts"])
@@ -138,8 +138,11 @@ def _write(path: str | int, text: str) -> None:
         file.write(text)
 
 
-def _own_tmp(keep: list[str]) -> None:
-    """Gives the machine an empty /tmp, in which only the folders that the run itself needs are where they were."""
+def _own_tmp(folder: str, keep: list[str]) -> None:
+    """Makes the folder the machine's /tmp, in which only the folders that the run itself needs are where they were.
+
+    It lies on disk: data that a step stages there would fill memory otherwise.
+    """
     below = sorted({path for path in map(os.path.realpath, keep) if path == "/tmp" or path.startswith("/tmp/")})
     if "/tmp" in below:
         return
@@ -147,7 +150,7 @@ def _own_tmp(keep: list[str]) -> None:
     for path in below:
         if not kept or not path.startswith(kept[-1][0] + "/"):
             kept.append((path, os.open(path, os.O_PATH)))
-    kernel.mount("tmpfs", "/tmp", "tmpfs", options="mode=1777")
+    kernel.mount(folder, "/tmp", flags=kernel.MS_BIND)
     for path, descriptor in kept:
         source = f"/proc/self/fd/{descriptor}"
         if os.path.isdir(source):

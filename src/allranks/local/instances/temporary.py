@@ -1,0 +1,92 @@
+"""Temporary folders of instances: on disk, and removed when they are no longer used, however their owner ended.
+
+The owner holds a lock on its folder, which the kernel releases when the owner ends. Whoever comes later removes folders
+that nobody holds. This module imports the standard library alone, since the supervisor removes folders too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class TemporaryFolders:
+    """The folders of one attempt.
+
+    folder:    holds them; it is nobody else's to enter
+    instances: one for each instance, which any user of that instance may write to, as /tmp
+    """
+
+    folder: Path
+    instances: tuple[Path, ...]
+    lock: int
+
+    def remove(self) -> None:
+        """Remove the folders. What cannot be removed is left to `sweep`."""
+        remove(self.folder)
+        os.close(self.lock)
+
+
+def make(root: Path, count: int) -> TemporaryFolders:
+    """Make the folders of an attempt below `root`. Raises OSError where that fails."""
+    import tempfile  # the supervisor does without
+
+    root.mkdir(exist_ok=True)
+    with _locked(root, fcntl.LOCK_SH):  # no sweep between the two lines
+        folder = Path(tempfile.mkdtemp(dir=root, prefix=""))
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    instances = tuple(folder / str(number) for number in range(count))
+    for instance in instances:
+        instance.mkdir()
+        instance.chmod(0o1777)
+    return TemporaryFolders(folder, instances, lock)
+
+
+def sweep(root: Path) -> None:
+    """Remove what owners that were killed have left below `root`."""
+    dead: list[tuple[Path, int]] = []
+    with contextlib.suppress(FileNotFoundError), _locked(root, fcntl.LOCK_EX):
+        for folder in root.iterdir():
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # its owner has just removed it
+                lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(lock)
+                else:
+                    dead.append((folder, lock))
+    for folder, lock in dead:
+        remove(folder)
+        os.close(lock)
+
+
+def remove(folder: str | Path) -> None:
+    """Remove a folder as far as possible, also with folders in it that are read-only."""
+    import shutil  # the supervisor needs it at its end alone
+
+    shutil.rmtree(folder, ignore_errors=True)
+    if not os.path.isdir(folder):
+        return
+    with contextlib.suppress(OSError):
+        os.chmod(folder, 0o700)
+        for parent, folders, _ in os.walk(folder):
+            for name in folders:
+                if not os.path.islink(path := os.path.join(parent, name)):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, kind: int) -> Iterator[None]:
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, kind)
+        yield
+    finally:
+        os.close(lock)

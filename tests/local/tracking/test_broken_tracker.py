@@ -1,0 +1,98 @@
+"""A tracker that hangs, ends, or answers with nonsense costs its step a note, never its result."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from allranks.local.tracking import client
+from allranks.local.tracking.client import Tracking, TrackingError
+from allranks.plan.graph import Step
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
+
+PYTHON = (sys.executable, "-I", "-S", "-c")
+HANG = "import time\nwhile True: time.sleep(1000)"
+ANSWER = "import json, sys\nrequest = json.loads(sys.stdin.readline())\n"
+
+FAULTS = {
+    "hangs": HANG,
+    "reads and hangs": ANSWER + HANG,
+    "ends": "",
+    "cuts an answer off": ANSWER + "print('{\"run_id\": \"1', end='')",
+    "answers with a line that is cut off": ANSWER + 'print(\'{"run_id": "1\', flush=True)\n' + HANG,
+    "answers with a list": ANSWER + "print([request['number']], flush=True)\n" + HANG,
+    "answers without the id": ANSWER + "print(json.dumps({'number': request['number']}), flush=True)\n" + HANG,
+    "answers another request": ANSWER + "print(json.dumps({'number': -1, 'run_id': 1}), flush=True)\n" + HANG,
+    "answers with bytes": ANSWER + "sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()\n" + HANG,
+    "does not end": "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15, 1, 2})\n" + HANG,
+}
+
+
+@pytest.fixture
+def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step is tracked, by a process with this fault."""
+    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: object())
+    monkeypatch.setattr(client, "command", lambda _: (*PYTHON, FAULTS[request.param]))
+    monkeypatch.setattr(client, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(client, "CLOSE_SECONDS", 0.1)
+
+
+@pytest.mark.parametrize("faulty", FAULTS, indirect=True)
+def test_the_step_completes_with_a_note(faulty: None, run_steps) -> None:
+    before = set(psutil.Process().children())
+    record = run_steps(Step("a", "echo python"), Step("b", "echo python"))
+    assert record.status is Status.COMPLETED
+    for step in record.steps:
+        (note,) = step.notes
+        assert note.startswith("MLflow gets no metrics of this step: the process that talks to MLflow")
+    assert set(psutil.Process().children()) == before
+
+
+LATE = (
+    "import json, sys\n"
+    "first = json.loads(sys.stdin.readline())\n"
+    "open(first['tags']['read'], 'w')\n"
+    "second = json.loads(sys.stdin.readline())\n"
+    "for request in (first, second):\n"
+    "    print(json.dumps({'number': request['number'], 'run_id': request['name']}), flush=True)\n"
+)
+
+
+def test_a_late_answer_is_not_taken_for_that_of_the_next_request(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(client, "command", lambda _: (*PYTHON, LATE))
+    read = tmp_path / "read"
+
+    async def ask() -> str:
+        tracking = Tracking(workspace)
+        given_up = asyncio.create_task(tracking.create("experiment", "first", {"read": str(read)}))
+        while not read.exists():
+            await asyncio.sleep(0.01)
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+        try:
+            return await tracking.create("experiment", "second", {})
+        finally:
+            await tracking.close()
+
+    assert asyncio.run(ask()) == "second"
+
+
+def test_a_process_that_cannot_start_is_told(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "command", lambda _: ("/no/such/program",))
+
+    async def ask() -> None:
+        tracking = Tracking(workspace)
+        try:
+            await tracking.create("experiment", "run", {})
+        finally:
+            await tracking.close()
+
+    with pytest.raises(TrackingError, match="No such file"):
+        asyncio.run(ask())
