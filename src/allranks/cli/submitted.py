@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from allranks.azure.errors import AzureError
 from allranks.local.executor import processes_per_instance
 from allranks.plan import codec
+from allranks.plan.secrets import hidden
 from allranks.runs import history
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord, Submission, Verdict
 from allranks.runs.store import Store
@@ -76,7 +77,8 @@ def remembered(
     )
     workspace.make()
     with Store(workspace.database) as store:
-        store.add_run(record, codec.dumps(plan))
+        # It is never resumed, so nobody needs its secrets.
+        store.add_run(record, hidden(codec.dumps(plan)).plan)
     return record
 
 

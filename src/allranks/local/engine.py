@@ -25,8 +25,9 @@ from allranks.local.slots import Slots
 from allranks.local.step.runner import Attempts, GpuShare
 from allranks.local.tracking.client import Tracking
 from allranks.plan import codec, macros, values
+from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan, StepOutput
-from allranks.runs import history
+from allranks.runs import history, secret_values
 from allranks.runs.observer import Observer
 from allranks.runs.recorder import Notebook
 from allranks.runs.records import RunRecord, Status, StepRecord
@@ -92,10 +93,14 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
     filled = macros.filled(plan, record)
     given = {port.name: values.resolve(filled, port.value, str) for port in filled.inputs}
     record.inputs = {name: text for name, text in given.items() if text is not None}
+    hidden = plan_secrets.hidden(codec.dumps(plan))
+
+    def keep() -> None:
+        secret_values.save(Path(record.folder), hidden.values)
+        store.add_run(record, hidden.plan)
+
     with _held(workspace) as store:
-        return _execute(
-            filled, record, workspace, store, options, observer, lambda: store.add_run(record, codec.dumps(plan))
-        )
+        return _execute(filled, record, workspace, store, options, observer, keep, hidden.known)
 
 
 def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
@@ -106,19 +111,21 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
     """
     history.run(workspace, run_id)  # says what is wrong where there is none, and makes no workspace
     with _held(workspace) as store:
-        record, plan = store.run(run_id), codec.loads(store.plan(run_id))
+        record = store.run(run_id)
         if record.submitted is not None:
             found = f"runs in Azure ML, in the workspace {record.submitted.workspace_name}"
             raise InputError(Problem(f"run {record.id}", found, "a run on this machine", "submit it again"))
         if record.status is Status.COMPLETED:
             expected = "a run that was interrupted, stopped, or failed"
             raise InputError(Problem(f"run {record.id}", "is complete", expected, f"see: allranks show {record.id}"))
+        text = plan_secrets.restored(store.plan(run_id), secret_values.load(Path(record.folder)))
+        plan, known = codec.loads(text), plan_secrets.hidden(text).known
         for step in record.steps:
             if step.status is not Status.COMPLETED and step.status is not Status.NOT_STARTED:
                 step.status, step.attempt = Status.NOT_STARTED, step.attempt + 1
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
-        return _execute(macros.filled(plan, record), record, workspace, store, options, observer, lambda: None)
+        return _execute(macros.filled(plan, record), record, workspace, store, options, observer, lambda: None, known)
 
 
 @contextlib.contextmanager
@@ -155,14 +162,19 @@ def _execute(
     options: Options,
     observer: Observer | None,
     keep: Callable[[], None],
+    known: frozenset[str],
 ) -> RunRecord:
-    """Runs the steps that are not finished. keep: adds the run to the store, once it is clear that it can run here."""
+    """Runs the steps that are not finished.
+
+    keep:  adds the run to the store, once it is clear that it can run here
+    known: the plan's secrets
+    """
     from allranks.runs.page.page import write_page
 
     available = gpus.found(os.environ)
     if problems := gpus.problems(plan, options.gpus, available):
         raise InputError(*problems)
-    notebook = Notebook(record, store, observer or Observer())
+    notebook = Notebook(record, store, observer or Observer(), known)
     share = functools.partial(gpus.of_instances, choice=options.gpus, available=available)
     asyncio.run(_run(plan, record, workspace, notebook, options, share, keep))
     record.ended = time.time()
@@ -172,6 +184,8 @@ def _execute(
     write_page(record, page)
     record.page = str(page)
     notebook.ended()
+    if record.status is Status.COMPLETED:
+        secret_values.remove(Path(record.folder))
     return record
 
 

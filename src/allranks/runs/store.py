@@ -14,6 +14,7 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 from allranks.runs.codec import converter
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.runs.workspace import private_file
 
 VERSION = 1
 """Of the tables below; a file of another version is refused, not guessed at."""
@@ -36,6 +37,7 @@ class Store:
         """Opens the file, and makes it where there is none. Raises InputError where it is no store of this version."""
         self.path = path
         try:
+            private_file(path)
             # The engine's writes are short; a reader that meets one waits for it.
             self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             self.connection.execute("PRAGMA journal_mode = WAL")

@@ -120,3 +120,15 @@ class Workspace:
             "",
             "wait for it to end, or use another folder: --folder DIR",
         )
+
+
+def private_file(path: Path) -> None:
+    """Make a file readable for its user alone; create it, empty, where there is none.
+
+    SQLite gives a database's mode to its journals too. Where the file cannot be created or is another user's, whoever
+    opens it next says so.
+    """
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)

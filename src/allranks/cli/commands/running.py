@@ -116,17 +116,22 @@ def _read(file: str, settings: dict[str, str], snapshots: Path) -> Plan:
 def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, instances: str, json: bool) -> None:
     import tempfile
     from datetime import date
+    from json import dumps as to_json
+    from json import loads as from_json
     from pathlib import Path
 
     from allranks.cli.console import console
     from allranks.cli.problems import print_warnings
     from allranks.cli.views.plan import plan_json, print_plan
     from allranks.local import preview
+    from allranks.plan import codec
     from allranks.plan.check import warnings
-    from allranks.plan.secrets import without_secrets
+    from allranks.plan.secrets import shown
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        plan = without_secrets(_read(file, settings, Path(snapshots)))
+        plan = _read(file, settings, Path(snapshots))
+    # What is rendered from it has no secrets either.
+    plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(instances)
     environments = preview.environments(plan, workspace, kind)
     commands = preview.commands(plan, workspace, kind)

@@ -134,6 +134,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     from allranks.azure.workspace import WorkspaceName, named
     from allranks.cli.console import errors
     from allranks.plan.reader import opened
+    from allranks.plan.secrets import shown
 
     found = named(options)
     where = WorkspaceName(
@@ -147,20 +148,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
         body = body_of(job.job, where)
     if not (found.subscription_id and found.resource_group and found.workspace_name):
         errors().print("note: no workspace is named, so ids have placeholders", soft_wrap=True)
-    print(dumps(_without_secrets(body), indent=2))
-
-
-def _without_secrets(body: Any, name: str = "") -> Any:
-    """The body as it may be shown: secrets are ``***``, as in the plan that `allranks run --dry-run` prints."""
-    from allranks.azure.redaction import redact
-    from allranks.plan.secrets import MASK, is_secret
-
-    if isinstance(body, dict):
-        hidden = name in ("environment_variables", "environmentVariables")
-        return {key: MASK if hidden and is_secret(key) else _without_secrets(value, key) for key, value in body.items()}
-    if isinstance(body, list):
-        return [_without_secrets(value) for value in body]
-    return redact(body) if isinstance(body, str) else body
+    print(dumps(shown(body), indent=2))
 
 
 def _submit(

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from allranks.local.scheduler.ledger import Firing, Ledger
 from allranks.local.scheduler.place import SchedulesPlace
+from allranks.plan.secrets import restored
+from allranks.runs import secret_values
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
         plan = ledger.plan(firing.schedule) if firing else ""
     if firing is None:
         return
+    plan = restored(plan, secret_values.load(place.secrets(firing.schedule)))
     status, reason = execute(plan, firing)
     with Ledger(place.ledger) as ledger:
         ledger.end(run, status, reason, datetime.now(timezone.utc))
