@@ -82,6 +82,7 @@ def test_they_import_the_standard_library_alone() -> None:
     assert starts <= seen
     assert {kind.__module__ for kind in MACHINES.values()} <= seen
     assert not others
+    assert "allranks.secrets" not in seen, "its patterns are another package's"
 
 
 def test_the_search_finds_what_only_a_function_imports(tmp_path: Path) -> None:

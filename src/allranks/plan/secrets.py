@@ -77,9 +77,12 @@ def restored(plan: str, values: Mapping[str, str]) -> str:
 
 def _search(tree: Any) -> tuple[Any, _Search]:
     search = _Search()
-    masked = search.masked(tree, "", secret=False)
+    masked = search.masked(tree, secret=False)
     # What stands in a variable may stand in a command too.
-    return search.without_known(masked, "") if search.known else masked, search
+    text = json.dumps(masked) if search.known else ""
+    if any(json.dumps(secret)[1:-1] in text for secret in search.known):
+        masked = search.without_known(masked)
+    return masked, search
 
 
 class _Search:
@@ -88,51 +91,53 @@ class _Search:
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
         self.known: set[str] = set()
+        self._place: list[str | int] = []
 
-    def masked(self, value: Any, place: str, *, secret: bool) -> Any:
+    def masked(self, value: Any, *, secret: bool) -> Any:
         """Return the tree with its secrets masked. secret: whether every text in it is one."""
         if isinstance(value, str):
             is_whole = secret and bool(value) and not (value.startswith("${{") and value.endswith("}}"))
             shown = MASK if is_whole else redact(value)
             if shown != value:
-                self.values[place] = value
+                self.values[self._pointer()] = value
                 found = {*secrets_in(value), *((value,) if is_whole else ())}
                 self.known |= {text for text in found if len(text) >= SHORTEST}
             return shown
         if isinstance(value, list):
-            return [self.masked(item, f"{place}/{index}", secret=secret) for index, item in enumerate(value)]
+            return [self._at(index, item, secret) for index, item in enumerate(value)]
         if not isinstance(value, dict):
             return value
-        by_name = place.rpartition("/")[2] in _VARIABLES
+        if self._is_by_name():
+            return {key: self._at(key, item, is_secret_name(key)) for key, item in value.items()}
         has_value = secret or (isinstance(value.get("name"), str) and is_secret_name(value["name"]))
         return {
-            key: item
-            if key in _STRUCTURE and not by_name
-            else self.masked(
-                item,
-                f"{place}/{_escaped(key)}",
-                secret=is_secret_name(key) if by_name else has_value and key in _VALUES,
-            )
+            key: item if key in _STRUCTURE else self._at(key, item, has_value and key in _VALUES)
             for key, item in value.items()
         }
 
-    def without_known(self, value: Any, place: str) -> Any:
+    def without_known(self, value: Any) -> Any:
         """Return the tree without the secrets that are known by now."""
         if isinstance(value, str):
             shown = redact(value, self.known)
             if shown != value:
-                self.values.setdefault(place, value)
+                self.values.setdefault(self._pointer(), value)
             return shown
         if isinstance(value, list):
-            return [self.without_known(item, f"{place}/{index}") for index, item in enumerate(value)]
+            return [self._at(index, item) for index, item in enumerate(value)]
         if not isinstance(value, dict):
             return value
-        by_name = place.rpartition("/")[2] in _VARIABLES
-        return {
-            key: item if key in _STRUCTURE and not by_name else self.without_known(item, f"{place}/{_escaped(key)}")
-            for key, item in value.items()
-        }
+        by_name = self._is_by_name()
+        return {key: item if key in _STRUCTURE and not by_name else self._at(key, item) for key, item in value.items()}
 
+    def _at(self, key: str | int, item: Any, secret: bool | None = None) -> Any:
+        """Go on with an item of the tree. secret: as for `masked`; None continues `without_known`."""
+        self._place.append(key)
+        found = self.without_known(item) if secret is None else self.masked(item, secret=secret)
+        self._place.pop()
+        return found
 
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+    def _is_by_name(self) -> bool:
+        return bool(self._place) and self._place[-1] in _VARIABLES
+
+    def _pointer(self) -> str:
+        return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in self._place)

@@ -129,6 +129,11 @@ def private_file(path: Path) -> None:
     opens it next says so.
     """
     with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
-        if path.stat().st_mode & 0o077:
-            path.chmod(0o600)
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        else:
+            # Never opened: to close a database drops the locks that this process has on it (POSIX).
+            if mode & 0o077:
+                path.chmod(0o600)

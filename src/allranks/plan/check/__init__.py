@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from allranks.errors import Problem
-from allranks.plan.check import bindings, commands, graph, hardware, layouts, names, paths, unsent, values
+from allranks.plan.check import bindings, commands, graph, hardware, layouts, names, paths, unsent, values, variables
 from allranks.plan.graph import Plan, Step
 
 __all__ = ["check", "warnings"]
@@ -24,7 +24,11 @@ def check(plan: Plan, *, here: bool = True) -> list[Problem]:
 
 def warnings(plan: Plan, today: date) -> list[Problem]:
     """What would run, and is probably not what is meant: here or on the sizes that steps name."""
-    return [warning for step in plan.steps for warning in (*unsent.of_step(step), *hardware.of_step(step, today))]
+    return [
+        warning
+        for step in plan.steps
+        for warning in (*unsent.of_step(step), *variables.of_step(step), *hardware.of_step(step, today))
+    ]
 
 
 def _problems(plan: Plan, here: bool) -> Iterator[Problem]:
