@@ -58,14 +58,14 @@ def shown(tree: Any) -> Any:
 
 def restored(plan: str, values: Mapping[str, str]) -> str:
     """Return the plan with its secrets. Raises InputError where the values lack one."""
-    tree = json.loads(plan)
-    places = tree.pop(HIDDEN, [])
-    if not places:
+    if f'"{HIDDEN}"' not in plan:
         return plan
+    tree = json.loads(plan)
+    places = tree.pop(HIDDEN)
     if missing := [place for place in places if place not in values]:
         names = ", ".join(sorted({place.rpartition("/")[2] for place in missing}))
-        fix = "start the pipeline again: allranks run FILE"
-        raise InputError(Problem("secrets of the run", f"are gone: {names}", "the file secrets.json of the run", fix))
+        fix = "read the pipeline again: allranks run FILE, or allranks schedules run FILE"
+        raise InputError(Problem("secrets of the plan", f"are gone: {names}", "the file secrets.json", fix))
     for place in places:
         *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in place.split("/")[1:]]
         target = tree
