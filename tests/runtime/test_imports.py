@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = {"azure", "mlflow", "typer", "rich", "pydantic", "yaml", "jinja2", "cattrs", "mldesigner"}
+HEAVY = {"azure", "mlflow", "typer", "rich", "pydantic", "yaml", "jinja2", "cattrs", "mldesigner", "detect_secrets"}
 STACKS = {"torch", "numpy", "deepspeed", "horovod", "tensorflow", "lightning", "mpi4py"}
 
 

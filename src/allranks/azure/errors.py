@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from allranks.azure.redaction import redact
 from allranks.errors import InputError, Problem
+from allranks.secrets import redact
 
 _OWN = str(Path(__file__).parents[1])
 _LONGEST = 600

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from allranks.plan import codec
 from allranks.plan.node_records import graph_records
+from allranks.plan.secrets import hidden
 from allranks.runs.records import RunRecord, Status, StepRecord, Submission, Verdict
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
@@ -49,7 +50,8 @@ def add_record(
     )
     workspace.make()
     with Store(workspace.database) as store:
-        store.add_run(record, codec.dumps(plan))
+        # It is never resumed, so nobody needs its secrets.
+        store.add_run(record, hidden(codec.dumps(plan)).plan)
     return record
 
 

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from allranks.azure.errors import service_errors
-from allranks.azure.redaction import redact
 from allranks.azure.uploads import quiet_uploads
+from allranks.secrets import redact
 
 ENDED = frozenset({"Completed", "Failed", "Canceled"})
 LOGS = "user_logs/"

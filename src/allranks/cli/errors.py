@@ -9,7 +9,9 @@ from rich.text import Text
 
 from allranks.cli.console import errors
 from allranks.errors import InputError, Problem
-from allranks.runs.formatting import count, plain
+from allranks.runs.formatting import count
+from allranks.runs.formatting import plain as without_controls
+from allranks.secrets import redact
 
 
 def print_problems(error: InputError, console: Console | None = None) -> None:
@@ -40,6 +42,11 @@ def problems_text(problems: Sequence[Problem]) -> Text:
 def warnings_text(warnings: Sequence[Problem]) -> Text:
     """What would run and is probably not meant, one after another."""
     return Text("\n\n").join(_problem(warning, ("! ", "bold yellow")) for warning in warnings)
+
+
+def plain(text: str) -> str:
+    """Return the text without control characters and without secrets."""
+    return without_controls(redact(text))
 
 
 def _problem(problem: Problem, mark: tuple[str, str] = ("✗ ", "bold red")) -> Text:

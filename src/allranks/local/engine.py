@@ -26,9 +26,10 @@ from allranks.local.slots import Slots
 from allranks.local.step.runner import CommandRunner, Settings
 from allranks.local.tracking.client import Tracking
 from allranks.plan import codec, macros, values
+from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan, steps
 from allranks.plan.node_records import graph_records
-from allranks.runs import history, locks
+from allranks.runs import history, locks, secret_values
 from allranks.runs.observer import Observer
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord
@@ -93,9 +94,15 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
     )
     filled = macros.filled(plan, record)
     record.inputs = {name: text for name, text in _inputs(filled).items() if text is not None}
+    hidden = plan_secrets.hidden(codec.dumps(plan))
     with _opened(workspace, record.id) as store:
-        execution = _Execution(filled, record, workspace, store, options, observer)
-        return execution.execute({}, lambda: store.add_run(record, codec.dumps(plan)))
+
+        def save() -> None:
+            secret_values.save(folder, hidden.values)
+            store.add_run(record, hidden.plan)
+
+        execution = _Execution(filled, record, workspace, store, options, observer, hidden.known)
+        return execution.execute({}, save)
 
 
 def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
@@ -110,17 +117,19 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
         where = f"runs in Azure ML, in the workspace {found.submitted.workspace_name}"
         raise InputError(Problem(f"run {found.id}", where, "a run on this machine", "submit it again"))
     with _opened(workspace, found.id) as store:
-        record, plan = store.run(found.id), codec.loads(store.plan(found.id))
+        record = store.run(found.id)
         if record.status is Status.COMPLETED:
             expected = "a run that was interrupted, stopped, or failed"
             raise InputError(Problem(f"run {record.id}", "is complete", expected, f"see: allranks show {record.id}"))
+        text = plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder)))
+        plan, known = codec.loads(text), plan_secrets.hidden(text).known
         record.ended = None
         for step in record.steps:
             _reset(step)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
         filled = macros.filled(plan, record)
-        execution = _Execution(filled, record, workspace, store, options, observer)
+        execution = _Execution(filled, record, workspace, store, options, observer, known)
         return execution.execute(store.decisions(record.id), lambda: None)
 
 
@@ -163,13 +172,14 @@ class _Execution:
         store: Store,
         options: Options,
         observer: Observer | None,
+        secrets: frozenset[str],
     ) -> None:
         self._plan = plan
         self._record = record
         self._workspace = workspace
         self._store = store
         self._options = options
-        self._recorder = RunRecorder(record, store, observer or Observer())
+        self._recorder = RunRecorder(record, store, observer or Observer(), secrets)
         self._gpus = gpus.found(os.environ)
         if problems := gpus.problems(plan, options.gpus, self._gpus):
             raise InputError(*problems)
@@ -191,6 +201,8 @@ class _Execution:
         write_page(record, page)
         record.page = str(page)
         self._recorder.ended()
+        if record.status is Status.COMPLETED:
+            secret_values.remove(Path(record.folder))
         return record
 
     async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, StepRecord
 from allranks.runs.store import Store
+from allranks.secrets import MASK, is_secret_name, redact
 
 
 class RunRecorder:
-    """The store and the observer of one run."""
+    """The store and the observer of one run. Neither gets a secret.
 
-    def __init__(self, run: RunRecord, store: Store, observer: Observer) -> None:
+    known: the secrets of the run's plan
+    """
+
+    def __init__(self, run: RunRecord, store: Store, observer: Observer, known: frozenset[str] = frozenset()) -> None:
+        self._known = known
         self._run = run
         self._store = store
         self._observer = observer
+        run.inputs = self._shown(run.inputs)
 
     def started(self) -> None:
         """The run begins."""
@@ -33,6 +40,7 @@ class RunRecorder:
 
     def changed(self, step: StepRecord) -> None:
         """The state of a step is another."""
+        self._hide(step)
         self._store.save_step(self._run, step)
         self._observer.changed(self._run, step)
 
@@ -43,10 +51,12 @@ class RunRecorder:
 
     def keep(self, step: StepRecord) -> None:
         """Brings the store up to date."""
+        self._hide(step)
         self._store.save_step(self._run, step)
 
     def note(self, step: StepRecord | None, text: str) -> None:
         """Adds a note to a step, or to the run."""
+        text = redact(text, self._known)
         if step is None:
             self._run.notes.append(text)
             self._store.save_run(self._run)
@@ -91,3 +101,19 @@ class RunRecorder:
         """The run is over."""
         self._store.save_run(self._run)
         self._observer.ended(self._run)
+
+    def _shown(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Return the values by name with secrets masked."""
+        return {name: MASK if is_secret_name(name) else redact(value, self._known) for name, value in values.items()}
+
+    def _hide(self, step: StepRecord) -> None:
+        """Mask the secrets in what a step records: its inputs, and what the verdict took from reports and logs."""
+        step.inputs = self._shown(step.inputs)
+        if step.verdict is not None:
+            verdict = step.verdict
+            step.verdict = replace(
+                verdict,
+                reason=redact(verdict.reason, self._known),
+                tail=tuple(redact(line, self._known) for line in verdict.tail),
+                traceback=redact(verdict.traceback, self._known),
+            )

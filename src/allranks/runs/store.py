@@ -6,8 +6,6 @@ engine writes.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -17,6 +15,7 @@ from allranks.errors import InputError, Problem
 from allranks.runs.codec import converter
 from allranks.runs.migrations import VERSION, migrate
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.runs.workspace import private_file
 
 
 class Store:
@@ -29,8 +28,8 @@ class Store:
         """
         self.path = path
         try:
+            private_file(path)
             # The engine's writes are short; a reader that meets one waits for it.
-            _make_private(path)
             self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.execute("PRAGMA synchronous = NORMAL")
@@ -220,12 +219,6 @@ class Store:
             "",
             "move the file away, or use another folder: --folder DIR",
         )
-
-
-def _make_private(path: Path) -> None:
-    """Make the file where there is none, readable by this user alone. SQLite gives its other files the same mode."""
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def mark_interrupted(run: RunRecord) -> None:

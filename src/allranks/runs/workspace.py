@@ -3,7 +3,9 @@ data."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,3 +78,20 @@ class Workspace:
     def run_folder(self, run: str) -> Path:
         """Return the folder of a run."""
         return self.runs / run
+
+
+def private_file(path: Path) -> None:
+    """Make a file readable for its user alone; create it, empty, where there is none.
+
+    SQLite gives a database's mode to its journals too. Where the file cannot be created or is another user's, whoever
+    opens it next says so.
+    """
+    with contextlib.suppress(OSError):
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        else:
+            # Never opened: to close a database drops the locks that this process has on it (POSIX).
+            if mode & 0o077:
+                path.chmod(0o600)

@@ -99,6 +99,8 @@ def _runnable(plan: Plan) -> Plan:
 def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, instances: str, json: bool) -> None:
     import tempfile
     from datetime import date
+    from json import dumps as to_json
+    from json import loads as from_json
     from pathlib import Path
 
     from allranks.cli.console import console
@@ -106,15 +108,18 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     from allranks.cli.views.plan import plan_json, print_plan
     from allranks.cli.views.uploads import print_uploads
     from allranks.local import preview
+    from allranks.plan import codec
     from allranks.plan.check import warnings
     from allranks.plan.reader import lookup_of, opened
-    from allranks.plan.secrets import without_secrets
+    from allranks.plan.secrets import shown
     from allranks.sdk.uploads import uploads_of
 
     names = lookup_of(file, settings, workspace)
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
-        plan = without_secrets(_runnable(job.plan(Path(snapshots))))
+        plan = _runnable(job.plan(Path(snapshots)))
         uploads = uploads_of(job.job)
+    # What is rendered from it has no secrets either.
+    plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(instances)
     found = preview.previews(plan, workspace, kind)
     environments = {path: one.ranks for path, one in found.items()}

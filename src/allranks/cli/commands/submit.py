@@ -116,6 +116,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     from allranks.cli.console import errors
     from allranks.cli.views.uploads import print_uploads
     from allranks.plan.reader import opened
+    from allranks.plan.secrets import shown
     from allranks.sdk.uploads import uploads_of
 
     found = named(options)
@@ -133,20 +134,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
         errors().print("note: no workspace is named, so ids have placeholders", soft_wrap=True)
     # Standard output is the body, for programs.
     print_uploads(errors(), uploads)
-    print(dumps(_without_secrets(body), indent=2))
-
-
-def _without_secrets(body: Any, name: str = "") -> Any:
-    """The body as it may be shown: secrets are ``***``, as in the plan that `allranks run --dry-run` prints."""
-    from allranks.azure.redaction import redact
-    from allranks.plan.secrets import MASK, is_secret
-
-    if isinstance(body, dict):
-        hidden = name in ("environment_variables", "environmentVariables")
-        return {key: MASK if hidden and is_secret(key) else _without_secrets(value, key) for key, value in body.items()}
-    if isinstance(body, list):
-        return [_without_secrets(value) for value in body]
-    return redact(body) if isinstance(body, str) else body
+    print(dumps(shown(body), indent=2))
 
 
 def _submit(

@@ -8,29 +8,33 @@ from pathlib import Path
 
 from allranks.environments.find import DOCKERFILE, EnvironmentFolder
 from allranks.errors import Problem
+from allranks.secrets import is_secret_name, secrets_in
 
-_NAMED = re.compile(
-    r"^\s*(?:ARG|ENV)\b.*?\b(?P<name>\w*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_KEY|ACCESS_KEY|ACCOUNT_KEY)\w*)(?:=|\s+)\S+",
-    re.IGNORECASE,
-)
-_KINDS = (
-    ("a password in an address", re.compile(r"://[^/\s:@$]+:[^/\s@$]+@")),
-    ("a shared access signature", re.compile(r"[?&]sig=[A-Za-z0-9%+/=]{16,}")),
-    ("a private key", re.compile(r"BEGIN [A-Z ]*PRIVATE KEY")),
-    ("an account key", re.compile(r"AccountKey=[A-Za-z0-9+/=]{16,}")),
-    ("a token of GitHub", re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}")),
-)
+_SETTING = re.compile(r"^\s*(?:ARG|ENV)\s+(?P<settings>\S.*)", re.IGNORECASE)
+_PAIR = re.compile(r"(\w+)=[^\s$]")
+_OLD_PAIR = re.compile(r"(\w+)\s+[^\s$]")
+"""``ENV NAME value``, which Docker still takes."""
 _SEARCHED = (".in", ".sh", ".txt", ".yaml", ".yml")
 
 
 def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+    """Yield a problem for each secret in a line, and for each variable of the image whose name is a secret's."""
     fix = "remove it, make a new one, and give it to the build as a secret mount or to the job as a variable"
     for path in sorted(environment.folder.iterdir()):
         if path.name != DOCKERFILE and path.suffix not in _SEARCHED:
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            found = [kind for kind, pattern in _KINDS if pattern.search(line)]
-            named = _NAMED.match(line) if path.name == DOCKERFILE else None
-            found += [f"a value for {named['name']}"] if named else []
+            named = _named(line) if path.name == DOCKERFILE else []
+            found = [f"a value for {name}" for name in named] or sorted(set(secrets_in(line).values()))
             for kind in found:
                 yield Problem(f"{path}:{number}", kind, "nothing secret in an image", fix)
+
+
+def _named(line: str) -> list[str]:
+    """Return the names of secrets to which a line of a Dockerfile gives a value."""
+    setting = _SETTING.match(line)
+    if setting is None:
+        return []
+    first = _OLD_PAIR.match(setting["settings"])
+    names = [first[1]] if first else _PAIR.findall(setting["settings"])
+    return [name for name in names if is_secret_name(name)]

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.runs.workspace import private_file
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 
 VERSION = 1
@@ -110,6 +111,7 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         """Opens the file, and makes it where there is none. Raises InputError where it is no ledger of this version."""
         try:
+            private_file(path)
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             self._connection.execute("PRAGMA journal_mode = WAL")
             # A claim is on the disk before its run starts, so not even a power failure fires it again.

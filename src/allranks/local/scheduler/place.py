@@ -28,6 +28,10 @@ class SchedulesPlace:
         """One file for each run: what its process says that is no step's."""
         return self.workspace.root / "schedules"
 
+    def secrets(self, schedule: str) -> Path:
+        """The folder of the secrets of a schedule's plan, which the ledger lacks."""
+        return self.folder / "secrets" / schedule
+
     def log(self, run: str) -> Path:
         return self.folder / f"{run}.log"
 

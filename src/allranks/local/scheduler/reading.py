@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -58,9 +59,12 @@ def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[K
     from allranks.plan.codec import converter
     from allranks.plan.graph import Plan
     from allranks.plan.reader import pipeline, snapshot
+    from allranks.plan.secrets import hidden
+    from allranks.runs import secret_values
     from allranks.schedules.finding import find_schedules
 
     kept: list[Kept] = []
+    values: dict[str, Mapping[str, str]] = {}
     problems: list[Problem] = []
     for declared in find_schedules(target):
         schedule = declared.schedule
@@ -80,10 +84,14 @@ def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[K
         except InputError as error:
             problems += error.problems
             continue
-        text = converter().dumps(plan, Plan)
-        kept.append(Kept(schedule.name, schedule.display_name, schedule.where, schedule.trigger, text))
+        text = hidden(converter().dumps(plan, Plan))
+        values[schedule.name] = text.values
+        kept.append(Kept(schedule.name, schedule.display_name, schedule.where, schedule.trigger, text.plan))
     if problems:
         raise InputError.of(problems)
+    for name, found_values in values.items():
+        secret_values.remove(place.secrets(name))
+        secret_values.save(place.secrets(name), found_values)
     return kept
 
 

@@ -15,8 +15,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from allranks.errors import InputError
 from allranks.local.scheduler.ledger import Firing, Ledger
 from allranks.local.scheduler.place import SchedulesPlace
+from allranks.plan.secrets import restored
+from allranks.runs import secret_values
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -47,14 +50,16 @@ def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
         plan = ledger.plan(firing.schedule) if firing else ""
     if firing is None:
         return
-    status, reason = execute(plan, firing)
+    try:
+        status, reason = execute(restored(plan, secret_values.load(place.secrets(firing.schedule))), firing)
+    except InputError as error:
+        status, reason = "Failed", str(error.problems[0]).splitlines()[0]
     with Ledger(place.ledger) as ledger:
         ledger.end(run, status, reason, datetime.now(timezone.utc))
 
 
 def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str, str]:
     """Runs the plan by the engine, or goes on with the run that was begun for this firing before."""
-    from allranks.errors import InputError
     from allranks.local.engine import DiskFullError
 
     workspace = Workspace(Path(firing.workspace))

@@ -7,8 +7,8 @@ import base64
 import pytest
 
 from allranks.azure.errors import AzureError, service_errors
-from allranks.azure.redaction import redact
 from allranks.errors import InputError, Problem
+from allranks.secrets import redact
 
 KEY = base64.b64encode(bytes(range(64))).decode()
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJodHRwczovL21sIn0.c2lnbmF0dXJl-_x"

@@ -1,0 +1,39 @@
+"""The secrets of a run that has not completed, in a file beside the run that its user alone can read.
+
+The store holds the run's plan without them. A resumed run needs them again; a completed one does not, and the file is
+removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+NAME = "secrets.json"
+
+
+def save(folder: Path, values: Mapping[str, str]) -> None:
+    """Write the values, by place in the plan, into the run's folder; no file where there are none."""
+    if not values:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    remove(folder)
+    descriptor = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        json.dump(dict(values), file)
+
+
+def load(folder: Path) -> dict[str, str]:
+    """Return the values that `save` wrote; none where there is no such file, or it cannot be read."""
+    try:
+        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(place): str(value) for place, value in found.items()} if isinstance(found, dict) else {}
+
+
+def remove(folder: Path) -> None:
+    """Remove the file, if there is one."""
+    (folder / NAME).unlink(missing_ok=True)

@@ -1,0 +1,210 @@
+"""What is a secret: by the name of a variable or an option, and by its shape within a text. The project's one table.
+
+The shapes of tokens come from detect-secrets (Yelp, Apache 2.0), which searches for each of them with a regular
+expression that has few false finds. Those of its detectors that guess (by entropy, by a keyword, by any public address)
+are not used: a masked text must stay readable. Added here is what Azure and its libraries print, with the shapes of its
+signatures and keys, and the tokens that machine learning uses and detect-secrets lacks, after the rules of gitleaks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from typing import Any
+
+MASK = "***"
+"""Stands where a secret was."""
+
+SHORTEST = 6
+"""Characters of the shortest value that is searched for in other texts. A shorter one occurs by chance."""
+
+_NAME = re.compile(
+    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:API|ACCESS|ACCOUNT|PRIVATE|SHARED)?KEY|SAS)"
+    r"(?:_|$)"
+    r"|CONNECTION_?STRING|_(?:PASS|PAT|PWD)$",
+    re.IGNORECASE,
+)
+_TOKEN_OF_TEXT = re.compile(
+    r"(?:^|_)(?:BOS|CLS|EOS|IMAGE|MASK|MAX|MIN|NUM|PAD|PER|SEP|START|END|STOP|UNK)_TOKEN$", re.IGNORECASE
+)
+_NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
+
+# Not a reference to a variable, a binding, a placeholder, or what is masked already.
+_VALUE = r"(?!\$|\*\*\*|<|\.\.\.)"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A kind of secret, and how it looks.
+
+    signs:   a text that has none of these, in lower case, has no such secret; to look for them is faster by far
+    pattern: its group `before` is kept, its group `name` has to be a secret's name, and the rest is the secret
+    """
+
+    kind: str
+    signs: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+_KEYS = r"account|access|shared_?access|primary|secondary|storage|api|subscription|container_?registry"
+_PASSWORDS = (
+    r"shared_?access_?signature|sas_?(?:token|uri|url)|client_?secret|client_?assertion|password|passwd|pwd"
+    r"|(?:access|refresh|id|user_?aml)_?token|credential_?secret|instrumentation_?key|secret"
+)
+
+_OWN = tuple(
+    Shape(kind, tuple(signs.split()), re.compile(pattern))
+    for kind, signs, pattern in (
+        (
+            "a token in a header",
+            "bearer basic sharedkey",
+            rf"(?i)(?P<before>\b(?:bearer|basic|sharedkey(?:lite)?)\s+){_VALUE}[\w+/=.:~-]{{8,}}",
+        ),
+        ("a JSON web token", "eyj", r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?"),
+        # Also where the address is escaped once more.
+        (
+            "a shared access signature",
+            "sig= sig%3d",
+            rf"(?i)(?P<before>(?:[?&;\s\"']|%26|%3f|\b)sig(?:=|%3d)){_VALUE}[^&\s\"'<>;,)}}\]]+",
+        ),
+        # A connection string's keys, and the names that keys and passwords have in JSON, in forms and in variables.
+        ("a key", "key", rf"(?i)(?P<before>(?:{_KEYS})_?key[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+"),
+        (
+            "a password or token",
+            "signature sas secret assertion password passwd pwd token key",
+            rf"(?i)(?P<before>(?:{_PASSWORDS})[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+",
+        ),
+        # Of a user alone too: that is how a personal token is given.
+        ("a password in an address", "://", r"(?P<before>://)(?!git@|\$|\*)[^/\s@:\"'$]+(?::(?!\$)[^/\s@\"']*)?(?=@)"),
+        # A storage account's key has 64 bytes and thus this shape; nothing else in a message has.
+        ("an account key", "==", r"(?<![\w+/])[A-Za-z0-9+/]{86}=="),
+        # The signature of the keys that Azure's services make since 2024.
+        ("a key of an Azure service", "jqqj9", r"\b[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{19,}"),
+        ("a client secret of Entra ID", "q~", r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
+        (
+            "a private key",
+            "private",
+            r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*-----|\Z)",
+        ),
+        ("a token of Hugging Face", "hf_ api_org_", r"\b(?:hf|api_org)_[A-Za-z0-9]{20,}"),
+        (
+            "a token of GitHub",
+            "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+            r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{36,})",
+        ),
+        ("a token of Databricks", "dapi", r"\bdapi[0-9a-f]{32}(?:-\d)?\b"),
+        ("a key of Google", "aiza", r"\bAIza[\w-]{35}"),
+        ("a key of Anthropic", "sk-ant-", r"\bsk-ant-[\w-]{20,}"),
+        # By the name: HF_TOKEN=..., --hf-token=..., and --hf-token ... where the word that follows is no prose.
+        (
+            "a secret",
+            "=",
+            rf"(?P<before>(?<![\w-])(?P<name>(?:--)?[A-Za-z]\w*[_-][\w-]*)[\"']?=[\"']?){_VALUE}[^\s\"'&;,]{{4,}}",
+        ),
+        (
+            "a secret",
+            "--",
+            rf"(?P<before>(?<![\w-])--(?P<name>[A-Za-z][\w-]*) [\"']?){_VALUE}(?!-)(?=\S*\d)[^\s\"'&;]{{6,}}",
+        ),
+    )
+)
+
+_MAY_BE_TOKEN = re.compile(r"[A-Za-z0-9]{16}|\bgl[a-z]{2,6}-|[MNO][\w-]{23}|\bSG\.|\bpypi-|sq0csp-|\d:[\w-]{35}")
+"""Found in every text that a pattern of the library matches; most texts are done with it."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a variable of that name holds a secret.
+
+    HF_TOKEN, storage_key and accountKey do; TOKENIZERS_PARALLELISM and pad_token do not.
+    """
+    words = _NEW_WORD.sub("_", name)
+    return _NAME.search(words) is not None and _TOKEN_OF_TEXT.search(words) is None
+
+
+def redact(text: str, known: Iterable[str] = ()) -> str:
+    """Return the text with ``***`` in place of every secret.
+
+    known: values that are secret in this place whatever their shape, such as those of a step's variables
+    """
+    # The longest first: one may be a part of another.
+    for value in sorted(known, key=len, reverse=True):
+        if len(value) >= SHORTEST:
+            text = text.replace(value, MASK)
+    return _searched(text)[0]
+
+
+def secrets_in(text: str) -> dict[str, str]:
+    """Return the secrets that the text has the shape of, each with its kind."""
+    return dict(_searched(text)[1])
+
+
+@lru_cache(maxsize=1 << 14)
+def _searched(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the masked text, and each secret with its kind."""
+    found: list[tuple[str, str]] = []
+    lower = text.lower()
+    for shape in _shapes(text):
+        for sign in shape.signs:  # not any(): a generator takes five times as long
+            if sign in lower:
+                text = shape.pattern.sub(partial(_masked, shape.kind, found), text)
+                break
+    return text, tuple(found)
+
+
+def _shapes(text: str) -> Iterator[Shape]:
+    yield from _OWN
+    if _MAY_BE_TOKEN.search(text):
+        yield from _library()
+
+
+def _masked(kind: str, found: list[tuple[str, str]], match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    before, name = groups.get("before") or "", groups.get("name")
+    if name is not None and not is_secret_name(name.removeprefix("--")):
+        return match[0]
+    found.append((match[0].removeprefix(before), kind))
+    return before + MASK
+
+
+@cache
+def _library() -> tuple[Shape, ...]:
+    """The shapes of detect-secrets, which is imported when the first text may have one: it imports requests."""
+    from detect_secrets.plugins.aws import AWSKeyDetector
+    from detect_secrets.plugins.discord import DiscordBotTokenDetector
+    from detect_secrets.plugins.github_token import GitHubTokenDetector
+    from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
+    from detect_secrets.plugins.mailchimp import MailchimpDetector
+    from detect_secrets.plugins.npm import NpmDetector
+    from detect_secrets.plugins.openai import OpenAIDetector
+    from detect_secrets.plugins.pypi_token import PypiTokenDetector
+    from detect_secrets.plugins.sendgrid import SendGridDetector
+    from detect_secrets.plugins.slack import SlackDetector
+    from detect_secrets.plugins.square_oauth import SquareOAuthDetector
+    from detect_secrets.plugins.stripe import StripeDetector
+    from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
+    from detect_secrets.plugins.twilio import TwilioKeyDetector
+
+    detectors: tuple[tuple[Any, str], ...] = (
+        (AWSKeyDetector, "a3t abia acca akia asia aws"),
+        (DiscordBotTokenDetector, "."),
+        (GitHubTokenDetector, "ghp_ gho_ ghu_ ghs_ ghr_"),
+        (GitLabTokenDetector, "gl gr1348941"),
+        (MailchimpDetector, "-us"),
+        (NpmDetector, "_authtoken"),
+        (OpenAIDetector, "t3blbkfj"),
+        (PypiTokenDetector, "pypi-"),
+        (SendGridDetector, "sg."),
+        (SlackDetector, "xox hooks.slack"),
+        (SquareOAuthDetector, "sq0csp-"),
+        (StripeDetector, "k_live_"),
+        (TelegramBotTokenDetector, ":"),
+        (TwilioKeyDetector, "ac sk"),
+    )
+    return tuple(
+        Shape(f"a secret of the kind {detector.secret_type}", tuple(signs.split()), pattern)
+        for detector, signs in detectors
+        for pattern in detector.denylist
+    )

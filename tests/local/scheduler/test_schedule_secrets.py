@@ -1,0 +1,65 @@
+"""The ledger keeps a schedule's plan without its secrets, and a firing runs with them."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime, timezone
+from pathlib import Path
+
+from allranks.local.scheduler.ledger import Firing, Ledger
+from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.reading import read_here
+from allranks.local.scheduler.running import carry_out
+from allranks.plan import codec
+from allranks.runs.workspace import Workspace
+
+DECLARED = """
+from azure.ai.ml import command, dsl
+from azure.ai.ml.entities import CronTrigger, JobSchedule
+
+work = command(name="work", command="true", environment="azureml:cpu:1", environment_variables={"HF_TOKEN": "hunter2"})
+
+
+@dsl.pipeline
+def working():
+    work()
+
+
+def nightly() -> JobSchedule:
+    return JobSchedule(name="nightly", trigger=CronTrigger(expression="30 2 * * *"), create_job=working())
+"""
+
+
+def fire(place: SchedulesPlace, day: int) -> tuple[list[str], str]:
+    """Carry out a firing. Return the plans that ran, and the reason where it failed."""
+    plans: list[str] = []
+
+    def execute(plan: str, firing: Firing) -> tuple[str, str]:
+        plans.append(plan)
+        return "Completed", ""
+
+    with Ledger(place.ledger) as ledger:
+        firing = ledger.claim("nightly", datetime(2026, 1, day, tzinfo=timezone.utc), place.workspace.root)
+    assert firing is not None
+    carry_out(place, firing.run, execute)
+    with Ledger(place.ledger) as ledger:
+        return plans, ledger.firing(firing.run).reason or ""
+
+
+def test_a_firing_has_the_secrets_that_the_ledger_lacks(tmp_path: Path) -> None:
+    (tmp_path / "nightly.py").write_text(DECLARED)
+    place = SchedulesPlace(Workspace(tmp_path / ".allranks"))
+    place.make()
+    read_here(place, tmp_path / "nightly.py")
+    holders = [path for path in place.workspace.root.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+    assert [path.name for path in holders] == ["secrets.json"]
+    assert {path.stat().st_mode & 0o777 for path in (*holders, place.ledger)} == {0o600}
+
+    (plan,), reason = fire(place, 1)
+    assert reason == ""
+    assert codec.loads(plan).steps[0].environment_variables == {"HF_TOKEN": "hunter2"}
+
+    shutil.rmtree(place.folder / "secrets")
+    plans, reason = fire(place, 2)
+    assert plans == []
+    assert "are gone: HF_TOKEN" in reason

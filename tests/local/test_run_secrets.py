@@ -1,0 +1,118 @@
+"""A run uses its secrets, and leaves them in no file and on no screen but the rank's own log."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from allranks.contract.mpi import Mpi
+from allranks.plan.graph import Step
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
+from allranks_command import forked, write
+
+TOKEN = "hunter2-of-hugging-face"
+KEY = "c2VjcmV0c2VjcmV0" * 5 + "abcdef" + "=="
+SAID = "hunter4-of-an-input"
+SECRETS = (TOKEN, KEY, SAID)
+
+PIPELINE = """\
+    type: pipeline
+    inputs: {service_password: SAID}
+    jobs:
+      train:
+        type: command
+        command: >-
+          echo $HF_TOKEN $STORE ${{inputs.service_password}}; echo $HF_TOKEN > ${{outputs.seen}};
+          test -e FOLDER/again || { echo "ValueError: $HF_TOKEN is refused"; exit 3; }
+        environment: azureml:cpu:1
+        inputs: {service_password: "${{parent.inputs.service_password}}"}
+        outputs: {seen: {type: uri_file, path: FOLDER/seen}}
+        environment_variables: {HF_TOKEN: TOKEN, STORE: "AccountName=a;AccountKey=STORE_KEY;EndpointSuffix=x"}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    text = PIPELINE.replace("FOLDER", str(tmp_path)).replace(": TOKEN", f": {TOKEN}")
+    write(tmp_path, "pipeline.yml", text.replace("SAID", SAID).replace("STORE_KEY", KEY))
+    return tmp_path
+
+
+def holders(folder: Path) -> list[str]:
+    """Return the files below a folder, but for the logs of ranks, that have a secret."""
+    return [
+        str(path.relative_to(folder))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and "user_logs" not in path.parts
+        and any(one.encode() in path.read_bytes() for one in SECRETS)
+    ]
+
+
+def test_no_file_and_no_screen_has_them(folder: Path) -> None:
+    workspace = folder / ".allranks"
+    failed = forked("run", "pipeline.yml", "--json", "--instances", "loopback", folder=folder)
+    assert failed.code == 1
+    identity = failed.json["id"]
+    kept = workspace / "runs" / identity / "secrets.json"
+    (log,) = workspace.rglob("std_log.txt")
+    assert all(secret in log.read_text() for secret in SECRETS)
+    assert failed.json["steps"][0]["verdict"]["tail"][-1] == "ValueError: *** is refused"
+    assert failed.json["inputs"] == failed.json["steps"][0]["inputs"] == {"service_password": "***"}
+    assert holders(workspace) == [str(kept.relative_to(workspace))]
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+    (folder / "again").touch()
+    resumed = forked("resume", identity, "--instances", "loopback", folder=folder)
+    assert resumed.code == 0, resumed.err
+    # With the value that the stored plan lacks.
+    assert (folder / "seen").read_text().strip() == TOKEN
+    assert holders(workspace) == []
+
+    screens = [
+        failed,
+        resumed,
+        forked("show", identity, folder=folder),
+        forked("show", identity, "--json", folder=folder),
+        forked("run", "pipeline.yml", "--dry-run", folder=folder),
+        forked("run", "pipeline.yml", "--dry-run", "--json", folder=folder),
+        forked("run", "pipeline.yml", "--set", f"HF_TOKEN={TOKEN}", folder=folder),
+    ]
+    assert [screen.code for screen in screens[2:]] == [0, 0, 0, 0, 2]
+    for screen in screens:
+        assert not [secret for secret in SECRETS if secret in screen.out + screen.err]
+
+
+def test_the_store_is_its_users_alone(folder: Path) -> None:
+    (folder / "again").touch()
+    database = folder / ".allranks" / "allranks.db"
+    database.parent.mkdir()
+    database.touch(0o644)
+    before = os.umask(0)
+    try:
+        done = forked("run", "pipeline.yml", "--instances", "loopback", folder=folder)
+    finally:
+        os.umask(before)
+    assert done.code == 0, done.err
+    modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.glob("allranks.db*")}
+    assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
+def test_the_variables_of_mpirun_are_its_users_alone(run_steps) -> None:
+    code = "stat -c %a ../../../launcher/ranks.json; grep -c hunter2 ../../../launcher/ranks.json; echo $HF_TOKEN"
+    before = os.umask(0)
+    try:
+        step = Step("mpi", code, distribution=Mpi(1), environment_variables={"HF_TOKEN": TOKEN})
+        record = run_steps(step, instances="loopback")
+    finally:
+        os.umask(before)
+    assert record.status is Status.COMPLETED
+    assert Path(record.steps[0].ranks[0].log).read_text().split() == ["600", "1", TOKEN]
+    assert not (Path(record.steps[0].folder) / "launcher").exists()
+    assert not holders(Workspace(Path(record.folder).parents[1]).root)

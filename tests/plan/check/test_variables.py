@@ -1,0 +1,33 @@
+"""A binding in an environment variable reaches the process as text, on Azure ML and here; a warning says so."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from allranks.plan.check import warnings
+from allranks.plan.graph import Output, Plan, Step
+
+TODAY = date(2026, 1, 1)
+
+
+def test_an_output_in_a_variable_stays_text_and_a_warning_says_so(run_steps) -> None:
+    step = Step(
+        "train",
+        "echo $CHECKPOINTS",
+        environment_variables={"CHECKPOINTS": "${{outputs.checkpoints}}/last"},
+        outputs=(Output("checkpoints", "uri_folder"),),
+    )
+    record = run_steps(step)
+    assert Path(record.steps[0].ranks[0].log).read_text().strip() == "${{outputs.checkpoints}}/last"
+    (warning,) = warnings(Plan("p", (step,)), TODAY)
+    assert warning.where == "step train, key environment_variables.CHECKPOINTS"
+    assert warning.found.startswith("${{outputs.checkpoints}} is not filled in")
+    assert warning.fix == "set it in the command: CHECKPOINTS=${{outputs.checkpoints}} python ..."
+
+
+@pytest.mark.parametrize("value", ["INFO", "${{parent.inputs.lr}}", "$HOME", "$[[ -f x ]]"])
+def test_any_other_text_has_no_warning(value: str) -> None:
+    assert warnings(Plan("p", (Step("a", "true", environment_variables={"A": value}),)), TODAY) == []
