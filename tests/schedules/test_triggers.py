@@ -19,7 +19,7 @@ from allranks.schedules.triggers import Cron, Recurrence, in_words
 from allranks.schedules.zones import zone
 from allranks.sdk.session import session
 from allranks_command import write
-from notebooks import write_recorder
+from notebooks import write_notebook
 
 
 def cron(expression: Any = "0 2 * * *", **more: Any) -> CronTrigger:
@@ -193,7 +193,7 @@ def test_schedules_are_found_in_a_folder(tmp_path: Path) -> None:
 def test_a_schedule_in_a_recorder_that_creates_it(tmp_path: Path) -> None:
     client = "from azure.ai.ml import MLClient\nml_client = MLClient.from_config()"
     create = "nightly = ml_client.schedules.begin_create_or_update(schedule=nightly).result()\nassert nightly.name"
-    write_recorder(tmp_path, client, HEAD, "nightly = made('nightly')", create)
+    write_notebook(tmp_path, client, HEAD, "nightly = made('nightly')", create)
     assert found(tmp_path / "notebook.ipynb") == [("nightly", "nightly")]
 
 
