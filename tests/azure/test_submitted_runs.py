@@ -168,7 +168,11 @@ def test_what_cannot_be_cancelled_or_resumed(azure: FakeAzure, command: Command,
     local = run(Plan("p", Graph((Step("a", "true"),))), Workspace(project / ".allranks"), Options(instances="loopback"))
     done = command("cancel", local.id)
     assert done.code == 2
-    assert "it is on this machine" in done.err
+    assert "it is Completed" in done.err
+    for arguments in (["train"], ["--now"]):
+        done = command("cancel", name, *arguments)
+        assert done.code == 2
+        assert "the run is on Azure ML" in done.err
     resumed = command("resume", name)
     assert resumed.code == 2
     assert "runs in Azure ML, in the workspace ws" in resumed.err

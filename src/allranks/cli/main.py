@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from allranks.cli.lazy_group import lazy_group
+from allranks.local import stop_signals
 
 app = lazy_group(
     "allranks.cli.commands",
@@ -17,7 +18,8 @@ app = lazy_group(
         "run": "Run a pipeline on this machine, as Azure ML would.",
         "resume": "Go on with a run that did not finish.",
         "submit": "Submit a pipeline to Azure ML, as it runs on this machine.",
-        "cancel": "Ask Azure ML to end a run that was submitted.",
+        "cancel": "End a run, or steps of it, here or on Azure ML.",
+        "clean": "Remove old runs and what no run needs.",
         "runs": "List the runs of this workspace, the newest first.",
         "show": "Show a run: its steps, metrics, outputs, and what failed.",
         "logs": "Print what the ranks of a run wrote.",
@@ -58,7 +60,8 @@ def main() -> None:
     was closed; 2 wrong input; 130 stopped."""
     try:
         try:
-            app()
+            with stop_signals.raised():
+                app()
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:

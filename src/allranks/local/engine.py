@@ -7,16 +7,18 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.local import gpus, requirements
+from allranks.local import gpus, requirements, stop_signals
 from allranks.local.executor import Executor
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
@@ -95,7 +97,7 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
     filled = macros.filled(plan, record)
     record.inputs = {name: text for name, text in _inputs(filled).items() if text is not None}
     hidden = plan_secrets.hidden(codec.dumps(plan))
-    with _opened(workspace, record.id) as store:
+    with stop_signals.raised(), _opened(workspace, record.id) as store:
 
         def save() -> None:
             secret_values.save(folder, hidden.values)
@@ -116,7 +118,7 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
     if found.submitted is not None:
         where = f"runs in Azure ML, in the workspace {found.submitted.workspace_name}"
         raise InputError(Problem(f"run {found.id}", where, "a run on this machine", "submit it again"))
-    with _opened(workspace, found.id) as store:
+    with stop_signals.raised(), _opened(workspace, found.id) as store:
         record = store.run(found.id)
         if record.status is Status.COMPLETED:
             expected = "a run that was interrupted, stopped, or failed"
@@ -149,7 +151,12 @@ def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
     try:
         with locks.hold(workspace.run_folder(run_id)), Store(workspace.database) as store:
             store.interrupt(lambda other: locks.holder(workspace.run_folder(other)) is not None)
-            yield store
+            try:
+                yield store
+            except BaseException:
+                if not store.has(run_id):  # it did not come to be a run
+                    shutil.rmtree(workspace.run_folder(run_id), ignore_errors=True)
+                raise
     except (OSError, sqlite3.OperationalError) as error:
         if getattr(error, "errno", None) == errno.ENOSPC or "disk is full" in str(error):
             raise DiskFullError(f"no space left on the disk of {workspace.root}") from error
@@ -180,6 +187,11 @@ class _Execution:
         self._store = store
         self._options = options
         self._recorder = RunRecorder(record, store, observer or Observer(), secrets)
+        self._executor: Executor | None = None
+        self._runner: CommandRunner | None = None
+        self._starting: asyncio.Task[Any] | None = None
+        self._stops = 0
+        self._tasks: list[asyncio.Task[None]] = []
         self._gpus = gpus.found(os.environ)
         if problems := gpus.problems(plan, options.gpus, self._gpus):
             raise InputError(*problems)
@@ -190,28 +202,29 @@ class _Execution:
         decisions: what nodes decided before the run was resumed
         save:      adds the run to the store, once it is clear that it can run here
         """
-        from allranks.runs.page.page import write_page
+        from allranks.runs.page import page  # noqa: F401  # slow to import, and not to be missing at the end
 
-        record = self._record
-        scope = asyncio.run(self._run(decisions, save))
-        record.ended = time.time()
-        record.outputs = {output.name: text_of(output) for output in scope.outputs()}
-        page = Path(record.folder) / "run.html"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        write_page(record, page)
-        record.page = str(page)
-        self._recorder.ended()
-        if record.status is Status.COMPLETED:
-            secret_values.remove(Path(record.folder))
-        return record
+        try:
+            asyncio.run(self._run(decisions, save))
+        except asyncio.CancelledError:
+            # A signal came while there was nothing to stop yet.
+            raise KeyboardInterrupt from None
+        return self._record
 
-    async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
+    async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> None:
+        with stop_signals.handled(self._stop, self._cancel):
+            stop_signals.check()
+            self._finish(await self._run_with_supervisor(decisions, save))
+
+    async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
+        self._starting = asyncio.current_task()
         tracking = Tracking(self._workspace, wanted=self._options.track)
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
         try:
             supervisor, missing = await _start_supervisor(self._options.instances)
             try:
+                self._starting = None
                 self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
                 save()
                 self._recorder.started()
@@ -222,6 +235,21 @@ class _Execution:
                 await supervisor.close()
         finally:
             await tracking.close()
+
+    def _finish(self, scope: Scope) -> None:
+        """Record how the run ended, and write its page. Nothing waits here, so that no signal is handled meanwhile."""
+        from allranks.runs.page.page import write_page
+
+        record = self._record
+        record.ended = time.time()
+        record.outputs = {output.name: text_of(output) for output in scope.outputs()}
+        page = Path(record.folder) / "run.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_page(record, page)
+        record.page = str(page)
+        self._recorder.ended()
+        if record.status is Status.COMPLETED:
+            secret_values.remove(Path(record.folder))
 
     async def _run_graph(
         self, supervisor: Supervisor, tracking: Tracking, decisions: Mapping[tuple[str, str], str]
@@ -249,49 +277,39 @@ class _Execution:
             retries=options.retries,
             continue_on_failure=plan.continue_on_step_failure,
         )
-        with self._interruptible(executor, runner):
+        self._executor, self._runner = executor, runner
+        self._cancel()  # also what was asked for while the run started
+        try:
             return await executor.execute(plan.graph, _inputs(plan), passed_on(plan.graph, {}))
-
-    @contextlib.contextmanager
-    def _interruptible(self, executor: Executor, runner: CommandRunner) -> Iterator[None]:
-        """Handle signals: Ctrl-C and SIGTERM stop the run, once in good order, twice at once; SIGUSR1 says that a user
-        wants nodes of it to end."""
-        loop = asyncio.get_running_loop()
-        grace = self._options.grace
-        tasks: list[asyncio.Task[None]] = []
-        stops = 0
-
-        def interrupted(number: signal.Signals) -> None:
-            nonlocal stops
-            executor.stop()
-            then = (
-                "ranks are ended at once" if stops else f"ranks have {grace:g} s to end; another one ends them at once"
-            )
-            self._recorder.note(None, f"stopped by {number.name}: {then}")
-            tasks.append(loop.create_task(runner.kill() if stops else runner.stop(grace)))
-            stops += 1
-
-        def canceled() -> None:
-            for path in self._store.cancellations(self._record.id):
-                self._recorder.note(None, f"{path} is canceled")
-                tasks.append(loop.create_task(executor.cancel(path)))
-
-        handled: list[signal.Signals] = []
-        try:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, interrupted, number)
-                handled.append(number)
-            loop.add_signal_handler(signal.SIGUSR1, canceled)
-            handled.append(signal.SIGUSR1)
-        except (RuntimeError, ValueError):
-            pass  # not on the main thread: whoever owns that has the signals
-        try:
-            yield
         finally:
-            for number in handled:
-                loop.remove_signal_handler(number)
-            for task in tasks:
+            self._executor = self._runner = None
+            for task in self._tasks:
                 task.cancel()
+
+    def _stop(self, number: signal.Signals) -> None:
+        """Stop the run: the first time in good order, then at once."""
+        if self._executor is None or self._runner is None:
+            if self._starting is not None:
+                self._starting.cancel()
+                self._starting = None
+            return
+        grace, again = self._options.grace, self._stops > 0
+        self._stops += 1
+        self._executor.stop()
+        then = "ranks are ended at once" if again else f"ranks have {grace:g} s to end; another one ends them at once"
+        self._recorder.note(None, f"stopped by {number.name}: {then}")
+        self._do(self._runner.kill() if again else self._runner.stop(grace))
+
+    def _cancel(self) -> None:
+        """Cancel the nodes that a user has named since the last time."""
+        if self._executor is None:
+            return  # the run starts, and looks then, or it is over
+        for path in self._store.cancellations(self._record.id):
+            self._recorder.note(None, f"{path} is canceled")
+            self._do(self._executor.cancel(path))
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work))
 
 
 async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:

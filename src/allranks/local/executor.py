@@ -8,6 +8,7 @@ the others go on unless the pipeline's `continue_on_step_failure` is false ("CLI
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +19,7 @@ from allranks.contract.distributions import processes_per_instance
 from allranks.local.nodes.condition import outcome_of
 from allranks.local.nodes.execution import NodeRunner
 from allranks.local.scope import Scope
-from allranks.local.slots import Share, Slots
+from allranks.local.slots import Share, Slots, WithdrawnError
 from allranks.local.step.runner import is_within
 from allranks.plan.graph import Graph, Node, Step
 from allranks.plan.node_records import iteration_record, node_record
@@ -96,10 +97,12 @@ class Executor:
     def stop(self) -> None:
         """Start nothing more. What runs is not touched."""
         self._stopped = True
+        self._slots.withdraw(lambda _: True)
 
     async def cancel(self, path: str) -> None:
         """End a node and all that it holds; what needs it does not start, the rest of the run goes on."""
         self._canceled.add(path)
+        self._slots.withdraw(self._is_canceled)
         await self._steps.cancel(path)
 
     async def run_graph(self, scope: Scope) -> Status:
@@ -145,17 +148,25 @@ class Executor:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
         if await self._steps.reuse(scope, step, record):
             return
-        async with self._slots.take(ranks(step), self._gpus_of(step)) as share:
-            for left in range(self._retries, -1, -1):
-                if self._stopped or self._is_canceled(record.name):
-                    return
-                await self._steps.attempt(scope, step, record, share)
-                if record.status is not Status.FAILED:
-                    return
-                if left and not self._stopped:
-                    retries = "retry" if left == 1 else "retries"
-                    self.note(record, f"failed, and is tried again ({left} {retries} left)")
-                    record.attempt += 1
+        if not (self._stopped or self._is_canceled(record.name)):
+            with contextlib.suppress(WithdrawnError):
+                async with self._slots.take(ranks(step), self._gpus_of(step), record.name) as share:
+                    await self._try(scope, step, record, share)
+        if record.status is Status.NOT_STARTED and self._is_canceled(record.name):
+            record.status = Status.CANCELED
+            self.changed(record)
+
+    async def _try(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
+        for left in range(self._retries, -1, -1):
+            if self._stopped or self._is_canceled(record.name):
+                return
+            await self._steps.attempt(scope, step, record, share)
+            if record.status is not Status.FAILED:
+                return
+            if left and not self._stopped:
+                retries = "retry" if left == 1 else "retries"
+                self.note(record, f"failed, and is tried again ({left} {retries} left)")
+                record.attempt += 1
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
         """Return the record and the scope of one iteration of a loop, new or of the run that is resumed."""
@@ -210,7 +221,7 @@ class Executor:
             record.verdict = Verdict(record.name, f"{type(error).__name__}: {error}".rstrip(": "))
             self.changed(record)
         if record.status is Status.FAILED and not self._continue_on_failure and not self._stopped:
-            self._stopped = True
+            self.stop()
             await self._halt()
 
     def _readiness(self, scope: Scope, node: Node) -> Status | None:

@@ -13,7 +13,7 @@ import heapq
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -39,8 +39,13 @@ class Share:
     gpus: tuple[str, ...] = ()
 
 
-@dataclass
+class WithdrawnError(Exception):
+    """A step that waited is to have nothing any more."""
+
+
+@dataclass(eq=False)
 class _Waiter:
+    name: str
     slots: int
     gpus: int
     turn: asyncio.Future[Share]
@@ -96,13 +101,14 @@ class Slots:
         self._has_turn = False
 
     @contextlib.asynccontextmanager
-    async def take(self, slots: int, gpus: int = 0) -> AsyncIterator[Share]:
+    async def take(self, slots: int, gpus: int = 0, name: str = "") -> AsyncIterator[Share]:
         """Hold slots and GPUs for the duration of the block; wait until they are free.
 
         A step that needs more slots than there are holds all of them; it must not ask for more GPUs than there are.
+        name: what `withdraw` knows the step by; raises WithdrawnError where that ends the wait.
         """
         waiter = _Waiter(
-            min(slots, self._total), min(gpus, self._gpu_count), asyncio.get_running_loop().create_future()
+            name, min(slots, self._total), min(gpus, self._gpu_count), asyncio.get_running_loop().create_future()
         )
         self._waiting.append(waiter)
         self._admit()
@@ -111,14 +117,28 @@ class Slots:
         except asyncio.CancelledError:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self._give(waiter.turn.result())
-            else:
-                self._waiting.remove(waiter)
-                self._admit()
+            elif waiter in self._waiting:
+                self._leave([waiter])
             raise
         try:
             yield share
         finally:
             self._give(share)
+
+    def withdraw(self, is_withdrawn: Callable[[str], bool]) -> None:
+        """End the wait of the steps with such names."""
+        withdrawn = [waiter for waiter in self._waiting if is_withdrawn(waiter.name)]
+        for waiter in withdrawn:
+            waiter.turn.set_exception(WithdrawnError())
+        self._leave(withdrawn)
+
+    def _leave(self, waiters: list[_Waiter]) -> None:
+        if not waiters:
+            return
+        if self._waiting[0] in waiters:
+            self._end_wait()  # other runs must not go on letting it go first
+        self._waiting = [waiter for waiter in self._waiting if waiter not in waiters]
+        self._admit()
 
     def _give(self, share: Share) -> None:
         for number in share.slots:

@@ -18,6 +18,9 @@ from allranks.errors import InputError, Problem
 
 NAME = "engine.lock"
 
+_LOOK = 0.02
+"""Seconds between two looks at a lock: the kernel has no wait for one that ends by itself."""
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -48,19 +51,36 @@ def holder(folder: Path) -> Holder | None:
     """Return the process that executes the run of that folder; None where no process does."""
     try:
         with open(folder / NAME, encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _is_free(file.fileno()):
                 return _read(file.read())
     except FileNotFoundError:
         return None
     return None
 
 
-def wait(folder: Path) -> None:
-    """Wait until no process executes the run of that folder."""
-    with contextlib.suppress(FileNotFoundError), open(folder / NAME, encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
+def wait(folder: Path, seconds: float | None = None) -> bool:
+    """Wait until no process executes the run of that folder. Return whether that came within so many seconds."""
+    try:
+        with open(folder / NAME, encoding="utf-8") as file:
+            if seconds is None:
+                fcntl.flock(file, fcntl.LOCK_SH)
+                return True
+            end = time.monotonic() + seconds
+            while not _is_free(file.fileno()):
+                if time.monotonic() > end:
+                    return False
+                time.sleep(_LOOK)
+    except FileNotFoundError:
+        pass
+    return True
+
+
+def _is_free(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

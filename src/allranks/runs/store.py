@@ -102,6 +102,10 @@ class Store:
         rows = self.connection.execute("DELETE FROM cancellation WHERE run = ? RETURNING path", (run,)).fetchall()
         return [path for (path,) in rows]
 
+    def has_cancellations(self, run: str) -> bool:
+        """Return whether the engine of a run has not read yet what is to end."""
+        return self.connection.execute("SELECT 1 FROM cancellation WHERE run = ?", (run,)).fetchone() is not None
+
     def add_points(self, run: str, step: str, points: Iterable[tuple[str, Point]]) -> None:
         """Adds to the curves of a step: pairs of a metric's name and a point."""
         with self.connection:
@@ -166,6 +170,10 @@ class Store:
             record.steps = [converter().loads(row[0], StepRecord) for row in rows]
             records.append(record)
         return records
+
+    def has(self, run: str) -> bool:
+        """Return whether there is a run with that id."""
+        return self.connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
 
     def find(self, run: str) -> str:
         """The id that `run` begins; "latest" is the newest. Raises InputError where none or several fit."""

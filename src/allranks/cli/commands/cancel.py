@@ -1,32 +1,137 @@
-"""`allranks cancel`: end a run that was submitted to Azure ML."""
+"""`allranks cancel`: end a run, or steps of it."""
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from allranks.cli.options import FolderOption, RunArgument
 
+if TYPE_CHECKING:
+    from allranks.runs.records import RunRecord
+    from allranks.runs.workspace import Workspace
 
-def cancel(identity: RunArgument, workspace: FolderOption = None) -> None:
-    """Ask Azure ML to end a run that was submitted.
 
-    A run on this machine is ended by Ctrl-C where it was started.
+def cancel(
+    identity: RunArgument,
+    steps: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="STEP...",
+            help="Steps or groups of steps by their paths, such as train or loop.2.train; without them, the run.",
+            show_default=False,
+        ),
+    ] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Kill the ranks at once. Without it they have time to end.")
+    ] = False,
+    workspace: FolderOption = None,
+) -> None:
+    """End a run, here or on Azure ML, or end steps of a run on this machine while the rest goes on.
+
+    Exit with 1 where it has not ended after a minute.
     """
+    from allranks.runs import history
+    from allranks.runs.workspace import Workspace
+
+    place = Workspace.at(workspace)
+    record = history.run(place, identity)
+    if record.submitted is not None:
+        _cancel_in_azure(record, steps or [], now)
+    elif steps:
+        _cancel_steps(place, record, steps, now)
+    else:
+        _cancel_run(place, record, now)
+
+
+def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
+    from allranks.cli.console import console
+    from allranks.local.cancellation import cancel_run
+    from allranks.runs import history
+    from allranks.runs.records import Status
+
+    _require_engine(workspace, record)
+    ended = cancel_run(workspace, record.id, at_once=now)
+    status = history.run(workspace, record.id).status
+    if not ended:
+        _print_late(f"run {record.id} has not ended yet", f"allranks cancel {record.id} --now")
+    then = f"; go on with it: allranks resume {record.id}" if status is not Status.COMPLETED else ""
+    console().print(f"run {record.id} is {status}{then}", soft_wrap=True)
+
+
+def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now: bool) -> None:
+    from allranks.cli.console import console
+    from allranks.errors import InputError, Problem
+    from allranks.local.cancellation import cancel_nodes, wait_until
+    from allranks.runs import history
+    from allranks.runs.nested import node_at, steps_of
+    from allranks.runs.records import Status
+
+    _require_engine(workspace, record)
+    nodes = [node_at(record, step) for step in steps]
+    over = [node for node in nodes if node.status.ended]
+    if over:
+        expected = "a step that is not over"
+        where = f"run {record.id}, step"
+        raise InputError(*(Problem(f"{where} {node.path}", f"it is {node.status}", expected) for node in over))
+
+    paths = [node.path for node in nodes]
+
+    def no_step_is(*states: Status) -> bool:
+        run = history.run(workspace, record.id)
+        return not any(step.status in states for path in paths for step in steps_of(node_at(run, path)))
+
+    under_way = (Status.RUNNING, Status.PREPARING)
+    if not (cancel_nodes(workspace, record, paths, at_once=now) and wait_until(lambda: no_step_is(*under_way))):
+        _print_late("the steps have not ended yet", f"allranks cancel {record.id} {' '.join(steps)} --now")
+    # A step that waits for a slot, or whose inputs are read, ends at once; one that waits for others when those end.
+    wait_until(lambda: no_step_is(Status.NOT_STARTED), 1.0)
+    run = history.run(workspace, record.id)
+    for path in paths:
+        status = node_at(run, path).status
+        text = "will not start" if status is Status.NOT_STARTED else f"is {status}"
+        console().print(f"{path} {text}", soft_wrap=True)
+
+
+def _require_engine(workspace: Workspace, record: RunRecord) -> None:
+    """Raise InputError where no process executes the run."""
+    from allranks.errors import InputError, Problem
+    from allranks.runs import locks
+    from allranks.runs.records import Status
+
+    if locks.holder(workspace.run_folder(record.id)) is None:
+        fix = f"see: allranks show {record.id}"
+        if record.status is Status.INTERRUPTED:
+            fix = f"nothing of it is left running; go on with it: allranks resume {record.id}"
+        raise InputError(Problem(f"run {record.id}", f"it is {record.status}", "a run that is not over", fix))
+
+
+def _print_late(found: str, fix: str) -> None:
+    from allranks.cli.console import errors
+
+    errors().print(f"error: {found}\n  try: {fix}", soft_wrap=True)
+    sys.exit(1)
+
+
+def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
     from allranks.azure import runs
     from allranks.azure.run_records import update
     from allranks.azure.watch import connected
     from allranks.cli.console import console
     from allranks.errors import InputError, Problem
-    from allranks.runs import history
-    from allranks.runs.workspace import Workspace
 
-    record = history.run(Workspace.at(workspace), identity)
     where = f"run {record.id}"
-    if record.submitted is None:
-        raise InputError(Problem(where, "it is on this machine", "a submitted run", "Ctrl-C where it was started"))
-    out = console()
+    assert record.submitted is not None
+    if steps or now:
+        asked = f"step {steps[0]}" if steps else "--now"
+        fix = f"cancel the whole run: allranks cancel {record.id}"
+        raise InputError(Problem(f"{where}, {asked}", "the run is on Azure ML", "a run on this machine", fix))
     with connected(record) as client:
         if not record.status.ended:
             update(record, runs.state(client, record.id, steps=record.submitted.pipeline))
         if record.status.ended:
             raise InputError(Problem(where, f"it is {record.status}", "a run that is not over"))
         runs.cancel(client, record.id)
-    out.print(f"Azure ML ends {record.id}; see: allranks show {record.id}", soft_wrap=True)
+    console().print(f"Azure ML ends {record.id}; see: allranks show {record.id}", soft_wrap=True)

@@ -10,7 +10,6 @@ import functools
 import os
 import shutil
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from allranks.local.step.digests import Digests
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import GRACE, Watch, Watched
 from allranks.local.step.staging import Ports, stage, upload, working_copy
+from allranks.local.step.stop import StepStops
 from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.plan import digest, values
 from allranks.plan.file_tree import StoppedError
@@ -131,10 +131,8 @@ class CommandRunner:
         self._idle = asyncio.Event()
         self._stopping = False
         self._canceled: set[str] = set()
-        # Threads look at these: inputs are not read on once the run is stopped, outputs are saved within the grace.
-        self._stop_staging = threading.Event()
-        self._stop_saving = threading.Event()
-        self._digests = Digests(self._stop_staging)
+        self._stops: dict[str, StepStops] = {}
+        self._digests = Digests()
         for record in run.steps:
             if record.status is Status.COMPLETED:
                 self._digests.add(record.outputs)
@@ -147,11 +145,11 @@ class CommandRunner:
         if not step.deterministic:
             return False
         status = record.status
-        with _judged(record):
-            self._keys[record.name] = key = await self._key(scope, step)
+        with self._stoppable(record) as stops, _judged(record):
+            self._keys[record.name] = key = await self._key(scope, step, stops)
             earlier = None if self._settings.force_rerun else self._recorder.recall(key)
             if earlier is not None:
-                await self._take_over(scope, step, record, *earlier)
+                await self._take_over(scope, step, record, stops, *earlier)
         if record.status is status:
             return False
         if record.ended is None:
@@ -166,8 +164,8 @@ class CommandRunner:
         self._recorder.changed(record)
         indexes = self._machines.take(step.instance_count)
         try:
-            with _judged(record):
-                await self._run_ranks(scope, step, record, self._kind.instances(indexes), share)
+            with self._stoppable(record) as stops, _judged(record):
+                await self._run_ranks(scope, step, record, stops, self._kind.instances(indexes), share)
         finally:
             self._machines.give(indexes)
         if record.ended is None:
@@ -185,26 +183,48 @@ class CommandRunner:
         self._recorder.forget_points(record)
 
     async def stop(self, grace: float) -> None:
-        """End every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL."""
+        """End every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL.
+
+        Inputs are read no further. Outputs of ranks that have ended are saved within the same time.
+        """
         self._stopping = True
-        self._stop_staging.set()
+        for stops in self._stops.values():
+            stops.staging.set()
         loop = asyncio.get_running_loop()
-        loop.call_later(grace, self._stop_saving.set)
+        loop.call_later(grace, self._stop_files)
         loop.call_later(grace + TRACKING_GRACE, self._tracking.abandon)
         await self._end_agents(list(self._agents), grace)
 
     async def cancel(self, path: str) -> None:
-        """End the steps that run at that path or below it, as Canceled."""
+        """End the steps that run at that path or below it, as Canceled. A second time, their ranks end at once."""
+        grace = 0.0 if path in self._canceled else GRACE
         self._canceled.add(path)
-        await self._end_agents([agent for agent, step in self._agents.items() if is_within(step, path)], GRACE)
+        for step, stops in self._stops.items():
+            if is_within(step, path):
+                stops.set()
+        await self._end_agents([agent for agent, step in self._agents.items() if is_within(step, path)], grace)
 
     async def kill(self) -> None:
         """End every rank that runs, at once."""
         self._stopping = True
-        self._stop_staging.set()
-        self._stop_saving.set()
+        self._stop_files()
         asyncio.get_running_loop().call_later(TRACKING_GRACE, self._tracking.abandon)
         await self._signal(list(self._agents), signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def _stoppable(self, record: StepRecord) -> Iterator[StepStops]:
+        """What tells a step to stop, while it reads, copies or runs."""
+        stops = self._stops[record.name] = StepStops()
+        if self._is_ending(record):
+            stops.set()
+        try:
+            yield stops
+        finally:
+            del self._stops[record.name]
+
+    def _stop_files(self) -> None:
+        for stops in self._stops.values():
+            stops.set()
 
     async def _end_agents(self, agents: list[str], grace: float) -> None:
         await self._signal(agents, signal.SIGTERM)
@@ -224,13 +244,15 @@ class CommandRunner:
     def _is_ending(self, record: StepRecord) -> bool:
         return self._stopping or any(is_within(record.name, path) for path in self._canceled)
 
-    async def _key(self, scope: Scope, step: Step) -> str:
-        inputs = await self._digests.of_inputs(values.given(step.inputs, scope.lookup))
+    async def _key(self, scope: Scope, step: Step, stops: StepStops) -> str:
+        inputs = await self._digests.of_inputs(values.given(step.inputs, scope.lookup), stops.staging)
         interpreter = interpreters.of_environment(step.environment, self._settings.source)
         return reuse.key(step, inputs, variables_of(step, scope), self._installed(interpreter))
 
-    async def _take_over(self, scope: Scope, step: Step, record: StepRecord, run: str, earlier: StepRecord) -> None:
-        if not await asyncio.to_thread(reuse.is_intact, earlier, self._stop_staging):
+    async def _take_over(
+        self, scope: Scope, step: Step, record: StepRecord, stops: StepStops, run: str, earlier: StepRecord
+    ) -> None:
+        if not await asyncio.to_thread(reuse.is_intact, earlier, stops.staging):
             self._recorder.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
             return
         self._begin(scope, step, record)
@@ -243,13 +265,19 @@ class CommandRunner:
         self._recorder.note(record, f"reused from run {run}")
 
     async def _run_ranks(
-        self, scope: Scope, step: Step, record: StepRecord, instances: tuple[Instance, ...], share: Share
+        self,
+        scope: Scope,
+        step: Step,
+        record: StepRecord,
+        stops: StepStops,
+        instances: tuple[Instance, ...],
+        share: Share,
     ) -> None:
         folder = Path(record.folder)
         given = values.given(step.inputs, scope.lookup)
         name = job_name(self._run.id, record.name)
         places = [(output, place_of(output, scope.wanted_path(step, output), folder, name)) for output in step.outputs]
-        prepare = functools.partial(self._prepare, step, folder, given, places, len(instances))
+        prepare = functools.partial(self._prepare, step, folder, given, places, len(instances), stops)
         prepared = await _do(prepare, aside=bool(step.code or given))
         self._note_left_out(record, [ports for _, ports in prepared])
         record.mlflow_run_id = await self._mlflow_run(step, record)
@@ -275,7 +303,7 @@ class CommandRunner:
             try:
                 launched = []
                 for rank, agent in enumerate(agents):
-                    if self._stop_staging.is_set() or self._is_ending(record):
+                    if stops.staging.is_set() or self._is_ending(record):
                         break  # a signal reaches those alone that are launched
                     launched.append(agent)
                     ports = prepared[rank][1]
@@ -291,7 +319,7 @@ class CommandRunner:
                     # It may hold the ranks' variables, and among them secrets.
                     shutil.rmtree(own, ignore_errors=True)
         if record.status is Status.COMPLETED:
-            collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared])
+            collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared], stops)
             with _judged(record):
                 await _do(collect, aside=bool(places))
             self._note_left_out(record, [ports for _, ports in prepared])
@@ -326,7 +354,13 @@ class CommandRunner:
             ]
 
     def _prepare(
-        self, step: Step, folder: Path, given: list[Given], places: list[tuple[Output, Path]], instances: int
+        self,
+        step: Step,
+        folder: Path,
+        given: list[Given],
+        places: list[tuple[Output, Path]],
+        instances: int,
+        stops: StepStops,
     ) -> list[tuple[Path, Ports]]:
         """The working copy of the code and the ports, on each instance."""
         for name in ("outputs", "reports", logs.FOLDER):
@@ -336,8 +370,8 @@ class CommandRunner:
         for rank in range(instances):
             own = folder / "instances" / str(rank)
             own.mkdir(parents=True, exist_ok=True)
-            copy = working_copy(code, own, folder / "outputs", self._stop_staging)
-            ports = stage(given, places, own, mounts=self._kind.isolated, stop=self._stop_staging)
+            copy = working_copy(code, own, folder / "outputs", stops.staging)
+            ports = stage(given, places, own, mounts=self._kind.isolated, stop=stops.staging)
             prepared.append((copy, ports))
         return prepared
 
@@ -444,10 +478,12 @@ class CommandRunner:
             tuple(ports.read_only),
         )
 
-    def _collect(self, record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports]) -> None:
+    def _collect(
+        self, record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports], stops: StepStops
+    ) -> None:
         """Keeps what the step wrote; a file that it should have written and has not is a failure."""
         for instance in ports:
-            upload(instance, self._stop_saving)
+            upload(instance, stops.saving)
         record.outputs = []
         for output, place in places:
             if output.type in FILE_TYPES and not place.is_file():
@@ -457,7 +493,7 @@ class CommandRunner:
                 record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
                 return
             value = place.read_text(encoding="utf-8", errors="replace") if output.type in PRIMITIVES else None
-            found = digest.of_path(place, self._stop_saving)
+            found = digest.of_path(place, stops.saving)
             record.outputs.append(OutputRecord(output.name, output.type, str(place), value, found))
         folder = Path(record.folder)
         files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
