@@ -6,6 +6,7 @@ engine writes.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -195,6 +196,31 @@ class Store:
         raise InputError(
             Problem(f"run {run}", f"there is no such run in {self.path.parent}", "", "`allranks runs` lists them")
         )
+
+    def remove_run(self, run: str) -> bool:
+        """Remove a run and all that belongs to it, so that nothing reuses its results. Return whether that was done: a
+        run stays whose results stand in another one."""
+        with self.connection:
+            self.connection.execute("BEGIN IMMEDIATE")
+            used = self.connection.execute(
+                "SELECT 1 FROM node WHERE json_extract(record, '$.reused_from') = ? AND run != ?", (run, run)
+            ).fetchone()
+            if used:
+                return False
+            for table in ("node", "decision", "point", "result", "cancellation"):
+                self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+            self.connection.execute("DELETE FROM run WHERE id = ?", (run,))
+        return True
+
+    def registered_paths(self) -> list[str]:
+        """Return the path of everything that was registered on this machine."""
+        return [path for (path,) in self.connection.execute("SELECT path FROM asset")]
+
+    def vacuum(self) -> None:
+        """Give the space of removed rows back to the disk, unless an engine is writing: the next time does."""
+        with contextlib.suppress(sqlite3.OperationalError):
+            self.connection.execute("VACUUM")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def interrupt(self, is_executed: Callable[[str], bool]) -> None:
         """Mark the runs whose engine died. is_executed: whether an engine executes the run of that id now."""

@@ -62,12 +62,17 @@ def left_out_json(left_out: Iterable[LeftOut]) -> list[dict[str, str]]:
 
 def amount(files: int, size: int) -> str:
     """``3 files, 1.2 kB``."""
+    return f"{count(files, 'file')}, {in_bytes(size)}"
+
+
+def in_bytes(size: int) -> str:
+    """``1.2 kB``."""
     value, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if value < 1000:
             break
         value, unit = value / 1000, larger
-    return f"{count(files, 'file')}, {value:.{1 if unit != 'B' and value < 99.95 else 0}f} {unit}"
+    return f"{value:.{1 if unit != 'B' and value < 99.95 else 0}f} {unit}"
 
 
 def _split(name: str) -> tuple[str, str]:

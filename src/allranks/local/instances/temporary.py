@@ -50,6 +50,21 @@ def make(root: Path, count: int) -> TemporaryFolders:
 
 def sweep(root: Path) -> None:
     """Remove what owners that were killed have left below `root`."""
+    for folder, lock in _dead(root):
+        remove(folder)
+        os.close(lock)
+
+
+def leftovers(root: Path) -> list[Path]:
+    """Return what `sweep` would remove."""
+    found = _dead(root)
+    for _, lock in found:
+        os.close(lock)
+    return [folder for folder, _ in found]
+
+
+def _dead(root: Path) -> list[tuple[Path, int]]:
+    """The folders whose owners have ended, each with a lock on it."""
     dead: list[tuple[Path, int]] = []
     with contextlib.suppress(FileNotFoundError), _locked(root, fcntl.LOCK_EX):
         for folder in root.iterdir():
@@ -61,9 +76,7 @@ def sweep(root: Path) -> None:
                     os.close(lock)
                 else:
                     dead.append((folder, lock))
-    for folder, lock in dead:
-        remove(folder)
-        os.close(lock)
+    return dead
 
 
 def remove(folder: str | Path) -> None:

@@ -39,6 +39,20 @@ class SchedulesPlace:
         """A workspace for a run that begins while another one has this workspace."""
         return Workspace(self.workspace.root / "overlaps" / run)
 
+    def plans(self) -> list[str]:
+        """Return the plans of all schedules, and of the runs that have a workspace of their own, as JSON."""
+        from allranks.local.scheduler.ledger import Ledger
+        from allranks.runs.store import Store
+
+        found = []
+        if self.ledger.exists():
+            with Ledger(self.ledger) as ledger:
+                found += [ledger.plan(schedule.name) for schedule in ledger.schedules()]
+        for database in (self.workspace.root / "overlaps").glob("*/allranks.db"):
+            with Store(database) as store:
+                found += [store.plan(run.id) for run in store.runs()]
+        return found
+
     def make(self) -> None:
         """Makes the folders. Raises InputError where they can't be made."""
         self.workspace.make()
