@@ -66,13 +66,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """What the tests and their processes put into the temporary folder, or a library into the user's home when it is
     imported, is gone with the tests. Pytest's own folders stay outside.
 
-    The processes of pytest-xdist have the folders of the one that started them.
+    The processes of pytest-xdist have the folders of the one that started them, and below the temporary one a folder
+    each: the runs of a user share slots by a file in it.
     """
     # DeepSpeed offers to be seeded before each test: for that it would be imported in each of pytest's processes, and
     # torch and MLflow with it. Tests draw from generators of their own.
     if randomly := sys.modules.get("pytest_randomly"):
         randomly.entrypoint_reseeds = []
     if "PYTEST_XDIST_WORKER" in os.environ:
+        own = Path(os.environ["TMPDIR"]) / os.environ["PYTEST_XDIST_WORKER"]
+        own.mkdir(exist_ok=True)
+        os.environ["TMPDIR"] = str(own)
+        tempfile.tempdir = None  # looked up again
         return
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     # Short, since sockets lie in it.

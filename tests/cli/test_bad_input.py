@@ -14,7 +14,7 @@ from allranks.local.engine import Options, run
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace
-from allranks_command import Ended, allranks, content, write, write_job
+from allranks_command import Ended, allranks, content, write
 
 JOB = "environment: azureml:cpu:1\n"
 CYCLE = """\
@@ -194,26 +194,28 @@ def test_a_workspace_that_is_no_folder(place: str, command: Callable[..., Ended]
 
 
 @pytest.fixture
-def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another engine at work in the workspace of tmp_path."""
+def holder(tmp_path: Path) -> Iterator[tuple[str, int]]:
+    """A run in the workspace of tmp_path that another process executes, and the id of that process."""
+    record = run(Plan("p", Graph((Step("a", "false"),))), Workspace(tmp_path / ".allranks"), Options("loopback"))
     hold = (
-        "import sys; from pathlib import Path; from allranks.runs.workspace import Workspace\n"
-        "with Workspace(Path('.allranks').absolute()).hold(): print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from allranks.runs import locks\n"
+        "with locks.hold(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
+    folder = Workspace(tmp_path / ".allranks").run_folder(record.id)
     with subprocess.Popen(
-        [sys.executable, "-c", hold], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", hold, folder], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        yield process
+        yield record.id, process.pid
         process.kill()
 
 
-def test_a_workspace_in_which_another_engine_works(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    write_job(tmp_path, "touch ran")
+def test_a_run_that_another_engine_executes(tmp_path: Path, holder: tuple[str, int]) -> None:
+    identity, pid = holder
     before = content(tmp_path)
-    done = allranks("run", "job.yml", folder=tmp_path)
+    done = allranks("resume", identity, folder=tmp_path)
     assert (done.code, done.out) == (2, "")
-    for said in (".allranks", f"in use: process {holder.pid} has been running a pipeline", "--folder DIR"):
+    for said in (f"run {identity}", f"process {pid} has been executing it since", f"allranks cancel {identity}"):
         assert said in done.err
     assert content(tmp_path) == before

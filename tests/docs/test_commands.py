@@ -27,7 +27,20 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
-HELP_OF = ("run", "resume", "submit", "cancel", "runs", "show", "logs", "check", "components", "doctor", "sizes")
+HELP_OF = (
+    "run",
+    "resume",
+    "submit",
+    "cancel",
+    "clean",
+    "runs",
+    "show",
+    "logs",
+    "check",
+    "components",
+    "doctor",
+    "sizes",
+)
 IN_AZURE = ("submit", "cancel", "schedules")
 """Commands that talk to Azure: they get the fake service, with a run that goes on and is the latest."""
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
+from allranks.local.engine import Options, resume
 from allranks.plan.graph import Step
-from allranks.runs import history
+from allranks.runs import history, locks
+from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 
 
@@ -33,22 +35,30 @@ def test_reading_makes_nothing(workspace: Workspace) -> None:
 
 
 def test_another_engine_is_kept_out_and_told_who_holds_it(workspace: Workspace, run_steps) -> None:
+    """From the run that an engine executes, and from no other."""
+    record = run_steps(Step("a", "false"))
+    folder = workspace.run_folder(record.id)
     hold = (
-        "import sys; from pathlib import Path; from allranks.runs.workspace import Workspace\n"
-        "with Workspace(Path(sys.argv[1])).hold(): print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from allranks.runs import locks\n"
+        "with locks.hold(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", hold, str(workspace.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", hold, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        assert workspace.is_held()
+        found = locks.holder(folder)
+        assert found is not None
+        assert found.pid == holder.pid
+        assert not locks.wait(folder, 0)
         with pytest.raises(InputError, match=f"process {holder.pid}"):
-            run_steps(Step("a", "true"))
-        assert history.runs(workspace) == []
+            resume(record.id, workspace, Options(instances="loopback"))
+        assert [run.id for run in history.runs(workspace)] == [record.id]
+        assert run_steps(Step("b", "true")).status is Status.COMPLETED
         holder.kill()
-    assert not workspace.is_held()
-    run_steps(Step("a", "true"))
+    assert locks.wait(folder, 0)
+    assert locks.holder(folder) is None
+    assert resume(record.id, workspace, Options(instances="loopback")).status is Status.FAILED
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

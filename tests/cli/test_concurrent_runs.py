@@ -1,0 +1,105 @@
+"""Two runs at once in one folder: both complete, and share the slots and GPUs of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from allranks.runs import history
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
+from allranks_command import PATIENCE, Ended, Fifo, allranks, forked, started, write, write_job
+
+ROUNDS = 10
+USE = """\
+exec 8> {locks}/gpu-$CUDA_VISIBLE_DEVICES; flock -n 8 || exit 3
+exec 9> {locks}/slot-0; flock -n 9 || {{ exec 9> {locks}/slot-1; flock -n 9; }} || exit 4
+sleep 0.05; echo $CUDA_VISIBLE_DEVICES
+"""
+"""Locks the GPU that the step was given and one of the two slots, and fails where another step has them."""
+
+
+@pytest.fixture
+def gpus() -> Iterator[dict[str, str]]:
+    return {"CUDA_VISIBLE_DEVICES": "0,1"}
+
+
+def write_pipeline(folder: Path, name: str, locks: Path, steps: int = 3) -> None:
+    command = USE.format(locks=locks) + f": {name}"  # what runs at the same time must not be a result to reuse
+    job = {"type": "command", "command": command, "environment": "azureml:cpu:1"}
+    pipeline = {"type": "pipeline", "jobs": {f"s{number}": job for number in range(steps)}}
+    write(folder, f"{name}.yml", json.dumps(pipeline))
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_in_one_folder(tmp_path: Path, gpus: dict[str, str]) -> None:
+    """Each round in a new folder: the first two runs make its workspace and store at the same time."""
+
+    def run(folder: Path, name: str) -> Ended:
+        options = ("--no-track", "--instances", "loopback", "--slots", "2", "--force-rerun", "--json")
+        return forked("run", f"{name}.yml", *options, folder=folder, **gpus)
+
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(ROUNDS):
+            folder = tmp_path / str(number)
+            locks = folder / "locks"
+            locks.mkdir(parents=True)
+            for name in ("one", "two"):
+                write_pipeline(folder, name, locks)
+            ended = list(pool.map(run, [folder] * 2, ["one", "two"]))
+            assert [(done.code, "Traceback" in done.err) for done in ended] == [(0, False)] * 2, ended
+            records = history.runs(Workspace(folder / ".allranks"))
+            assert {record.name for record in records} == {"one", "two"}
+            steps = [step for record in records for step in record.steps]
+            assert [step.status for step in steps] == [Status.COMPLETED] * 6
+            assert {Path(step.ranks[0].log).read_text().strip() for step in steps} <= {"0", "1"}
+
+
+@pytest.mark.slow
+def test_sigkill_of_one_run_does_not_affect_the_other(tmp_path: Path) -> None:
+    fifos = [tmp_path / ".allranks" / name for name in ("first", "second")]
+    go_on = tmp_path / ".allranks" / "go-on"
+    command = "exec 3> ${{inputs.fifo}}; echo up >&3; while ! [ -e ${{inputs.go_on}} ]; do sleep 0.05; done"
+    options = ("--no-track", "--instances", "loopback", "--slots", "2")
+    with Fifo(fifos[0]) as first, Fifo(fifos[1]) as second:
+        for fifo in (first, second):
+            write_job(tmp_path, command, f"{fifo.path.name}.yml", inputs={"fifo": str(fifo.path), "go_on": str(go_on)})
+        with (
+            started("run", "first.yml", *options, folder=tmp_path) as killed,
+            started("run", "second.yml", *options, folder=tmp_path) as other,
+        ):
+            assert first.read() == second.read() == b"up\n"
+            killed.kill()
+            killed.wait(PATIENCE)
+            assert first.read() == b""
+            states = {run["name"]: run["status"] for run in allranks("runs", "--json", folder=tmp_path).json}
+            assert sorted(states.values()) == ["Interrupted", "Running"]
+            go_on.touch()
+            out, err = other.communicate(timeout=PATIENCE)
+        assert (other.returncode, err) == (0, ""), out
+    assert sorted(str(run.status) for run in history.runs(Workspace(tmp_path / ".allranks"))) == [
+        "Completed",
+        "Interrupted",
+    ]
+
+
+@pytest.mark.slow
+def test_resume_of_a_run_that_another_process_executes_says_so(tmp_path: Path) -> None:
+    with Fifo(tmp_path / ".allranks" / "fifo") as fifo:
+        write_job(tmp_path, f"exec 3> {fifo.path}; echo up >&3; exec sleep 1000")
+        with started("run", "job.yml", "--no-track", "--instances", "loopback", folder=tmp_path) as run:
+            assert fifo.read() == b"up\n"
+            done = allranks("resume", "latest", folder=tmp_path)
+            assert (done.code, done.out) == (2, "")
+            record = history.run(Workspace(tmp_path / ".allranks"), "latest")
+            for said in (
+                f"run {record.id}",
+                f"process {run.pid} has been executing it",
+                f"allranks cancel {record.id}",
+            ):
+                assert said in done.err
+            assert record.status is Status.RUNNING
