@@ -204,11 +204,14 @@ class _Execution:
         """
         from allranks.runs.page import page  # noqa: F401  # slow to import, and not to be missing at the end
 
+        execution = self._run(decisions, save)
         try:
-            asyncio.run(self._run(decisions, save))
+            asyncio.run(execution)
         except asyncio.CancelledError:
             # A signal came while there was nothing to stop yet.
             raise KeyboardInterrupt from None
+        finally:
+            execution.close()  # a signal may have come before the loop had it
         return self._record
 
     async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> None:

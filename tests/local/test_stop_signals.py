@@ -1,0 +1,96 @@
+"""A signal at any moment of an engine's start ends it in order: no traceback, no process, no run."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from allranks.local import stop_signals
+
+BOUND = 60
+START = """
+import os, signal, sys
+from pathlib import Path
+from allranks.local import engine, stop_signals
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.runs.workspace import Workspace
+number, moment = int(sys.argv[2]), sys.argv[3]
+started = []
+
+def at(place, name):
+    before = getattr(place, name)
+    def then(*arguments, **options):
+        if place is engine.Supervisor:
+            result = before(*arguments, **options)
+            async def signaled():
+                os.kill(os.getpid(), number)
+                supervisor = await result
+                started.append(supervisor._process.pid)
+                return supervisor
+            return signaled()
+        os.kill(os.getpid(), number)
+        return before(*arguments, **options)
+    setattr(place, name, then)
+
+moments = {
+    "the lock is taken": (engine.locks, "hold"),
+    "the loop starts": (engine.asyncio, "run"),
+    "tracking starts": (engine.Tracking, "warm_up"),
+    "the supervisor starts": (engine.Supervisor, "start"),
+}
+at(*moments[moment])
+engine.Tracking.tracks = lambda *_: True
+plan = Plan("p", Graph((Step("a", "touch ran"),)))
+try:
+    engine.run(plan, Workspace(Path(sys.argv[1])), engine.Options(instances="loopback"))
+except KeyboardInterrupt:
+    print("stopped", os.listdir(Path(sys.argv[1]) / "runs") if Path(sys.argv[1]).exists() else [])
+for pid in started:
+    os.kill(pid, 0)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("moment", ["the lock is taken", "the loop starts", "tracking starts", "the supervisor starts"])
+def test_a_signal_while(moment: str, number: signal.Signals, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", START, tmp_path / "w", str(int(number)), moment]
+    # The pipes end with the last process that has them.
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=BOUND, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped []\n", "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_interrupt_that_is_lost_is_raised_again() -> None:
+    def engine() -> None:
+        with stop_signals.raised():
+            with contextlib.suppress(BaseException):
+                signal.raise_signal(signal.SIGINT)
+            stop_signals.check()
+
+    with pytest.raises(KeyboardInterrupt):
+        engine()
+    stop_signals.check()  # it was not meant for what comes later
+
+
+def test_handlers_are_as_before() -> None:
+    numbers = (*stop_signals.STOPS, signal.SIGUSR1)
+    before = [signal.getsignal(number) for number in numbers]
+    with stop_signals.raised():
+        assert [signal.getsignal(number) for number in numbers] != before
+        signal.raise_signal(signal.SIGUSR1)
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+def test_a_process_of_nohup_survives_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_signals.raised():
+            signal.raise_signal(signal.SIGHUP)
+            stop_signals.check()
+    finally:
+        signal.signal(signal.SIGHUP, before)
