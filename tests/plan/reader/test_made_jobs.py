@@ -267,7 +267,7 @@ def test_registered_components_are_placeholders_where_this_machine_has_none(here
     with pytest.raises(InputError) as refused:
         read(file)
     named = {problem.where: problem.fix for problem in refused.value.problems}
-    assert "azureml:prepare:2" in named.pop("step ready, key component (pipeline.py:14)")
+    assert "prepare:2: path/to/component.yaml" in named.pop("step ready, key component (pipeline.py:14)")
     assert "components/tune/labels/latest" in named.pop("step tuned, key component (pipeline.py:15)")
     assert "models/bert/labels/latest" in named.pop("step tuned, key inputs.model (pipeline.py:15)")
     assert not named
