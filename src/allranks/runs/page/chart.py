@@ -97,7 +97,7 @@ def drawing_cost(step: StepRecord, name: str | None = None) -> int:
     """
     curves = step.metrics.values() if name is None else [step.metrics[name]]
     lengths = [len(points) for points in curves if len(points) > 1]
-    return sum(20 + (4 * length if length <= _DOTS else min(length, 4 * _STRETCHES)) for length in lengths)
+    return sum(60 + (5 * length if length <= _DOTS else min(length, 4 * _STRETCHES)) for length in lengths)
 
 
 def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:

@@ -9,7 +9,7 @@ from allranks.runs.formatting import count
 from allranks.runs.page.fold import chosen
 from allranks.runs.page.item import Item, walk_items
 
-_BUDGET = 10_000
+_BUDGET = 6_000
 """Lines of a page on inputs, outputs and ranks."""
 
 
@@ -28,7 +28,7 @@ class Details:
 def details(items: Sequence[Item], run_id: str) -> Details:
     """Return which items have room for all their lines. Those that failed or are running come first."""
     every = list(walk_items(items))
-    full = chosen(every, _BUDGET, _lines)
+    full = chosen(items, _BUDGET, _lines)
     nested = any(item.children for item in every)
     if len(full) == len(every):
         return Details(full, nested)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from allranks.runs.formatting import count
 from allranks.runs.page.item import Item
 
 STEPS = 200
@@ -65,17 +64,25 @@ def runs(items: Iterable[Item]) -> list[tuple[bool, list[Item]]]:
     return found
 
 
-def chosen(items: Iterable[Item], budget: float, cost: Callable[[Item], float]) -> frozenset[int]:
-    """Return the places of the items for which a page has room. Those that failed or are running come first."""
+def chosen(roots: Sequence[Item], budget: float, cost: Callable[[Item], float] = lambda _: 1) -> frozenset[int]:
+    """Return the places of the items for which a page has room.
+
+    Those that failed or are running come first, then those that are not behind a fold of `stretches`.
+    """
+    order: list[tuple[bool, int, int, float]] = []
+    left = [(roots, 0)]
+    while left:
+        siblings, folds = left.pop()
+        for stretch in stretches(siblings):
+            behind = folds + bool(stretch.summary)
+            for item in stretch.items:
+                order.append((not item.needs_attention, behind, item.place, cost(item)))
+                if item.children:
+                    left.append((item.children, behind))
     places = []
-    for item in sorted(items, key=lambda item: (not item.needs_attention, item.place)):
-        budget -= cost(item)
+    for _, _, place, amount in sorted(order):
+        budget -= amount
         if budget < 0:
             break
-        places.append(item.place)
+        places.append(place)
     return frozenset(places)
-
-
-def more(amount: int, noun: str) -> str:
-    """Return the line that stands for what a page has no room for; "" for nothing."""
-    return f"… {count(amount, 'more ' + noun)}" if amount > 0 else ""

@@ -125,10 +125,12 @@ def graph(steps: Sequence[StepRecord]) -> Graph:
         ends = [point(vertex.along + side * vertex.depth / 2, vertex.across) for vertex in chain for side in (-1, 1)]
         x, y = ends[-2]
         label = (x + 7, y - 9) if downwards else (x - 10, y - 5)
-        names = (tuple(step.name for step in vertex.steps) for vertex in (chain[0], chain[-1]))
-        edges.append(Edge(_path(ends[1:-1], downwards), *names, round(label[0], 1), round(label[1], 1)))
+        sources, targets = (tuple(step.name for step in vertex.steps) for vertex in (chain[0], chain[-1]))
+        edges.append(Edge(_path(ends[1:-1], downwards), sources, targets, round(label[0], 1), round(label[1], 1)))
     size = (highest - lowest + 2, depth + 2) if downwards else (depth + 2, highest - lowest + 2)
-    return Graph(tuple(nodes), tuple(frames), tuple(edges), *box, round(size[0], 1), round(size[1], 1), small, downwards)
+    return Graph(
+        tuple(nodes), tuple(frames), tuple(edges), *box, round(size[0], 1), round(size[1], 1), small, downwards
+    )
 
 
 def _vertices(steps: Sequence[StepRecord]) -> tuple[list[_Vertex], list[list[_Vertex]]]:

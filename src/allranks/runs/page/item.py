@@ -13,6 +13,8 @@ from allranks.runs.records import Status, StepRecord
 ATTENTION = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED})
 """States of nodes that are shown before others where there is no room for all."""
 _UNFOLDED = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED})
+_DEEPEST = 25
+"""Levels that are nested on a page. What is deeper stands side by side, below its path."""
 _MOST_UNFOLDED = 12
 """Groups of a page that are unfolded at first."""
 
@@ -55,15 +57,22 @@ def items_of(steps: Iterable[StepRecord]) -> list[Item]:
     """Return the top of the tree of the steps, built in time linear in their number."""
     roots = nested(steps)
     nodes = list(walk(roots))
-    built: dict[int, Item] = {}
+    depths = {id(root): 0 for root in roots}
+    for node in nodes:
+        depths.update((id(child), depths[id(node)] + 1) for child in node.children)
+    # An item with those that were moved up from below it.
+    built: dict[int, list[Item]] = {}
     for place in range(len(nodes) - 1, -1, -1):
         node = nodes[place]
-        children = [built.pop(id(child)) for child in node.children]
+        children = [item for child in node.children for item in built.pop(id(child))]
         record = node.record or _derived(node)
         metric = best_metric(steps_of(node)) if node.is_iteration else None
         shown = f"{metric[0]} {number(metric[1].value)}" if metric else ""
-        built[id(node)] = Item(place, node.name, record, children, node.is_iteration, node_layout(node), shown)
-    top = [built[id(root)] for root in roots]
+        is_deep = depths[id(node)] >= _DEEPEST
+        name = node.path if is_deep else node.name
+        item = Item(place, name, record, [] if is_deep else children, node.is_iteration, node_layout(node), shown)
+        built[id(node)] = [item, *children] if is_deep else [item]
+    top = [built[id(root)][0] for root in roots]
     groups = (item for item in walk_items(top) if item.children and item.status in _UNFOLDED)
     for item, _ in zip(groups, range(_MOST_UNFOLDED), strict=False):
         item.is_open = True

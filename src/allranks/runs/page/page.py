@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from allranks.runs import curves, formatting
 from allranks.runs.nested import count_steps, in_every_iteration
-from allranks.runs.page import chart, fold, html_page, scopes, timeline
+from allranks.runs.page import chart, drawings, fold, html_page, timeline
 from allranks.runs.page.confusion import Confusion, confusions
 from allranks.runs.page.details import details
 from allranks.runs.page.item import Item, items_of
@@ -21,6 +21,7 @@ from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 _HEADLINES = 4
 _LAYOUTS = 4
+_VALUES = 3
 _MATRICES = 12
 _MOST_NOTES = 50
 _MOST_VERDICTS = 10
@@ -50,7 +51,7 @@ def page(run: RunRecord, now: float) -> str:
         items=items,
         headlines=_headlines(steps),
         layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
-        drawings=scopes.drawings(items),
+        drawings=drawings.drawings(items),
         timeline=timeline.timeline(run, now, items),
         charts=shared_charts(steps),
         confusions=_matrices(steps),
@@ -84,17 +85,18 @@ def _environment() -> Environment:
         MOST_NOTES=_MOST_NOTES,
         MOST_VERDICTS=_MOST_VERDICTS,
         NOTHING=formatting.NOTHING,
-        RUN=scopes.RUN,
+        RUN=drawings.RUN,
         SYMBOLS=formatting.SYMBOLS,
         about=_about,
         best=curves.best,
-        branches=scopes.branches,
+        branches=drawings.branches,
         cause=formatting.cause,
         chart_size=chart,
         count=formatting.count,
         count_steps=count_steps,
         duration=formatting.duration,
         elapsed=formatting.elapsed,
+        last_values=_last_values,
         link=_link,
         notes_of=_notes_of,
         number=formatting.number,
@@ -130,13 +132,11 @@ def _about(item: Item, now: float) -> str:
     """What is said of a node beside its name: layout, decision, and how long it took or whose result it is."""
     step = item.record
     parts = [item.layout]
-    if (decided := scopes.outcome(item)) is not None:
+    if (decided := drawings.outcome(item)) is not None:
         parts.append(str(decided).lower())
     if step.reused_from:
         parts.append(f"reused from {step.reused_from}")
-    elif step.status is Status.SKIPPED or (item.children and not step.started):
-        parts.append(str(step.status))
-    else:
+    elif step.status is not Status.SKIPPED:
         parts.append(formatting.duration(formatting.elapsed(step, now)))
     return " · ".join(filter(None, parts))
 
@@ -145,9 +145,15 @@ def _what(item: Item, now: float) -> str:
     """As `_about`, as far as the box of a node has room for it."""
     if item.record.reused_from:
         return f"{item.layout} · reused"
-    if item.record.started or item.status is Status.SKIPPED:
-        return _about(item, now)
-    return item.layout
+    if item.status is Status.SKIPPED:
+        return str(item.status)
+    return _about(item, now) if item.record.started else item.layout
+
+
+def _last_values(step: StepRecord) -> str:
+    """The last values of a step's metrics, as far as one line has room for them."""
+    found = [f"{name} {formatting.number(points[-1].value)}" for name, points in step.metrics.items() if points]
+    return ", ".join(found[:_VALUES]) + (", …" if len(found) > _VALUES else "")
 
 
 def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:

@@ -13,7 +13,7 @@ from allranks.runs.records import StepRecord
 
 _SHOWN = 48
 """Charts that are shown; others are folded."""
-_BUDGET = 100_000
+_BUDGET = 120_000
 """Points of a page's charts, as `drawing_cost` counts them."""
 
 
@@ -69,7 +69,7 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
         left -= cost
         others.append(_iterations(path, name, part))
     more = f"… {count(left_out, 'more curve')} without a chart" if left_out else ""
-    return Charts(tuple(first[:_SHOWN]), tuple([*first[_SHOWN:], *others]), more)
+    return Charts(tuple(first[:_SHOWN]), (*first[_SHOWN:], *others), more)
 
 
 def _names(same: Sequence[StepRecord]) -> list[str]:

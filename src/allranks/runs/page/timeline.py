@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from allranks.runs.formatting import duration, elapsed
-from allranks.runs.page.fold import chosen, more, runs, stretches
+from allranks.runs.formatting import count, duration, elapsed
+from allranks.runs.page.fold import chosen, runs, stretches
 from allranks.runs.page.item import Item, items_of, walk_items
 from allranks.runs.page.scale import Scale, Tick, time_scale
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
@@ -23,7 +23,7 @@ _RANKS = 64
 """Ranks of a step that are drawn one by one."""
 _ALL_RANKS = 2000
 """Ranks of a run that are drawn one by one."""
-_ALL_ROWS = 2500
+_ALL_ROWS = 2000
 """Rows of a page."""
 
 
@@ -103,11 +103,11 @@ def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) ->
     stop = max(step.ended if step.ended is not None else now for step in ran)
     scale, ticks = time_scale(max(stop - start, 0.001), LABELS, WIDTH - 24)
     items = items_of(run.steps) if items is None else items
-    every = list(walk_items(items))
-    drawn = chosen(every, _ALL_ROWS, lambda _: 1)
+    drawn = chosen(items, _ALL_ROWS)
     one_by_one = sum(len(step.ranks) for step in ran) <= _ALL_RANKS
     parts = _Drawing(start, now, scale, one_by_one, drawn).parts(items, 0)
-    return Timeline(parts, tuple(ticks), more(len(every) - len(drawn), "row"))
+    missing = sum(1 for _ in walk_items(items)) - len(drawn)
+    return Timeline(parts, tuple(ticks), f"… {count(missing, 'more row')}" if missing else "")
 
 
 @dataclass(frozen=True)

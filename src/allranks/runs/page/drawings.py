@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from allranks.runs.page.fold import chosen
 from allranks.runs.page.graph import Edge, Graph, graph
 from allranks.runs.page.item import Item, walk_items
 from allranks.runs.records import Status
@@ -14,8 +15,10 @@ RUN = -1
 _LARGEST = 300
 """Nodes of a scope that are drawn as a graph; more are a list."""
 _MOST_EDGES = 5000
-_BUDGET = 1500
+_BUDGET = 1000
 """Nodes of a page that are drawn in graphs."""
+_LISTED = 4000
+"""Nodes of a page that are drawn or stand in a list in place of a graph."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Branch:
 
     @property
     def text(self) -> str:
-        return f"{self.condition} is {self.outcome}: {'taken' if self.taken else 'not taken'}"
+        return f"branch {self.outcome} of {self.condition}, {'taken' if self.taken else 'not taken'}"
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,32 @@ class Drawing:
     edges: tuple[tuple[Edge, Branch | None], ...]
 
 
-def drawings(roots: Sequence[Item]) -> dict[int, Drawing]:
-    """Return the graphs that the page has room for, by the place of the item that holds them; `RUN` is the run's own.
+@dataclass(frozen=True)
+class Drawings:
+    """The graphs of a page.
 
-    A loop has none: its iterations are a list. Scopes that failed or are running come first.
+    by_place: by the place of the item that holds it; `RUN` is the run's own. Of other scopes there is a list
+    listed:   the places of the nodes that have room in a graph or in a list
     """
+
+    by_place: Mapping[int, Drawing]
+    listed: frozenset[int]
+
+    def nodes(self, items: Iterable[Item]) -> list[Item]:
+        """Return the items that have room."""
+        return [item for item in items if item.place in self.listed]
+
+
+def drawings(roots: Sequence[Item]) -> Drawings:
+    """Return the graphs that a page has room for. A loop has none: its iterations are a list.
+
+    Scopes that failed or are running come first.
+    """
+    listed = chosen(roots, _LISTED)
     groups = [item for item in walk_items(roots) if len(item.children) > 1 and not item.is_loop]
-    groups.sort(key=lambda item: (not item.needs_attention, item.place))
+    groups = [item for item in groups if all(child.place in listed for child in item.children)]
+    drawn = chosen(roots, _BUDGET, lambda item: 0 if item.is_iteration else 1)
+    groups.sort(key=lambda item: (not item.needs_attention, item.children[-1].place not in drawn, item.place))
     found: dict[int, Drawing] = {}
     budget = _BUDGET
     for place, items in [(RUN, list(roots)), *((group.place, group.children) for group in groups)]:
@@ -59,7 +81,7 @@ def drawings(roots: Sequence[Item]) -> dict[int, Drawing]:
             continue
         budget -= len(items)
         found[place] = _drawing(items)
-    return found
+    return Drawings(found, listed)
 
 
 def branches(items: Iterable[Item]) -> dict[tuple[str, str], Branch]:
