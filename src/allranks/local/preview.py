@@ -95,6 +95,8 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
     inputs: dict[str, str | None] = {}
     for port in given:
         place = seen_at(port, own_folder, mounts=kind.isolated)
+        if place and port.value and port.type == "uri_file" and port.value.startswith("<"):
+            place /= port.value  # a file keeps its name, which the step that writes it decides
         inputs[port.name] = str(place) if place else port.value
     outputs = {
         output.name: str(
