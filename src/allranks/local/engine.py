@@ -23,7 +23,7 @@ from allranks.local.executor import Executor
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.nodes.runners import RUNNERS
-from allranks.local.scope import Scope, passed_on, text_of
+from allranks.local.scope import Scope, text_of
 from allranks.local.slots import Slots
 from allranks.local.step.runner import CommandRunner, Settings
 from allranks.local.tracking.client import Tracking
@@ -31,6 +31,7 @@ from allranks.plan import codec, macros, values
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan, steps
 from allranks.plan.node_records import graph_records
+from allranks.plan.output_paths import passed_on
 from allranks.runs import history, locks, secret_values
 from allranks.runs.observer import Observer
 from allranks.runs.recorder import RunRecorder
@@ -132,7 +133,13 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
             options = replace(options, instances=record.instances)
         filled = macros.filled(plan, record)
         execution = _Execution(filled, record, workspace, store, options, observer, known)
-        return execution.execute(store.decisions(record.id), lambda: None)
+
+        def save() -> None:
+            # Others see at once that what failed before is to run again.
+            for step in record.steps:
+                store.save_step(record, step)
+
+        return execution.execute(store.decisions(record.id), save)
 
 
 def _reset(step: StepRecord) -> None:
@@ -140,6 +147,7 @@ def _reset(step: StepRecord) -> None:
     if step.status in (Status.COMPLETED, Status.SKIPPED, Status.NOT_STARTED):
         return
     step.status, step.ended, step.verdict = Status.NOT_STARTED, None, None
+    step.outputs, step.artifacts, step.progress = [], [], None
     if step.kind == "command":
         step.attempt += 1
 

@@ -14,7 +14,7 @@ from allranks.contract.templating import render
 from allranks.local.engine import AUTO
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.local.instances.supervisor import Supervisor, UnfitError
-from allranks.local.scope import Scope, passed_on
+from allranks.local.scope import Scope
 from allranks.local.step import rank_environment
 from allranks.local.step.launch import launch_of
 from allranks.local.step.runner import place_of
@@ -23,6 +23,7 @@ from allranks.local.tracking.needed import may_track
 from allranks.plan import values
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, as_pipeline, first_iteration
 from allranks.plan.node_records import job_name, node_folder
+from allranks.plan.output_paths import passed_on
 from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
 from allranks.runs.workspace import Workspace
 
@@ -71,8 +72,7 @@ def _inner(scope: Scope, node: Node, pipeline: Pipeline, path: str) -> Scope:
         port.name: text if (text := given.get(port.name)) is not None else values.resolve(port.value, look)
         for port in pipeline.graph.inputs
     }
-    wanted = {port.name: place for port in node.outputs if (place := scope.wanted_path(node, port)) is not None}
-    return Scope(pipeline.graph, path, inputs, passed_on(pipeline.graph, wanted))
+    return Scope(pipeline.graph, path, inputs, passed_on(pipeline.graph, scope.wanted_paths(node)))
 
 
 def _first_item(scope: Scope, node: ParallelFor) -> dict[str, str | None]:
@@ -95,6 +95,8 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
     inputs: dict[str, str | None] = {}
     for port in given:
         place = seen_at(port, own_folder, mounts=kind.isolated)
+        if place and port.value and port.type == "uri_file" and port.value.startswith("<"):
+            place /= port.value  # a file keeps its name, which the step that writes it decides
         inputs[port.name] = str(place) if place else port.value
     outputs = {
         output.name: str(

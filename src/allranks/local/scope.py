@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from allranks.plan.graph import Graph, Node
+from allranks.plan.output_paths import wanted_path, wanted_paths
 from allranks.plan.ports import PRIMITIVES, GraphInput, NodeOutput, Output, Reference
-from allranks.runs.records import OutputRecord, StepRecord
+from allranks.runs.records import OutputRecord, Status, StepRecord
 
 
 @dataclass
@@ -43,25 +44,21 @@ class Scope:
 
     def wanted_path(self, node: Node, output: Output) -> str | None:
         """Return where the user wants an output; None where it belongs into the run's folder."""
-        return self.output_paths.get(NodeOutput(node.name, output.name)) or output.path
+        return wanted_path(node, output, self.output_paths)
+
+    def wanted_paths(self, node: Node) -> dict[str, str]:
+        """Return where the user wants the outputs of a node, without those that belong into the run's folder."""
+        return wanted_paths(node, self.output_paths)
 
     def outputs(self) -> list[OutputRecord]:
-        """Return the outputs of the graph that have been written, by their names in the graph."""
+        """Return the outputs of the graph whose nodes are complete, by their names in the graph."""
         found = []
         for port in self.graph.outputs:
-            output = self.output(port.source)
+            is_complete = self.records[port.source.node].status is Status.COMPLETED
+            output = self.output(port.source) if is_complete else None
             if output is not None:
                 found.append(OutputRecord(port.name, output.type, output.path, output.value, output.digest))
         return found
-
-
-def passed_on(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
-    """Return where the nodes of a graph are to write the outputs that the graph passes on.
-
-    outer: the paths that the node around the graph wants, by the name of the graph's output
-    """
-    paths = {port.source: outer.get(port.name) or port.path for port in graph.outputs}
-    return {source: path for source, path in paths.items() if path is not None}
 
 
 def text_of(output: OutputRecord) -> str:

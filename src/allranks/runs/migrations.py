@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -81,33 +82,60 @@ def _to_2(connection: sqlite3.Connection) -> None:
 
 
 def _recursive(plan: dict[str, Any]) -> dict[str, Any]:
-    """A plan of version 1 as one of version 2."""
+    """Return a plan of version 1 as one of version 2."""
     nodes = [_node(step) for step in plan.pop("steps")]
-    graph = {"nodes": nodes, "inputs": plan.pop("inputs"), "outputs": plan.pop("outputs")}
-    changed: dict[str, Any] = _renamed({**plan, "graph": graph})
-    return changed
+    outputs = [{**output, "source": _output_of(output["source"])} for output in plan.pop("outputs")]
+    return {**plan, "graph": {"nodes": nodes, "inputs": plan.pop("inputs"), "outputs": outputs}}
 
 
 def _node(step: dict[str, Any]) -> dict[str, Any]:
-    environment = step.pop("environment", "")
     step.pop("unsent_environment", None)
-    return {**step, "kind": "Step", "environment": {"name": environment.removeprefix("azureml:")}}
+    inputs = [{**port, "value": _value(port["value"])} for port in step["inputs"]]
+    return {**step, "kind": "Step", "environment": _environment(step.get("environment", "")), "inputs": inputs}
 
 
-def _renamed(value: Any) -> Any:
-    """The references by their names of today."""
-    if isinstance(value, list):
-        return [_renamed(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    found = {key: _renamed(part) for key, part in value.items()}
-    if found.get("kind") == "PipelineInput":
-        found["kind"] = "GraphInput"
-    if found.get("kind") == "StepOutput" or found.keys() == {"step", "name"}:
-        found["node"] = found.pop("step")
-        if "kind" in found:
-            found["kind"] = "NodeOutput"
+def _value(value: Any) -> Any:
+    """Return what is bound to an input, with references by their names of version 2."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if kind == "PipelineInput":
+        return {**value, "kind": "GraphInput"}
+    if kind == "StepOutput":
+        return _output_of(value)
+    if kind == "Text":
+        return {**value, "parts": [_value(part) for part in value["parts"]]}
+    return value
+
+
+def _output_of(reference: dict[str, Any]) -> dict[str, Any]:
+    found = {"node": reference["step"], "name": reference["name"]}
+    return {"kind": "NodeOutput", **found} if "kind" in reference else found
+
+
+def _environment(text: str) -> dict[str, str]:
+    """Return an environment of version 1, a text such as ``azureml:torch:3`` or ``torch:3, image ubuntu, conda 1f0c``,
+    by its parts."""
+    found: dict[str, str] = {}
+    for number, part in enumerate(filter(None, text.split(", "))):
+        key, _, value = part.partition(" ")
+        if key in ("image", "conda"):
+            found[key] = value
+        elif key == "build":
+            found["context"], _, found["dockerfile"] = value.partition(" ")
+        elif number == 0:
+            found |= _name(part)
     return found
+
+
+def _name(text: str) -> dict[str, str]:
+    match = re.fullmatch(
+        r"(?:azureml://registries/(?P<registry>[^/]+)/environments/|azureml:)?(?P<name>[^:@/]+)"
+        r"(?:(?::|/versions/)(?P<version>[^:@/]+)|(?:@|/labels/)(?P<label>[^:@/]+))?",
+        text,
+    )
+    if match is None:
+        return {"name": text}
+    version = match["version"] or (f"@{match['label']}" if match["label"] else "")
+    return {"name": match["name"], "version": version, "registry": match["registry"] or ""}
 
 
 _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2}

@@ -42,6 +42,9 @@ class Store:
             if _is_full(error):
                 raise
             raise InputError(self._unusable(str(error))) from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            found = f"a store of version {version} with a plan that cannot be read ({type(error).__name__}: {error})"
+            raise InputError(self._unusable(found)) from None
         if version != VERSION:
             raise InputError(self._unusable(f"a store of version {version}, this is version {VERSION}"))
 

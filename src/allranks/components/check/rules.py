@@ -34,6 +34,10 @@ RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     values.enums,
     values.defaults,
     order.order,
+)
+"""What every component is held to."""
+
+COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     use.unread,
     use.unknown,
     use.optional_uses,
@@ -41,6 +45,7 @@ RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     environment.environment,
     determinism.determinism,
 )
+"""What a component with a command is held to besides. A pipeline component has none."""
 
 
 def check(specs: Sequence[Path]) -> list[Problem]:
@@ -59,7 +64,8 @@ def check(specs: Sequence[Path]) -> list[Problem]:
 
 def of_subject(subject: Subject) -> list[Problem]:
     """What the rules say of one component."""
-    return [problem for rule in RULES for problem in rule(subject)]
+    rules = RULES if subject.is_pipeline else RULES + COMMAND_RULES
+    return [problem for rule in rules for problem in rule(subject)]
 
 
 def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:

@@ -55,6 +55,7 @@ class Subject:
     uses:          where ports are used, by the command or by the function's body
     entries:       Python files with which the component's code starts
     folders:       where the code's own modules are: its folder, and those of its additional includes
+    is_pipeline:   whether it is a pipeline component, which has no command and no environment of its own
     place:         the file and line of a key: place("inputs", "lr", "default")
     """
 
@@ -74,6 +75,7 @@ class Subject:
     uses: tuple[Use, ...] = ()
     entries: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
+    is_pipeline: bool = False
 
     def wrong(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Problem:
         """A problem with one key."""

@@ -45,6 +45,7 @@ def read(path: Path) -> Subject:
         uses=tuple(_uses(document, path)),
         entries=tuple(_entries(command, folder, includes)),
         folders=(folder if folder.is_dir() else folder.parent, *includes),
+        is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
     )
 
 

@@ -24,6 +24,9 @@ class InstanceKind(Protocol):
 
     name: str
 
+    machines: str
+    """The module with the supervisor's half, the class `Machines`. It imports the standard library alone."""
+
     interface: str
     """The network interface by which instances reach each other."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from allranks.local import boot
+from allranks.local.instances.kinds import INSTANCE_KINDS
 
 
 class UnfitError(Exception):
@@ -93,10 +94,12 @@ class Supervisor:
 
     @classmethod
     async def start(cls, kind: str) -> Supervisor:
-        """Starts a supervisor for `loopback` or `rack` machines. Raises UnfitError where this machine cannot offer
-        them."""
+        """Start a supervisor for a kind of machines, a key of INSTANCE_KINDS.
+
+        Raise UnfitError where this machine cannot offer them.
+        """
         process = await asyncio.create_subprocess_exec(
-            *boot.command("instances.agent.main", kind),
+            *boot.command("instances.agent.main", INSTANCE_KINDS[kind].machines),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # A Ctrl-C at the terminal is the engine's to handle.

@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 
 from allranks.local.nodes.execution import Execution
-from allranks.local.scope import Scope, passed_on
+from allranks.local.scope import Scope
 from allranks.plan import values
 from allranks.plan.graph import Pipeline
+from allranks.plan.output_paths import passed_on
 from allranks.runs.records import Status, StepRecord
 
 
@@ -16,8 +17,7 @@ async def run(execution: Execution, scope: Scope, node: Pipeline, record: StepRe
     """Run the graph. The node's outputs are the graph's."""
     given = inputs_of(node, scope)
     begin(execution, record, given)
-    wanted = {port.name: path for port in node.outputs if (path := scope.wanted_path(node, port)) is not None}
-    inner = Scope(node.graph, f"{record.name}.", given, passed_on(node.graph, wanted))
+    inner = Scope(node.graph, f"{record.name}.", given, passed_on(node.graph, scope.wanted_paths(node)))
     record.status = await execution.run_graph(inner)
     record.outputs = inner.outputs()
     end(execution, record)

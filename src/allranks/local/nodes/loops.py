@@ -12,9 +12,10 @@ from typing import TypeAlias
 from allranks.local.nodes.condition import truth
 from allranks.local.nodes.execution import Execution
 from allranks.local.nodes.graph import begin, end, inputs_of
-from allranks.local.scope import Scope, passed_on, text_of
+from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
 from allranks.plan.graph import DoWhile, Item, ParallelFor, as_pipeline
+from allranks.plan.output_paths import passed_on
 from allranks.plan.ports import PRIMITIVES, Literal, Output
 from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 
@@ -32,7 +33,7 @@ async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record
     body = as_pipeline(node.body)
     given = inputs_of(body, scope)
     begin(execution, record, given)
-    wanted = {port.name: path for port in node.outputs if (path := scope.wanted_path(node, port)) is not None}
+    wanted = scope.wanted_paths(node)
     for number in range(node.limit):
         iteration, inner = execution.iteration(record, str(number), body.graph)
         inner.inputs, inner.output_paths = given, passed_on(body.graph, wanted)

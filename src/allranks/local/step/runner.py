@@ -39,6 +39,7 @@ from allranks.local.step.staging import Ports, stage, upload, working_copy
 from allranks.local.step.stop import StepStops
 from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.plan import digest, values
+from allranks.plan.artifacts import ARTIFACTS
 from allranks.plan.file_tree import StoppedError
 from allranks.plan.graph import Step
 from allranks.plan.node_records import job_name
@@ -50,7 +51,7 @@ from allranks.runs.records import OutputRecord, RankRecord, RunRecord, Status, S
 from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import is_remote
 
-ARTIFACTS = 1000
+MAX_ARTIFACTS = 1000
 """How many files below ./outputs a record lists."""
 
 TRACKING_GRACE = 5.0
@@ -178,6 +179,7 @@ class CommandRunner:
 
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
+        record.outputs, record.artifacts = [], []
         given = values.given(step.inputs, scope.lookup)
         record.inputs = {port.name: port.value for port in given if port.value is not None}
         self._recorder.forget_points(record)
@@ -318,10 +320,11 @@ class CommandRunner:
                 if own.exists():
                     # It may hold the ranks' variables, and among them secrets.
                     shutil.rmtree(own, ignore_errors=True)
-        if record.status is Status.COMPLETED:
-            collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared], stops)
-            with _judged(record):
-                await _do(collect, aside=bool(places))
+        is_complete = record.status is Status.COMPLETED
+        collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared], stops)
+        with _judged(record) if is_complete else contextlib.suppress(OSError):
+            await _do(collect if is_complete else functools.partial(_list_files, record, places), aside=bool(places))
+        if is_complete:
             self._note_left_out(record, [ports for _, ports in prepared])
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
             self._recorder.note(record, hint)
@@ -363,8 +366,9 @@ class CommandRunner:
         stops: StepStops,
     ) -> list[tuple[Path, Ports]]:
         """The working copy of the code and the ports, on each instance."""
-        for name in ("outputs", "reports", logs.FOLDER):
+        for name in ("reports", logs.FOLDER):
             (folder / name).mkdir(parents=True, exist_ok=True)
+        _make_artifacts(folder, places)
         code = Path(step.code.folder) if step.code else None
         prepared = []
         for rank in range(instances):
@@ -492,12 +496,46 @@ class CommandRunner:
                 record.status = Status.FAILED
                 record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
                 return
-            value = place.read_text(encoding="utf-8", errors="replace") if output.type in PRIMITIVES else None
             found = digest.of_path(place, stops.saving)
-            record.outputs.append(OutputRecord(output.name, output.type, str(place), value, found))
-        folder = Path(record.folder)
-        files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
-        record.artifacts = files[:ARTIFACTS]
+            record.outputs.append(OutputRecord(output.name, output.type, str(place), _text(output, place), found))
+        record.artifacts = _artifacts(Path(record.folder))
+
+
+def _make_artifacts(folder: Path, places: list[tuple[Output, Path]]) -> None:
+    """Make the step's ./outputs, which lies within the output of the step that is the root of its artifacts."""
+    root = next((place for output, place in places if output.name == ARTIFACTS), None)
+    if root is None:
+        (folder / "outputs").mkdir(parents=True, exist_ok=True)
+        return
+    (root / "outputs").mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(folder / "outputs"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "outputs").symlink_to(root / "outputs")
+
+
+def _list_files(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
+    """Record what a step that did not complete has left."""
+    record.outputs = [
+        OutputRecord(output.name, output.type, str(place), _text(output, place))
+        for output, place in places
+        if output.mode != "upload" and (place.is_file() if output.type in FILE_TYPES else place.is_dir())
+    ]
+    record.artifacts = _artifacts(Path(record.folder))
+
+
+def _artifacts(folder: Path) -> list[str]:
+    """The files below the step's ./outputs."""
+    files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
+    return files[:MAX_ARTIFACTS]
+
+
+def _text(output: Output, place: Path) -> str | None:
+    """The text of a primitive without the newline that ends its line; None for data."""
+    if output.type not in PRIMITIVES:
+        return None
+    with place.open(encoding="utf-8", errors="replace", newline="") as file:
+        text = file.read()
+    return text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
 
 
 def variables_of(step: Step, scope: Scope) -> dict[str, str]:

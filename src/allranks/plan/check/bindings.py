@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allranks.errors import Problem
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import meant, one_of
 from allranks.plan.graph import Node
-from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Reference, Text, Value, references
+from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, Value, references
 
 _ACCEPTS = {
     "integer": {"integer"},
@@ -17,6 +18,8 @@ _ACCEPTS = {
     "string": PRIMITIVES,
 }
 """Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
+
+_EXPONENT = re.compile(r"([+-]?\d+)[eE]([+-]?)(\d+)")
 
 _NUMERIC = PRIMITIVES - {"string"}
 
@@ -43,7 +46,20 @@ def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
             continue
         if not fits(kind, port.type):
             found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
-            yield Problem(where, found, _expected(port.type), f"bind {article(port.type)} to it")
+            yield Problem(where, found, _expected(port.type), _fix(scope, reference, port))
+
+
+def _fix(scope: Scope, reference: Reference, port: Input) -> str:
+    bound = scope.value(reference)
+    if port.type == "number" and isinstance(bound, Literal) and (number := _without_point(bound.value)):
+        return f"write {number}: {bound.value} is a string in YAML"
+    return f"bind {article(port.type)} to it"
+
+
+def _without_point(value: object) -> str:
+    """Return a number such as ``1e-8``, which YAML 1.1 takes for a string, as YAML reads it; "" for anything else."""
+    found = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
+    return f"{found[1]}.0e{found[2] or '+'}{found[3]}" if found else ""
 
 
 def of_outputs(scope: Scope) -> Iterator[Problem]:

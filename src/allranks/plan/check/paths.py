@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from allranks.contract.templating import used_placeholders
 from allranks.errors import Problem
 from allranks.plan.check.scope import Scope, of_plan
 from allranks.plan.check.suggestions import one_of
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
-from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, Output, Path
+from allranks.plan.output_paths import passed_on, wanted_path, wanted_paths
+from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
 from allranks.sdk import paths
 
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
@@ -61,31 +62,37 @@ def _of_path(where: str, output: Output | GraphOutput) -> Iterator[Problem]:
 def written_twice(plan: Plan) -> Iterator[Problem]:
     """Yield a problem for each output whose path on this machine another output has too."""
     first: dict[str, str] = {}
-    for where, path in _local_paths(of_plan(plan), parallel=""):
-        if path in first:
-            found = f"{paths.shown(path)} is also the path of {first[path]}"
+    for where, path in _local_paths(of_plan(plan), {}, ""):
+        place = os.path.normpath(path)
+        if place in first:
+            found = f"{paths.shown(path)} is also the path of {first[place]}"
             yield Problem(where, found, "a path of its own", "give one of the two another path")
-        first.setdefault(path, where)
+        first.setdefault(place, where)
 
 
-def _local_paths(scope: Scope, parallel: str) -> Iterator[tuple[str, str]]:
-    """Every output that has a path on this machine. parallel: the parallel_for loop around the graph."""
-    for own in scope.graph.outputs:
-        if not scope.path and _is_local(own.path):
-            yield scope.own_key(f"outputs.{own.name}"), str(own.path)
+def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -> Iterator[tuple[str, str]]:
+    """Yield every place on this machine that a step or a parallel_for loop writes to, with the key that asks for it.
+
+    outer:    the paths that the node around the graph wants for the graph's outputs; None for the body of a
+              parallel_for loop, whose own outputs are in the run's folder
+    parallel: the parallel_for loop around the graph
+    """
+    passed = {} if outer is None else passed_on(scope.graph, outer)
+    names = {port.source: port.name for port in reversed(scope.graph.outputs) if port.source in passed}
     for node in scope.graph.nodes:
         inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
         around = f"{scope.path}{node.name}" if isinstance(node, ParallelFor) else parallel
-        for output in node.outputs:
-            if _is_local(output.path):
-                yield scope.key(node, f"outputs.{output.name}"), str(output.path)
-        if around and isinstance(inner, Step):
-            for output in inner.outputs:
-                if _is_local(output.path):
-                    # Every iteration writes there.
-                    yield f"the other iterations of {around}", str(output.path)
+        if isinstance(node, ParallelFor) or isinstance(inner, Step):
+            for output in node.outputs:
+                path, name = wanted_path(node, output, passed), names.get(NodeOutput(node.name, output.name))
+                where = scope.key(node, f"outputs.{output.name}") if name is None else scope.own_key(f"outputs.{name}")
+                if _is_local(path):
+                    if parallel:
+                        yield f"the other iterations of {parallel}", str(path)
+                    yield where, str(path)
         if isinstance(inner, Pipeline):
-            yield from _local_paths(scope.within(inner, f"{scope.path}{inner.name}"), around)
+            wanted = None if isinstance(node, ParallelFor) else wanted_paths(node, passed)
+            yield from _local_paths(scope.within(inner, f"{scope.path}{inner.name}"), wanted, around)
 
 
 def _is_local(path: str | None) -> bool:

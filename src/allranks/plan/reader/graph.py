@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
+from allranks.plan.artifacts import with_bound_artifacts
 from allranks.plan.graph import Graph, Node, Pipeline
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import command_step, control_flow, local_data, registered_component, step_ports
@@ -42,6 +43,7 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context) -> Graph
     ]
     if loops:
         nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
+    nodes = with_bound_artifacts(nodes)
     ordered = in_order(nodes, Graph(tuple(nodes)).needs)
     return Graph(ordered, inputs, tuple(_outputs(owner, ordered, loops, context)))
 

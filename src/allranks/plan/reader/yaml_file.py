@@ -95,8 +95,8 @@ def read(path: Path) -> YamlFile:
             found = f"it describes a component of type {kind}, which is not yet run by the local engine"
             expected = f"a job, or a component of type {' or '.join(_RUN_IN_PIPELINES)} in a pipeline"
             raise InputError(Problem(shown(path), found, expected))
-        fix = "name a pipeline that uses it"
-        raise InputError(Problem(shown(path), "it describes a component, which is no job", "a job", fix))
+        found, expected = "it describes a component, which is no job", "a job, such as a pipeline that uses it"
+        raise InputError(Problem(shown(path), found, expected))
     if "type" not in text.tree and "jobs" in text.tree:
         raise InputError(
             Problem(shown(path), "it has jobs, but no type", "type: pipeline", "add the line type: pipeline")

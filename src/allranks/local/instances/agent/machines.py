@@ -1,12 +1,9 @@
-"""The kinds of emulated machine, seen from the supervisor: how a keeper gets onto one. A new kind is one file and one
-line here."""
+"""The kinds of emulated machine, seen from the supervisor: how a keeper gets onto one."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Protocol
-
-from allranks.local.instances.loopback.machines import LoopbackMachines
-from allranks.local.instances.rack.machines import RackMachines
 
 
 class Machines(Protocol):
@@ -24,4 +21,7 @@ class Machines(Protocol):
         """Called in the keeper: moves it onto the machine as the step wants it. Raises OSError where that fails."""
 
 
-MACHINES: dict[str, type[Machines]] = {"loopback": LoopbackMachines, "rack": RackMachines}
+def find(module: str) -> type[Machines]:
+    """Return the class `Machines` of a module, which a kind of instances names in its `machines`."""
+    found: type[Machines] = import_module(module).Machines
+    return found

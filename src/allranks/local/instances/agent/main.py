@@ -16,14 +16,14 @@ from allranks.local.instances.agent import agent_process
 from allranks.local.instances.agent.agent import tell
 from allranks.local.instances.agent.agent_process import KeeperProcess
 from allranks.local.instances.agent.descendants import end_descendants, end_orphans
-from allranks.local.instances.agent.machines import MACHINES, Machines
+from allranks.local.instances.agent.machines import Machines, find
 
 
-def main(kind: str) -> None:
+def main(module: str) -> None:
     """Serves the engine until its stdin ends, then ends everything.
 
-    kind: where instances live, a key of MACHINES. What it cannot offer on this machine is told as an `unfit` event with
-    the reason.
+    module: has the class `Machines` of the kind of instances. What it cannot offer on this machine is told as an
+            `unfit` event with the reason.
     """
     # stdout is the engine's: nothing but events may go there.
     events = os.dup(1)
@@ -31,7 +31,7 @@ def main(kind: str) -> None:
     # Whoever is gone needs no events: that the engine is, is also the end of stdin, so there is nothing to report.
     with contextlib.suppress(BrokenPipeError):
         try:
-            machines = MACHINES[kind]()
+            machines = find(module)()
         except OSError as error:
             tell(events, event="unfit", reason=str(error))
             return

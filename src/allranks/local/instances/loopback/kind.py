@@ -11,6 +11,7 @@ from allranks.local.instances.instance import Instance
 
 class Loopback:
     name = "loopback"
+    machines = "allranks.local.instances.loopback.machines"
     interface = "lo"
     isolated = False
 

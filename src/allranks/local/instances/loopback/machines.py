@@ -9,7 +9,7 @@ from typing import Any
 from allranks.local.instances import kernel
 
 
-class LoopbackMachines:
+class Machines:
     """The keeper is an ordinary child; as a subreaper it inherits, and in the end kills, whatever its ranks leave
     behind."""
 

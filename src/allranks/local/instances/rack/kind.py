@@ -10,6 +10,7 @@ from allranks.local.instances.instance import Instance
 
 class Rack:
     name = "rack"
+    machines = "allranks.local.instances.rack.machines"
     interface = "eth0"
     isolated = True
 

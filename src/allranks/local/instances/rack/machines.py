@@ -22,7 +22,7 @@ KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOAT
 refuses it."""
 
 
-class RackMachines:
+class Machines:
     """A bridge, and on it as many machines as were ever asked for; a machine's network stays for the run, like a warm
     cluster's."""
 

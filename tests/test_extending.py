@@ -1,0 +1,91 @@
+"""A new instance kind, launcher, node kind or strategy is one new module and one row of a table."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+from allranks.contract.pytorch import PyTorch
+from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.loopback.kind import Loopback
+from allranks.local.launchers import LAUNCHERS, Assignment, Launching, per_process
+from allranks.local.nodes.execution import Execution
+from allranks.local.nodes.runners import RUNNERS
+from allranks.local.scope import Scope
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Output
+from allranks.runs.records import OutputRecord, Status, StepRecord
+
+
+@pytest.fixture(autouse=True)
+def _without_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: None)
+
+
+class Cloudy(Loopback):
+    """A kind of instances: loopback with a variable of its own."""
+
+    name = "cloudy"
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "CLOUDY": "yes"}
+
+
+def test_an_instance_kind(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(INSTANCE_KINDS, "cloudy", Cloudy())
+    record = run_steps(Step("train", 'echo "cloudy $CLOUDY"'), instances="cloudy")
+    assert (record.status, record.instances) == (Status.COMPLETED, "cloudy")
+    assert Path(record.step("train").ranks[0].log).read_text() == "cloudy yes\n"
+
+
+def test_a_launcher(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    def launch(assignment: Assignment) -> Launching:
+        launched.append(len(assignment.ranks))
+        return per_process.launch(assignment)
+
+    launched: list[int] = []
+    monkeypatch.setitem(LAUNCHERS, "pytorch", SimpleNamespace(missing=lambda path: None, launch=launch))
+    record = run_steps(Step("train", "true", distribution=PyTorch(2), instance_count=2))
+    assert (record.status, launched) == (Status.COMPLETED, [4])
+
+
+@dataclass(frozen=True)
+class Constant(Step):
+    """A kind of node: its output is its command's text."""
+
+    kind: ClassVar[str] = "constant"
+
+
+async def _run_constant(execution: Execution, scope: Scope, node: Constant, record: StepRecord) -> None:
+    record.outputs = [OutputRecord(port.name, port.type, "", node.command) for port in node.outputs]
+    record.status = Status.COMPLETED
+    execution.changed(record)
+
+
+def test_a_node_kind(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allranks.local.engine.RUNNERS", {**RUNNERS, Constant: _run_constant})
+    node = Constant("answer", "42", outputs=(Output("value", "integer"),))
+    record = run_steps(plan=Plan("p", Graph((node,))))
+    assert record.status is Status.COMPLETED
+    assert (record.step("answer").kind, record.step("answer").outputs[0].value) == ("constant", "42")
+
+
+def test_a_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from allranks.runtime import strategies
+
+    class Plain:
+        def __init__(self, device: object) -> None:
+            self.device = device
+
+    module = ModuleType("allranks.runtime.strategies.plain")
+    module.Plain = Plain  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(strategies.STRATEGIES, "plain", strategies.Entry("plain", "Plain"))
+    strategies.check("plain")
+    assert isinstance(strategies.strategy("plain", torch.device("cpu")), Plain)
