@@ -10,9 +10,11 @@ import asyncio
 import contextlib
 import fcntl
 import heapq
+import itertools
 import os
 import tempfile
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +41,20 @@ class Share:
     gpus: tuple[str, ...] = ()
 
 
-@dataclass
+@dataclass(eq=False)
 class _Waiter:
+    """A step that waits. number: its place in the order of all"""
+
+    number: int
     slots: int
     gpus: int
     turn: asyncio.Future[Share]
     overtaken: int = 0
+
+    @property
+    def needs(self) -> tuple[int, int]:
+        """What it waits for. Of those that wait for the same, none fits where the first does not."""
+        return self.slots, self.gpus
 
 
 class SharedLocks:
@@ -90,7 +100,9 @@ class Slots:
         self._free_slots = list(range(total))
         self._free_gpus = list(gpus)
         self._gpu_count = len(gpus)
-        self._waiting: list[_Waiter] = []
+        # By what they need, and then by number: thousands may wait, and only the first of each kind is looked at.
+        self._waiting: dict[tuple[int, int], OrderedDict[int, _Waiter]] = {}
+        self._numbers = itertools.count()
         self._retry: asyncio.TimerHandle | None = None
         self._blocked_since: float | None = None
         self._has_turn = False
@@ -101,10 +113,9 @@ class Slots:
 
         A step that needs more slots than there are holds all of them; it must not ask for more GPUs than there are.
         """
-        waiter = _Waiter(
-            min(slots, self._total), min(gpus, self._gpu_count), asyncio.get_running_loop().create_future()
-        )
-        self._waiting.append(waiter)
+        turn: asyncio.Future[Share] = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(next(self._numbers), min(slots, self._total), min(gpus, self._gpu_count), turn)
+        self._waiting.setdefault(waiter.needs, OrderedDict())[waiter.number] = waiter
         self._admit()
         try:
             share = await waiter.turn
@@ -112,7 +123,7 @@ class Slots:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self._give(waiter.turn.result())
             else:
-                self._waiting.remove(waiter)
+                self._leave(waiter)
                 self._admit()
             raise
         try:
@@ -131,19 +142,37 @@ class Slots:
 
     def _admit(self) -> None:
         """Start every waiting step that fits, in order. A step that does not fit may be overtaken, but not for ever."""
-        index = 0
-        while index < len(self._waiting):
-            waiter = self._waiting[index]
-            share = self._acquire(waiter, first=index == 0)
-            if share is not None:
-                del self._waiting[index]
-                for earlier in self._waiting[:index]:
-                    earlier.overtaken += 1
-                waiter.turn.set_result(share)
+        heads = [_first(queue).number for queue in self._waiting.values()]
+        queues = dict(zip(heads, self._waiting.values(), strict=True))
+        heapq.heapify(heads)
+        passed: list[OrderedDict[int, _Waiter]] = []
+        while heads:
+            number = heapq.heappop(heads)
+            queue = queues.pop(number)
+            waiter = queue[number]
+            has_left = waiter.turn.cancelled()
+            share = None if has_left else self._acquire(waiter, first=not passed)
+            if has_left or share is not None:
+                self._leave(waiter)
+                if share is not None:
+                    _overtake(passed, number)
+                    waiter.turn.set_result(share)
+                if queue:
+                    following = _first(queue).number
+                    queues[following] = queue
+                    heapq.heappush(heads, following)
                 continue
             if waiter.overtaken >= PATIENCE or not self._free_slots:
                 return
-            index += 1
+            passed.append(queue)
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """Take a waiter out of its queue, if it is still in there."""
+        queue = self._waiting.get(waiter.needs)
+        if queue is not None and waiter.number in queue:
+            del queue[waiter.number]
+            if not queue:
+                del self._waiting[waiter.needs]
 
     def _acquire(self, waiter: _Waiter, *, first: bool) -> Share | None:
         """What a step needs, or None where it is not all free. What this run has free another run may have locked."""
@@ -227,6 +256,20 @@ class Machines:
         """Say that these are free again."""
         for index in indexes:
             heapq.heappush(self._free, index)
+
+
+def _first(queue: OrderedDict[int, _Waiter]) -> _Waiter:
+    return next(iter(queue.values()))
+
+
+def _overtake(queues: list[OrderedDict[int, _Waiter]], number: int) -> None:
+    """Count that everyone in the queues who came before that number has been overtaken. Nobody is so more often than
+    PATIENCE allows."""
+    for queue in queues:
+        for waiter in queue.values():
+            if waiter.number > number:
+                break
+            waiter.overtaken += 1
 
 
 def _slot(number: int) -> str:

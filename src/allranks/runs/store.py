@@ -72,11 +72,17 @@ class Store:
         """Keeps the run's own state; its steps are kept by `save_step`."""
         self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (_dump_run(run), run.id))
 
-    def save_step(self, run: RunRecord, step: StepRecord) -> None:
-        """Keeps a step's state without its curves."""
-        self.connection.execute(
-            "UPDATE node SET record = ? WHERE run = ? AND path = ?", (_dump_step(step), run.id, step.name)
-        )
+    def save_step(self, run: RunRecord, step: StepRecord, result: str | None = None) -> None:
+        """Keeps a step's state without its curves. result: the key of what it did, by which `result` finds it"""
+        change = "UPDATE node SET record = ? WHERE run = ? AND path = ?"
+        values = (_dump_step(step), run.id, step.name)
+        if result is None:
+            self.connection.execute(change, values)
+            return
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.connection.execute(change, values)
+            self.add_result(result, run.id, step.name)
 
     def add_step(self, run: RunRecord, step: StepRecord) -> None:
         """Add a node that was made while the run goes on."""
