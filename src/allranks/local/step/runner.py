@@ -233,7 +233,8 @@ class CommandRunner:
         return reuse.key(step, inputs, variables_of(step, scope), self._installed(interpreter))
 
     async def _take_over(self, scope: Scope, step: Step, record: StepRecord, run: str, earlier: StepRecord) -> None:
-        if not await asyncio.to_thread(reuse.is_intact, earlier, self._stop_staging):
+        is_intact = functools.partial(reuse.is_intact, earlier, self._stop_staging)
+        if not await _do(is_intact, aside=bool(earlier.outputs)):
             self._recorder.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
             return
         self._begin(scope, step, record)
