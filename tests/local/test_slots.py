@@ -170,3 +170,25 @@ def test_machines_are_used_again() -> None:
     assert machines.take(1) == [2]
     machines.give([1])
     assert machines.take(2) == [1, 3]
+
+
+def test_waiters_that_are_canceled_with_who_holds_the_slots_get_none(locks: SharedLocks) -> None:
+    async def scenario() -> list[str]:
+        slots, got = Slots(1, locks=locks), []
+
+        async def take(name: str) -> None:
+            async with slots.take(1):
+                got.append(name)
+                await asyncio.Event().wait()
+
+        tasks = [asyncio.create_task(take(name)) for name in "ab"]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
+        async with slots.take(1):
+            got.append("c")
+        return got
+
+    assert asyncio.run(scenario()) == ["a", "c"]

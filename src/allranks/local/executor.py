@@ -242,11 +242,13 @@ class Executor:
         needed = [records[name].status for name in scope.graph.needs(node) if name in records]
         if any(status not in (Status.COMPLETED, Status.SKIPPED) for status in needed):
             return Status.NOT_STARTED
-        skipped = {name for name, other in records.items() if other.status is Status.SKIPPED}
+        if Status.SKIPPED not in needed:
+            return None
         dropped = {name for port in node.inputs if port.optional for name in needed_nodes([port.value])}
         required = {name for port in node.inputs if not port.optional for name in needed_nodes([port.value])}
         elsewhere = set(needed_nodes(node.values())) - dropped - required
-        return Status.SKIPPED if skipped & (required | elsewhere) else None
+        is_lost = any(records[name].status is Status.SKIPPED for name in required | elsewhere if name in records)
+        return Status.SKIPPED if is_lost else None
 
     def _is_canceled(self, path: str) -> bool:
         return any(is_within(path, one) for one in self._canceled)

@@ -10,10 +10,12 @@ import asyncio
 import contextlib
 import fcntl
 import heapq
+import itertools
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -40,16 +42,24 @@ class Share:
 
 
 class WithdrawnError(Exception):
-    """A step that waited is to have nothing any more."""
+    """The step that waited is not to start any more."""
 
 
 @dataclass(eq=False)
 class _Waiter:
+    """A step that waits. number: its place in the order of all"""
+
+    number: int
     name: str
     slots: int
     gpus: int
     turn: asyncio.Future[Share]
     overtaken: int = 0
+
+    @property
+    def needs(self) -> tuple[int, int]:
+        """What it waits for. Of those that wait for the same, none fits where the first does not."""
+        return self.slots, self.gpus
 
 
 class SharedLocks:
@@ -95,7 +105,9 @@ class Slots:
         self._free_slots = list(range(total))
         self._free_gpus = list(gpus)
         self._gpu_count = len(gpus)
-        self._waiting: list[_Waiter] = []
+        # By what they need, and then by number: thousands may wait, and only the first of each kind is looked at.
+        self._waiting: dict[tuple[int, int], OrderedDict[int, _Waiter]] = {}
+        self._numbers = itertools.count()
         self._retry: asyncio.TimerHandle | None = None
         self._blocked_since: float | None = None
         self._has_turn = False
@@ -107,18 +119,17 @@ class Slots:
         A step that needs more slots than there are holds all of them; it must not ask for more GPUs than there are.
         name: what `withdraw` knows the step by; raises WithdrawnError where that ends the wait.
         """
-        waiter = _Waiter(
-            name, min(slots, self._total), min(gpus, self._gpu_count), asyncio.get_running_loop().create_future()
-        )
-        self._waiting.append(waiter)
+        turn: asyncio.Future[Share] = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(next(self._numbers), name, min(slots, self._total), min(gpus, self._gpu_count), turn)
+        self._waiting.setdefault(waiter.needs, OrderedDict())[waiter.number] = waiter
         self._admit()
         try:
             share = await waiter.turn
         except asyncio.CancelledError:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self._give(waiter.turn.result())
-            elif waiter in self._waiting:
-                self._leave([waiter])
+            elif self._is_waiting(waiter):
+                self._give_up([waiter])
             raise
         try:
             yield share
@@ -127,17 +138,26 @@ class Slots:
 
     def withdraw(self, is_withdrawn: Callable[[str], bool]) -> None:
         """End the wait of the steps with such names."""
-        withdrawn = [waiter for waiter in self._waiting if is_withdrawn(waiter.name)]
+        withdrawn = [waiter for waiter in self._waiters() if is_withdrawn(waiter.name)]
         for waiter in withdrawn:
             waiter.turn.set_exception(WithdrawnError())
-        self._leave(withdrawn)
+        self._give_up(withdrawn)
 
-    def _leave(self, waiters: list[_Waiter]) -> None:
+    def _waiters(self) -> Iterator[_Waiter]:
+        for queue in self._waiting.values():
+            yield from queue.values()
+
+    def _is_waiting(self, waiter: _Waiter) -> bool:
+        return waiter.number in self._waiting.get(waiter.needs, ())
+
+    def _give_up(self, waiters: list[_Waiter]) -> None:
         if not waiters:
             return
-        if self._waiting[0] in waiters:
+        first = min(_first(queue).number for queue in self._waiting.values())
+        if any(waiter.number == first for waiter in waiters):
             self._end_wait()  # other runs must not go on letting it go first
-        self._waiting = [waiter for waiter in self._waiting if waiter not in waiters]
+        for waiter in waiters:
+            self._leave(waiter)
         self._admit()
 
     def _give(self, share: Share) -> None:
@@ -151,19 +171,37 @@ class Slots:
 
     def _admit(self) -> None:
         """Start every waiting step that fits, in order. A step that does not fit may be overtaken, but not for ever."""
-        index = 0
-        while index < len(self._waiting):
-            waiter = self._waiting[index]
-            share = self._acquire(waiter, first=index == 0)
-            if share is not None:
-                del self._waiting[index]
-                for earlier in self._waiting[:index]:
-                    earlier.overtaken += 1
-                waiter.turn.set_result(share)
+        heads = [_first(queue).number for queue in self._waiting.values()]
+        queues = dict(zip(heads, self._waiting.values(), strict=True))
+        heapq.heapify(heads)
+        passed: list[OrderedDict[int, _Waiter]] = []
+        while heads:
+            number = heapq.heappop(heads)
+            queue = queues.pop(number)
+            waiter = queue[number]
+            has_left = waiter.turn.cancelled()
+            share = None if has_left else self._acquire(waiter, first=not passed)
+            if has_left or share is not None:
+                self._leave(waiter)
+                if share is not None:
+                    _overtake(passed, number)
+                    waiter.turn.set_result(share)
+                if queue:
+                    following = _first(queue).number
+                    queues[following] = queue
+                    heapq.heappush(heads, following)
                 continue
             if waiter.overtaken >= PATIENCE or not self._free_slots:
                 return
-            index += 1
+            passed.append(queue)
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """Take a waiter out of its queue, if it is still in there."""
+        queue = self._waiting.get(waiter.needs)
+        if queue is not None and waiter.number in queue:
+            del queue[waiter.number]
+            if not queue:
+                del self._waiting[waiter.needs]
 
     def _acquire(self, waiter: _Waiter, *, first: bool) -> Share | None:
         """What a step needs, or None where it is not all free. What this run has free another run may have locked."""
@@ -247,6 +285,20 @@ class Machines:
         """Say that these are free again."""
         for index in indexes:
             heapq.heappush(self._free, index)
+
+
+def _first(queue: OrderedDict[int, _Waiter]) -> _Waiter:
+    return next(iter(queue.values()))
+
+
+def _overtake(queues: list[OrderedDict[int, _Waiter]], number: int) -> None:
+    """Count that everyone in the queues who came before that number has been overtaken. Nobody is so more often than
+    PATIENCE allows."""
+    for queue in queues:
+        for waiter in queue.values():
+            if waiter.number > number:
+                break
+            waiter.overtaken += 1
 
 
 def _slot(number: int) -> str:

@@ -9,12 +9,16 @@ from allranks.runs.store import Store, mark_interrupted
 from allranks.runs.workspace import Workspace
 
 
-def runs(workspace: Workspace) -> list[RunRecord]:
-    """Every run, the newest first, without curves. A workspace that does not exist has none."""
+def runs(workspace: Workspace, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
+    """Every run, the newest first, without curves. A workspace that does not exist has none.
+
+    limit: how many at most
+    steps: whether the steps are read too, which may be thousands a run
+    """
     if not workspace.database.exists():
         return []
     with Store(workspace.database) as store:
-        return [_with_true_state(run, workspace) for run in store.runs()]
+        return [_with_true_state(run, workspace) for run in store.runs(limit, steps=steps)]
 
 
 def run(workspace: Workspace, identity: str) -> RunRecord:

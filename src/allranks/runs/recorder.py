@@ -38,10 +38,10 @@ class RunRecorder:
         """Save what a control node has decided, before it takes effect."""
         self._store.add_decision(self._run.id, path, key, value)
 
-    def changed(self, step: StepRecord) -> None:
-        """The state of a step is another."""
+    def changed(self, step: StepRecord, result: str | None = None) -> None:
+        """The state of a step is another. result: the key by which later runs may reuse what it did"""
         self._hide(step)
-        self._store.save_step(self._run, step)
+        self._store.save_step(self._run, step, result)
         self._observer.changed(self._run, step)
 
     def moved(self, step: StepRecord) -> None:
@@ -83,10 +83,6 @@ class RunRecorder:
         if step.metrics:
             step.metrics = {}
         self._store.clear_points(self._run.id, step.name)
-
-    def remember(self, key: str, step: StepRecord) -> None:
-        """Lets later runs reuse the step's result."""
-        self._store.add_result(key, self._run.id, step.name)
 
     def recall(self, key: str) -> tuple[str, StepRecord] | None:
         """The run and the step, with its curves, that did what the key stands for."""

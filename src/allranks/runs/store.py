@@ -76,11 +76,17 @@ class Store:
         """Keeps the run's own state; its steps are kept by `save_step`."""
         self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (_dump_run(run), run.id))
 
-    def save_step(self, run: RunRecord, step: StepRecord) -> None:
-        """Keeps a step's state without its curves."""
-        self.connection.execute(
-            "UPDATE node SET record = ? WHERE run = ? AND path = ?", (_dump_step(step), run.id, step.name)
-        )
+    def save_step(self, run: RunRecord, step: StepRecord, result: str | None = None) -> None:
+        """Keeps a step's state without its curves. result: the key of what it did, by which `result` finds it"""
+        change = "UPDATE node SET record = ? WHERE run = ? AND path = ?"
+        values = (_dump_step(step), run.id, step.name)
+        if result is None:
+            self.connection.execute(change, values)
+            return
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.connection.execute(change, values)
+            self.add_result(result, run.id, step.name)
 
     def add_step(self, run: RunRecord, step: StepRecord) -> None:
         """Add a node that was made while the run goes on."""
@@ -147,10 +153,12 @@ class Store:
         identity = self.find(run)
         (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
         record = converter().loads(text, RunRecord)
-        rows = self.connection.execute("SELECT record FROM node WHERE run = ? ORDER BY position", (identity,))
-        record.steps = [converter().loads(row[0], StepRecord) for row in rows]
+        record.steps = self._steps(identity)
+        rows = self.connection.execute("SELECT DISTINCT node FROM point WHERE run = ?", (identity,))
+        measured = {node for (node,) in rows}
         for step in record.steps:
-            step.metrics = self.curves(identity, step.name)
+            if step.name in measured:
+                step.metrics = self.curves(identity, step.name)
         return record
 
     def curves(self, run: str, step: str) -> dict[str, list[Point]]:
@@ -163,21 +171,30 @@ class Store:
             found.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
         return found
 
-    def runs(self) -> list[RunRecord]:
-        """Every run, the newest first, with the state of its steps but without curves."""
+    def runs(self, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
+        """Every run, the newest first, with the state of its steps but without curves.
+
+        limit: how many at most
+        steps: whether the steps are read too, which may be thousands a run
+        """
+        rows = self.connection.execute(
+            "SELECT id, record FROM run ORDER BY created DESC, rowid DESC LIMIT ?", (-1 if limit is None else limit,)
+        ).fetchall()
         records = []
-        for identity, text in self.connection.execute(
-            "SELECT id, record FROM run ORDER BY created DESC, rowid DESC"
-        ).fetchall():
+        for identity, text in rows:
             record = converter().loads(text, RunRecord)
-            rows = self.connection.execute("SELECT record FROM node WHERE run = ? ORDER BY position", (identity,))
-            record.steps = [converter().loads(row[0], StepRecord) for row in rows]
+            if steps:
+                record.steps = self._steps(identity)
             records.append(record)
         return records
 
     def has(self, run: str) -> bool:
         """Return whether there is a run with that id."""
         return self.connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
+
+    def _steps(self, run: str) -> list[StepRecord]:
+        rows = self.connection.execute("SELECT record FROM node WHERE run = ? ORDER BY position", (run,))
+        return [converter().loads(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
         """The id that `run` begins; "latest" is the newest. Raises InputError where none or several fit."""

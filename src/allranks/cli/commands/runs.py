@@ -21,7 +21,7 @@ def runs(
     from allranks.runs import history
     from allranks.runs.workspace import Workspace
 
-    found = history.runs(Workspace.at(workspace))[:limit]
+    found = history.runs(Workspace.at(workspace), limit, steps=json)
     if json:
         print(to_json(found))
     else:

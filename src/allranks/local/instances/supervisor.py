@@ -89,7 +89,7 @@ class Supervisor:
         self._process = process
         self._reader = reader
         self._writer = writer
-        self._queues: dict[str, asyncio.Queue[Event]] = {}
+        self._queues: dict[str, asyncio.Queue[Event | None]] = {}
         self._pump: asyncio.Task[None] | None = None
 
     @classmethod
@@ -124,9 +124,12 @@ class Supervisor:
         return supervisor
 
     async def launch(
-        self, keeper: str, machine: Machine, programs: Sequence[Program], events: asyncio.Queue[Event]
+        self, keeper: str, machine: Machine, programs: Sequence[Program], events: asyncio.Queue[Event | None]
     ) -> None:
-        """Starts a keeper on the machine, and it the programs. Events go to the queue until `gone`."""
+        """Starts a keeper on the machine, and it the programs. Events go to the queue until `gone`.
+
+        events: whoever reads them may put None there, as a reminder to itself
+        """
         self._queues[keeper] = events
         await self._send(
             command="start",

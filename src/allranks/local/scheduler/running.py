@@ -83,7 +83,7 @@ def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspac
     from allranks.runs.records import Status
 
     chosen = Options(**options, trigger_time=firing.at, run_name=firing.run)
-    begun = [record for record in history.runs(workspace) if record.job_name == firing.run]
+    begun = [record for record in history.runs(workspace, steps=False) if record.job_name == firing.run]
     if not begun:
         return run(converter().loads(plan, Plan), workspace, chosen)
     locks.wait(workspace.run_folder(begun[0].id))

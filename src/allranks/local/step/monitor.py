@@ -43,7 +43,7 @@ class Watched:
 
     record: StepRecord
     keepers: frozenset[str]
-    events: asyncio.Queue[Event]
+    events: asyncio.Queue[Event | None]
     launching: Launching
     log: Path
     reports: dict[int, Path]
@@ -79,12 +79,19 @@ class Watch:
     async def until_gone(self) -> None:
         """Returns when no process of the attempt is left; its record then has the state, and where it failed the
         verdict."""
-        clock = asyncio.get_running_loop().time
+        loop = asyncio.get_running_loop()
+        clock = loop.time
         started = clock()
         while self._left:
+            # A time-out of the wait for an event would cost a task of its own for each.
+            tick = loop.call_later(POLL, self._watched.events.put_nowait, None)
             try:
-                self._take(await asyncio.wait_for(self._watched.events.get(), POLL), clock())
-            except asyncio.TimeoutError:
+                event = await self._watched.events.get()
+            finally:
+                tick.cancel()
+            if event is not None:
+                self._take(event, clock())
+            else:
                 self._read_report()
                 self._read_notices(clock())
                 if self._moved:
@@ -117,7 +124,8 @@ class Watch:
 
     async def _signal(self, number: int) -> None:
         for keeper in self._left:
-            await self._supervisor.signal(keeper, number)
+            if not self._done or self._running[keeper]:  # a keeper whose programs have ended ends by itself
+                await self._supervisor.signal(keeper, number)
 
     def _take(self, event: Event, now: float) -> None:
         if event.kind == "gone":

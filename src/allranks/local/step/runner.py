@@ -127,7 +127,10 @@ class CommandRunner:
         self._machines = Machines()
         self._keys: dict[str, str] = {}
         self._agents: dict[str, str] = {}
-        self._installed = functools.cache(installed.of)  # once a run: it lists some folders
+        # Each is looked up once a run, since it looks at some folders.
+        self._installed = functools.cache(installed.of)
+        self._kept = functools.cache(self._kept_for)
+        self._shell = shutil.which("bash") or "/bin/sh"
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._idle = asyncio.Event()
         self._stopping = False
@@ -171,11 +174,11 @@ class CommandRunner:
             self._machines.give(indexes)
         if record.ended is None:
             record.ended = time.time()
+        key = None
         if record.status is Status.COMPLETED:
             self._digests.add(record.outputs)
-            if (key := self._keys.get(record.name)) is not None:
-                self._recorder.remember(key, record)
-        self._recorder.changed(record)
+            key = self._keys.pop(record.name, None)
+        self._recorder.changed(record, key)
 
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
@@ -254,7 +257,8 @@ class CommandRunner:
     async def _take_over(
         self, scope: Scope, step: Step, record: StepRecord, stops: StepStops, run: str, earlier: StepRecord
     ) -> None:
-        if not await asyncio.to_thread(reuse.is_intact, earlier, stops.staging):
+        is_intact = functools.partial(reuse.is_intact, earlier, stops.staging)
+        if not await _do(is_intact, aside=bool(earlier.outputs)):
             self._recorder.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
             return
         self._begin(scope, step, record)
@@ -288,7 +292,7 @@ class CommandRunner:
             record.status = Status.CANCELED
             return
         agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
-        events: asyncio.Queue[Event] = asyncio.Queue()
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
         with self._temporary_folders(len(instances)) as folders:
             interpreter = interpreters.of_environment(step.environment, self._settings.source)
             machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
@@ -337,7 +341,7 @@ class CommandRunner:
 
     @contextlib.contextmanager
     def _temporary_folders(self, count: int) -> Iterator[list[str]]:
-        """For each instance its temporary folder.
+        """For each instance its temporary folder. Nobody waits for its removal but the loop's end.
 
         Without a /tmp of its own an instance is given the path, which is short: what Unix sockets lie in may have 108
         characters.
@@ -347,14 +351,14 @@ class CommandRunner:
             try:
                 yield [str(folder) for folder in made.instances]
             finally:
-                # Nobody waits for it but the loop's end.
                 asyncio.get_running_loop().run_in_executor(None, made.remove)
             return
-        with contextlib.ExitStack() as folders:
-            yield [
-                folders.enter_context(TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True))
-                for _ in range(count)
-            ]
+        folders = [TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) for _ in range(count)]
+        try:
+            yield [folder.name for folder in folders]
+        finally:
+            for folder in folders:
+                asyncio.get_running_loop().run_in_executor(None, folder.cleanup)
 
     def _prepare(
         self,
@@ -366,14 +370,15 @@ class CommandRunner:
         stops: StepStops,
     ) -> list[tuple[Path, Ports]]:
         """The working copy of the code and the ports, on each instance."""
-        for name in ("reports", logs.FOLDER):
-            (folder / name).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("reports", logs.FOLDER, "instances"):
+            (folder / name).mkdir(exist_ok=True)
         _make_artifacts(folder, places)
         code = Path(step.code.folder) if step.code else None
         prepared = []
         for rank in range(instances):
             own = folder / "instances" / str(rank)
-            own.mkdir(parents=True, exist_ok=True)
+            own.mkdir(exist_ok=True)
             copy = working_copy(code, own, folder / "outputs", stops.staging)
             ports = stage(given, places, own, mounts=self._kind.isolated, stop=stops.staging)
             prepared.append((copy, ports))
@@ -421,7 +426,6 @@ class CommandRunner:
     ) -> tuple[tuple[Program, ...], dict[int, Path]]:
         """What each rank runs, and where it reports; the record gets its ranks."""
         folder = Path(record.folder)
-        shell = shutil.which("bash") or "/bin/sh"
         commands = [render(step.command, ports.inputs, ports.outputs) for _, ports in prepared]
         parameters = {port.name: port.value for port in given if port.type in PRIMITIVES and port.value is not None}
         own = variables_of(step, scope)
@@ -448,13 +452,14 @@ class CommandRunner:
                 **rank_environment.given(own, job, launch, process, self._kind),
             }
             log = folder / logs.log_of(launch, process, record.attempt)
-            log.parent.mkdir(parents=True, exist_ok=True)
+            if record.attempt:  # which has a folder of its own
+                log.parent.mkdir(parents=True, exist_ok=True)
             log.touch()
             hostname = launch.hostnames[process.instance_rank]
             record.ranks.append(
                 RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log))
             )
-            arguments = (shell, "-c", commands[process.instance_rank])
+            arguments = (self._shell, "-c", commands[process.instance_rank])
             ranks.append(Program(launcher_events.rank_name(process.rank), arguments, environment, str(copy), str(log)))
         return tuple(ranks), reports
 
@@ -470,7 +475,7 @@ class CommandRunner:
     ) -> Machine:
         data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
         outputs = [os.path.dirname(path) for path in ports.outputs.values()]
-        keep = [str(self._workspace.root), *interpreters.prefixes(interpreter), str(SOURCE), *data, *outputs]
+        keep = [*self._kept(interpreter), *(path for path in (*data, *outputs) if os.path.exists(path))]
         return Machine(
             instance.index,
             instance.address,
@@ -478,9 +483,14 @@ class CommandRunner:
             tuple((other.address, other.hostname) for other in instances),
             step.shm_size,
             temporary_folder,
-            tuple(path for path in keep if os.path.exists(path)),
+            tuple(keep),
             tuple(ports.read_only),
         )
+
+    def _kept_for(self, interpreter: Path) -> tuple[str, ...]:
+        """The folders that every step of an interpreter needs."""
+        paths = (str(self._workspace.root), *interpreters.prefixes(interpreter), str(SOURCE))
+        return tuple(path for path in paths if os.path.exists(path))
 
     def _collect(
         self, record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports], stops: StepStops

@@ -1,0 +1,114 @@
+"""Graphs of many nodes: the work for one node does not grow with their number."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from allranks.local.executor import Executor
+from allranks.local.nodes.runners import RUNNERS
+from allranks.local.scope import Scope
+from allranks.local.slots import PATIENCE, Share, SharedLocks, Slots
+from allranks.plan.graph import Graph, Step
+from allranks.runs.observer import Observer
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.runs.store import Store
+
+
+def operations(action: Callable[[], object]) -> int:
+    """How many bytecode operations of allranks an action takes."""
+    done = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal done
+        if event == "call" and "allranks" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        done += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+    return done
+
+
+class Instant:
+    """Completes each step at once."""
+
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
+        return False
+
+    async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
+        await asyncio.sleep(0)
+        record.status = Status.COMPLETED
+
+    async def cancel(self, path: str) -> None:
+        pass
+
+
+def executed(count: int, chained: bool, folder: Path) -> int:
+    folder.mkdir()
+    after = (lambda number: (f"s{number - 1}",) if number else ()) if chained else (lambda _: ())
+    graph = Graph(tuple(Step(f"s{number}", "true", after=after(number)) for number in range(count)))
+    run = RunRecord("r", "p", "p", "", "loopback", folder=str(folder))
+    with Store(folder / "runs.db") as store:
+        store.add_run(run, "{}")
+
+        async def scenario() -> Status:
+            executor = Executor(
+                run,
+                RunRecorder(run, store, Observer()),
+                RUNNERS,
+                Instant(),
+                Slots(1, locks=SharedLocks(folder / "slots")),
+                gpus_of=lambda _: 0,
+                halt=lambda: asyncio.sleep(0),
+                decisions={},
+            )
+            return await executor.run_graph(Scope(graph))
+
+        found = operations(lambda: asyncio.run(scenario()))
+    assert all(step.status is Status.COMPLETED for step in run.steps)
+    return found
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_a_graph_of_many_steps(chained: bool, tmp_path: Path) -> None:
+    few, many = (executed(count, chained, tmp_path / str(count)) for count in (100, 400))
+    assert many < 4.4 * few
+
+
+def test_a_queue_of_many_steps_that_do_not_fit(tmp_path: Path) -> None:
+    async def scenario(count: int) -> int:
+        slots = Slots(2, locks=SharedLocks(tmp_path / str(count)))
+        small = 0
+
+        async def take(ranks: int) -> None:
+            nonlocal small
+            async with slots.take(ranks):
+                small += ranks == 1
+                if ranks == 1:
+                    await asyncio.sleep(0)
+
+        async with slots.take(1):
+            tasks = [asyncio.create_task(take(2)) for _ in range(count)]
+            tasks += [asyncio.create_task(take(1)) for _ in range(count)]
+            for _ in range(4 * PATIENCE):
+                await asyncio.sleep(0)
+            assert small == PATIENCE, "as many as may overtake, while one slot is taken"
+        await asyncio.gather(*tasks)
+        return small
+
+    few, many = (operations(lambda count=count: asyncio.run(scenario(count))) for count in (100, 400))  # type: ignore[misc]
+    assert many < 4.4 * few
