@@ -29,6 +29,7 @@ class Shelf:
         "many": {"name": "many", "version": "1", "type": "pipeline", "jobs": {"say": STEP}},
         "empty": {"name": "empty", "version": "1", "type": "pipeline", "jobs": {}},
         "wrong": {
+            "name": "wrong",
             "type": "pipeline",
             "jobs": {"a": {**STEP, "componentId": "nope"}, "b": {**STEP, "componentId": "x"}},
         },
