@@ -110,6 +110,31 @@ CASES = {
 
         pipeline = top(data=Input(type="uri_folder", path="./data"), numbers=Numbers(epochs=7))
     """,
+    "types, modes and paths of a nested node": """
+        @dsl.pipeline()
+        def nested(
+            data: Input(type="uri_folder", mode="download", optional=True),
+            kind: Input(type="string", enum=["1", "2"]) = "1",
+            rate: Input(type="number", min=0, max=1) = 1,
+            count: Input(type="integer", min=1) = 2,
+            fast: bool = True,
+        ):
+            one = train(data=data, lr=rate, epochs=count, fast=fast)
+            one.environment_variables = {"KIND": "${{parent.inputs.kind}}"}
+            one.outputs.model.mode = "upload"
+            return {"model": one.outputs.model, "score": one.outputs.score}
+
+        @dsl.pipeline(default_compute="cpu-cluster")
+        def top():
+            data = Input(type="uri_folder", path="./data")
+            one = nested(data=data, rate=1, kind="2", count=3, fast=False)
+            two = nested(data=one.outputs.model, rate=one.outputs.score)
+            two.inputs.data.mode = "ro_mount"
+            two.outputs.model.mode = "upload"
+            one.outputs.model = Output(type="uri_folder", path="azureml://datastores/x/paths/a", mode="rw_mount")
+
+        pipeline = top()
+    """,
     "do_while": """
         @dsl.pipeline()
         def looping(numbers: Numbers, size: int = 2, lr: float = 0.5):

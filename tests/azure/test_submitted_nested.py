@@ -112,6 +112,8 @@ def test_a_nested_pipeline_runs(nested: Path, azure: FakeAzure, command: Command
     run = only_run(azure)
     states = {azure.jobs[job].display_name: azure.jobs[job].status for job in run.children}
     assert states.pop("skipped") == "Skipped"
+    shown = {step["name"]: step["status"] for step in command("show", run.name, "--json").json["steps"]}
+    assert shown == {**states, "skipped": "Skipped"}
     assert set(states.values()) == {"Completed"}
     assert {name for name in states if name.endswith((".count", ".each"))} == {
         "nested.until[0].count",
