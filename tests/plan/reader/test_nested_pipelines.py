@@ -429,8 +429,8 @@ def test_items_may_be_written_in_many_ways(folder: Path, items: str, expected: o
     [
         ("count: 3", "count: many", "step first.two.one, key resources.instance_count"),
         (
-            "{count: 3, rate: 1.0}",
-            "{count: {type: integer}, rate: 1.0}",
+            '{instances: "${{parent.inputs.count}}", lr',
+            "{lr",
             "input instances of first.two, which has no value",
         ),
     ],

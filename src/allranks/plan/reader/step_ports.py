@@ -54,7 +54,7 @@ def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
 
     for name, port in node.outputs.items():
         data = port._data
-        # An Output that is bound has the binding for its path: so the SDK reads a REST body whose output has a mode too.
+        # From a REST body, the SDK makes an output that is bound and has a mode an Output whose path is the binding.
         bound = data.path if isinstance(data, SdkOutput) else data
         # The DSL binds by an object, which the SDK sends as this text.
         target = None if bound is None else pipeline_output(str(plain(bound)))
