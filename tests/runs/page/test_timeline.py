@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allranks.runs.page.timeline import LABELS, WIDTH, timeline
+from allranks.runs.page.timeline import LABELS, WIDTH, Block, timeline
 from allranks.runs.records import Status
 from run_records import BEGIN, NOW, make_ranks, make_run, make_step
 
@@ -17,15 +17,17 @@ def test_bars_lie_within_the_picture_and_a_reused_step_has_none() -> None:
     ]
     drawn = timeline(make_run(*steps), NOW)
     assert drawn is not None
-    rows = {row.step.name: row for row in drawn.rows}
+    (block,) = drawn.parts
+    assert isinstance(block, Block)
+    rows = {row.step.name: row for row in block.rows}
     assert rows["reused"].bar is None
     assert rows["waits"].bar is None
     assert len(rows["long"].ranks) == 64
-    for row in drawn.rows:
+    for row in block.rows:
         for bar in (*row.ranks, *([row.bar] if row.bar else [])):
             assert bar.x >= LABELS
             assert bar.x + bar.width <= WIDTH
-            assert bar.y + bar.height <= drawn.height
+            assert bar.y + bar.height <= block.height
     assert rows["goes_on"].bar is not None
     assert rows["long"].bar is not None
     assert rows["goes_on"].bar.x > rows["long"].bar.x
@@ -36,4 +38,6 @@ def test_a_rank_says_how_it_ended() -> None:
     ranks[1].status, ranks[1].signal = Status.FAILED, "SIGKILL"
     drawn = timeline(make_run(make_step("train", ranks=ranks)), NOW)
     assert drawn is not None
-    assert "rank 1 · instance 0 · host · Failed · SIGKILL · 3.0 s" in drawn.rows[0].ranks[1].title
+    (block,) = drawn.parts
+    assert isinstance(block, Block)
+    assert "rank 1 · instance 0 · host · Failed · SIGKILL · 3.0 s" in block.rows[0].ranks[1].title

@@ -13,11 +13,24 @@ from allranks.runs.records import Point, StepRecord
 
 WIDTH, HEIGHT = 510, 250
 LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 34
-_SERIES = 6
+SERIES = 6
 """Curves that one chart holds: as many as there are colours."""
 _DOTS = 30
 """Points up to which each is marked."""
 _MARKS = 100
+
+
+_STRETCHES = (WIDTH - LEFT - RIGHT) // 2
+"""Stretches of a curve of which only the outermost points are drawn."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The points of a metric, and what the chart calls them."""
+
+    name: str
+    metric: str
+    points: Sequence[Point]
 
 
 @dataclass(frozen=True)
@@ -44,10 +57,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its axes, all in pixels."""
+    """A chart with its axes, all in pixels. of: the step, or what all steps have in common whose curves it shows"""
 
     title: str
-    step: StepRecord
+    of: str
     series: tuple[Series, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
@@ -71,32 +84,43 @@ def charts(step: StepRecord) -> list[Chart]:
     for title, names in families(step.metrics).items():
         if max(len(step.metrics[name]) for name in names) < 2:
             continue
-        for start in range(0, len(names), _SERIES):
-            found.append(_chart(title, step, names[start : start + _SERIES]))
+        for start in range(0, len(names), SERIES):
+            curves = [Curve(name, name, step.metrics[name]) for name in names[start : start + SERIES]]
+            found.append(make_chart(title, step.name, curves))
     return found
 
 
-def _chart(title: str, step: StepRecord, names: Sequence[str]) -> Chart:
-    curves = {name: step.metrics[name] for name in names if step.metrics[name]}
+def drawing_cost(step: StepRecord, name: str | None = None) -> int:
+    """Return about how much of a page a metric of the step takes, or all that have a curve, in points of long curves.
+
+    A point of a short curve is marked and takes several times as much.
+    """
+    curves = step.metrics.values() if name is None else [step.metrics[name]]
+    lengths = [len(points) for points in curves if len(points) > 1]
+    return sum(60 + (5 * length if length <= _DOTS else min(length, 4 * _STRETCHES)) for length in lengths)
+
+
+def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
+    """Return the chart of the curves, of which at least one has a point."""
+    curves = [curve for curve in curves if curve.points]
     # Who logs without a step logs everything at step 0: then the order is the axis.
-    ordered = any(len({point.step for point in points}) > 1 for points in curves.values())
-    pairs = {
-        name: [(float(point.step if ordered else place), point.value) for place, point in enumerate(points)]
-        for name, points in curves.items()
-    }
-    xs = [x for points in pairs.values() for x, _ in points]
-    ys = [y for points in pairs.values() for _, y in points if drawable(y)]
+    ordered = any(len({point.step for point in curve.points}) > 1 for curve in curves)
+    pairs = [
+        [(float(point.step if ordered else place), point.value) for place, point in enumerate(curve.points)]
+        for curve in curves
+    ]
+    xs = [x for points in pairs for x, _ in points]
+    ys = [y for points in pairs for _, y in points if drawable(y)]
     x, x_ticks = count_scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
     y, y_ticks = value_scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP) if ys else (None, [])
-    series = tuple(_series(name, curves[name], points, x, y) for name, points in pairs.items())
-    return Chart(title, step, series, tuple(x_ticks), tuple(y_ticks), "step" if ordered else "value", x, y)
+    series = tuple(_series(curve, points, x, y) for curve, points in zip(curves, pairs, strict=True))
+    return Chart(title, of, series, tuple(x_ticks), tuple(y_ticks), "step" if ordered else "value", x, y)
 
 
-def _series(
-    name: str, curve: Sequence[Point], points: Sequence[tuple[float, float]], x: Scale, y: Scale | None
-) -> Series:
-    drawn = thin(points, (WIDTH - LEFT - RIGHT) // 2)
-    top = best(name, curve)
+def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Scale | None) -> Series:
+    name = curve.name
+    drawn = thin(points, _STRETCHES)
+    top = best(curve.metric, curve.points)
     return Series(
         name=name,
         path=_path(drawn, x, y) if y else "",
@@ -104,7 +128,7 @@ def _series(
         if y and len(points) <= _DOTS
         else (),
         marks=_marks(name, points, x),
-        last=number(curve[-1].value),
+        last=number(curve.points[-1].value),
         best="" if top is None else number(top.value),
         points=tuple(drawn),
         total=len(points),

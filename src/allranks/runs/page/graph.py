@@ -42,17 +42,35 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Edge:
+    """An arrow from steps to steps: from one to one, or from or to all of a frame.
+
+    path:             the data of an SVG path
+    sources, targets: names of steps
+    x, y:             where a label stands, before the arrow's head; at its left, or right of it in a graph that runs
+                      downwards
+    """
+
+    path: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
 class Graph:
-    """edges: the data of SVG paths. small: whether a box has room for its name alone."""
+    """small: whether a box has room for its name alone."""
 
     nodes: tuple[Node, ...]
     frames: tuple[Frame, ...]
-    edges: tuple[str, ...]
+    edges: tuple[Edge, ...]
     box_width: int
     box_height: int
     width: float
     height: float
     small: bool
+    downwards: bool
 
 
 @dataclass(eq=False)
@@ -105,9 +123,14 @@ def graph(steps: Sequence[StepRecord]) -> Graph:
     edges = []
     for chain in chains:
         ends = [point(vertex.along + side * vertex.depth / 2, vertex.across) for vertex in chain for side in (-1, 1)]
-        edges.append(_path(ends[1:-1], downwards))
+        x, y = ends[-2]
+        label = (x + 7, y - 9) if downwards else (x - 10, y - 5)
+        sources, targets = (tuple(step.name for step in vertex.steps) for vertex in (chain[0], chain[-1]))
+        edges.append(Edge(_path(ends[1:-1], downwards), sources, targets, round(label[0], 1), round(label[1], 1)))
     size = (highest - lowest + 2, depth + 2) if downwards else (depth + 2, highest - lowest + 2)
-    return Graph(tuple(nodes), tuple(frames), tuple(edges), *box, round(size[0], 1), round(size[1], 1), small)
+    return Graph(
+        tuple(nodes), tuple(frames), tuple(edges), *box, round(size[0], 1), round(size[1], 1), small, downwards
+    )
 
 
 def _vertices(steps: Sequence[StepRecord]) -> tuple[list[_Vertex], list[list[_Vertex]]]:

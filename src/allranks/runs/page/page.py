@@ -11,13 +11,20 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from allranks.runs import curves, formatting
-from allranks.runs.page import chart, html_page, timeline
-from allranks.runs.page.confusion import confusions
-from allranks.runs.page.graph import graph
-from allranks.runs.records import RunRecord
+from allranks.runs.nested import count_steps, in_every_iteration
+from allranks.runs.page import chart, drawings, fold, html_page, timeline
+from allranks.runs.page.confusion import Confusion, confusions
+from allranks.runs.page.details import details
+from allranks.runs.page.item import Item, items_of
+from allranks.runs.page.shared_charts import shared_charts
+from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 _HEADLINES = 4
 _LAYOUTS = 4
+_VALUES = 3
+_MATRICES = 12
+_MOST_NOTES = 50
+_MOST_VERDICTS = 10
 
 
 def write_page(run: RunRecord, path: str | os.PathLike[str], now: float | None = None) -> None:
@@ -32,6 +39,8 @@ def write_page(run: RunRecord, path: str | os.PathLike[str], now: float | None =
 
 def page(run: RunRecord, now: float) -> str:
     """The page as text."""
+    items = items_of(run.steps)
+    steps = [step for step in run.steps if step.kind == "command"]
     return html_page.render(
         _environment(),
         "page.html",
@@ -39,32 +48,64 @@ def page(run: RunRecord, now: float) -> str:
         "tooltip.js",
         run=run,
         now=now,
-        headlines=curves.headline(run.steps, _HEADLINES),
-        layouts=list(dict.fromkeys(map(formatting.step_layout, run.steps)))[:_LAYOUTS],
-        graph=graph(run.steps),
-        timeline=timeline.timeline(run, now),
-        charts=[drawn for step in run.steps for drawn in chart.charts(step)],
-        confusions=[matrix for step in run.steps for matrix in confusions(step)],
+        items=items,
+        headlines=_headlines(steps),
+        layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
+        drawings=drawings.drawings(items),
+        timeline=timeline.timeline(run, now, items),
+        charts=shared_charts(steps),
+        confusions=_matrices(steps),
+        details=details(items, run.id),
     )
+
+
+def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
+    """The values that say most. Of the same step in several iterations, the last one's."""
+    found: dict[tuple[str, str], tuple[StepRecord, str, Point]] = {}
+    for headline in curves.headline(steps, len(steps)):
+        step, name, _ = headline
+        found.setdefault((in_every_iteration(step.name), name), headline)
+    return list(found.values())[:_HEADLINES]
+
+
+def _matrices(steps: list[StepRecord]) -> list[Confusion]:
+    """The confusion matrices of the run, as many as a page has room for. Of iterations, the last one's."""
+    last = {in_every_iteration(step.name): step for step in steps if step.artifacts}
+    found: list[Confusion] = []
+    for step in last.values():
+        if len(found) >= _MATRICES:
+            break
+        found += confusions(step)
+    return found[:_MATRICES]
 
 
 def _environment() -> Environment:
     environment = html_page.templates("allranks.runs.page", _finalize)
     environment.globals.update(
+        MOST_NOTES=_MOST_NOTES,
+        MOST_VERDICTS=_MOST_VERDICTS,
         NOTHING=formatting.NOTHING,
+        RUN=drawings.RUN,
         SYMBOLS=formatting.SYMBOLS,
+        about=_about,
         best=curves.best,
+        branches=drawings.branches,
         cause=formatting.cause,
         chart_size=chart,
         count=formatting.count,
+        count_steps=count_steps,
         duration=formatting.duration,
         elapsed=formatting.elapsed,
-        layout=formatting.step_layout,
+        last_values=_last_values,
         link=_link,
+        notes_of=_notes_of,
         number=formatting.number,
         reason=formatting.reason,
+        runs=fold.runs,
         shorten=_shorten,
+        stretches=fold.stretches,
         timeline_size=timeline,
+        what=_what,
         when=formatting.when,
     )
     return environment
@@ -85,3 +126,35 @@ def _link(path: str) -> str:
 
 def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _about(item: Item, now: float) -> str:
+    """What is said of a node beside its name: layout, decision, and how long it took or whose result it is."""
+    step = item.record
+    parts = [item.layout]
+    if (decided := drawings.outcome(item)) is not None:
+        parts.append(str(decided).lower())
+    if step.reused_from:
+        parts.append(f"reused from {step.reused_from}")
+    elif step.status is not Status.SKIPPED:
+        parts.append(formatting.duration(formatting.elapsed(step, now)))
+    return " · ".join(filter(None, parts))
+
+
+def _what(item: Item, now: float) -> str:
+    """As `_about`, as far as the box of a node has room for it."""
+    if item.record.reused_from:
+        return f"{item.layout} · reused"
+    if item.status is Status.SKIPPED:
+        return str(item.status)
+    return _about(item, now) if item.record.started else item.layout
+
+
+def _last_values(step: StepRecord) -> str:
+    """The last values of a step's metrics, as far as one line has room for them."""
+    found = [f"{name} {formatting.number(points[-1].value)}" for name, points in step.metrics.items() if points]
+    return ", ".join(found[:_VALUES]) + (", …" if len(found) > _VALUES else "")
+
+
+def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:
+    return [(step, note) for step in steps for note in step.notes]

@@ -1,21 +1,30 @@
-"""When each step and each of its ranks ran, on one axis of time."""
+"""When each step and each of its ranks ran, on one axis of time. What a group holds is folded below its own bar."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from allranks.runs.formatting import duration, elapsed, step_layout
+from allranks.runs.formatting import count, duration, elapsed
+from allranks.runs.page.fold import chosen, runs, stretches
+from allranks.runs.page.item import Item, items_of, walk_items
 from allranks.runs.page.scale import Scale, Tick, time_scale
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
 
 WIDTH = 1040
 LABELS = 180
+AXIS = 22
 _ROW = 26
-_AXIS = 22
+_INDENT = 12
+_DEEPEST = 5
+"""Levels up to which labels are indented."""
 _RANKS = 64
 """Ranks of a step that are drawn one by one."""
 _ALL_RANKS = 2000
 """Ranks of a run that are drawn one by one."""
+_ALL_ROWS = 2000
+"""Rows of a page."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +41,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """A step's bar (None where it did not run), its ranks' bars, and the time that it took or why there is none."""
+    """A node's bar (None where it did not run), its ranks' bars, and the time that it took or why there is none.
+
+    x: where its label begins
+    """
 
     step: StepRecord
+    name: str
+    x: float
     y: float
     bar: Bar | None
     ranks: tuple[Bar, ...]
@@ -42,16 +56,45 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Timeline:
-    """Times below `ticks` are seconds since the run began."""
+class Block:
+    """Rows that are one picture."""
 
     rows: tuple[Row, ...]
-    ticks: tuple[Tick, ...]
     height: float
 
 
-def timeline(run: RunRecord, now: float) -> Timeline | None:
-    """The run as bars; what goes on lasts until `now`. None where no step has run."""
+@dataclass(frozen=True)
+class Fold:
+    """What is unfolded below a group's own row, or below a line of text (head None)."""
+
+    head: Block | None
+    summary: str
+    is_open: bool
+    parts: tuple[Part, ...]
+
+
+Part: TypeAlias = "Block | Fold"
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Times below `ticks` are seconds since the run began. left_out: a line on the rows that have no room"""
+
+    parts: tuple[Part, ...]
+    ticks: tuple[Tick, ...]
+    left_out: str
+
+    @property
+    def grid(self) -> str:
+        """The data of an SVG path: a line a tick, as high as a picture can be."""
+        return "".join(f"M{tick.at} 0V99999" for tick in self.ticks)
+
+
+def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) -> Timeline | None:
+    """Return the run as bars; what goes on lasts until `now`. None where no step has run.
+
+    items: the run's, where they are known already
+    """
     ran = [step for step in run.steps if step.started and not step.reused_from]
     if not ran:
         return None
@@ -59,46 +102,72 @@ def timeline(run: RunRecord, now: float) -> Timeline | None:
     start = min(start, run.created or start)
     stop = max(step.ended if step.ended is not None else now for step in ran)
     scale, ticks = time_scale(max(stop - start, 0.001), LABELS, WIDTH - 24)
+    items = items_of(run.steps) if items is None else items
+    drawn = chosen(items, _ALL_ROWS)
     one_by_one = sum(len(step.ranks) for step in ran) <= _ALL_RANKS
-    rows = []
-    y = float(_AXIS)
-    for step in run.steps:
-        row, below = _row(step, y, start, now, scale, one_by_one)
-        rows.append(row)
-        y = below
-    return Timeline(tuple(rows), tuple(ticks), y + 4)
+    parts = _Drawing(start, now, scale, one_by_one, drawn).parts(items, 0)
+    missing = sum(1 for _ in walk_items(items)) - len(drawn)
+    return Timeline(parts, tuple(ticks), f"… {count(missing, 'more row')}" if missing else "")
 
 
-def _row(step: StepRecord, y: float, start: float, now: float, scale: Scale, one_by_one: bool) -> tuple[Row, float]:
-    below = y + _ROW
-    if step.reused_from:
-        return Row(step, y, None, (), f"reused from {step.reused_from}"), below
-    if not step.started:
-        return Row(step, y, None, (), str(step.status)), below
-    time = duration(elapsed(step, now))
-    bar = _bar(step, y + 8, 10, start, now, scale, f"{step.name} · {step.status} · {step_layout(step)} · {time}")
-    ranks = []
-    if one_by_one and 1 < len(step.ranks) <= _RANKS:
-        height = 4 if len(step.ranks) <= 16 else 2
-        instance = None
-        for rank in sorted(step.ranks, key=lambda rank: rank.rank):
-            below += 3 if instance not in (None, rank.instance_rank) else 0
-            instance = rank.instance_rank
-            if rank.started:
-                ranks.append(_bar(rank, below, height, start, now, scale, _rank_title(rank, now)))
-            below += height + 1.5
-        below += 6
-    return Row(step, y, bar, tuple(ranks), time), below
+@dataclass(frozen=True)
+class _Drawing:
+    """What every row is drawn with. drawn: the places of the items that have a row"""
 
+    start: float
+    now: float
+    scale: Scale
+    one_by_one: bool
+    drawn: frozenset[int]
 
-def _bar(
-    record: StepRecord | RankRecord, y: float, height: float, start: float, now: float, scale: Scale, title: str
-) -> Bar:
-    first = max((record.started or start) - start, 0.0)
-    last = max((record.ended if record.ended is not None else now) - start, first)
-    # Ranks' clocks may run past the run's own end by a little.
-    x, end = scale(min(first, scale.high)), scale(min(last, scale.high))
-    return Bar(x, round(y, 1), max(round(end - x, 1), 2.0), height, record.status, title)
+    def parts(self, items: Sequence[Item], level: int) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        for stretch in stretches([item for item in items if item.place in self.drawn]):
+            inner: list[Part] = []
+            for is_group, run in runs(stretch.items):
+                block = self._block(run, level)
+                below = self.parts(run[0].children, level + 1) if is_group else ()
+                inner.append(Fold(block, "", run[0].is_open, below) if below else block)
+            parts += [Fold(None, stretch.summary, False, tuple(inner))] if stretch.summary else inner
+        return tuple(parts)
+
+    def _block(self, items: Sequence[Item], level: int) -> Block:
+        rows = []
+        y = 0.0
+        for item in items:
+            row, y = self._row(item, y, min(level, _DEEPEST) * _INDENT)
+            rows.append(row)
+        return Block(tuple(rows), y)
+
+    def _row(self, item: Item, y: float, x: float) -> tuple[Row, float]:
+        step = item.record
+        below = y + _ROW
+        if step.reused_from:
+            return Row(step, item.name, x, y, None, (), f"reused from {step.reused_from}"), below
+        if not step.started:
+            return Row(step, item.name, x, y, None, (), str(step.status)), below
+        time = duration(elapsed(step, self.now))
+        title = " · ".join(filter(None, (step.name, str(step.status), item.layout, time)))
+        bar = self._bar(step, y + 8, 10, title)
+        ranks = []
+        if self.one_by_one and 1 < len(step.ranks) <= _RANKS:
+            height = 4 if len(step.ranks) <= 16 else 2
+            instance = None
+            for rank in sorted(step.ranks, key=lambda rank: rank.rank):
+                below += 3 if instance not in (None, rank.instance_rank) else 0
+                instance = rank.instance_rank
+                if rank.started:
+                    ranks.append(self._bar(rank, below, height, _rank_title(rank, self.now)))
+                below += height + 1.5
+            below += 6
+        return Row(step, item.name, x, y, bar, tuple(ranks), time), below
+
+    def _bar(self, record: StepRecord | RankRecord, y: float, height: float, title: str) -> Bar:
+        first = max((record.started or self.start) - self.start, 0.0)
+        last = max((record.ended if record.ended is not None else self.now) - self.start, first)
+        # Ranks' clocks may run past the run's own end by a little.
+        x, end = self.scale(min(first, self.scale.high)), self.scale(min(last, self.scale.high))
+        return Bar(x, round(y, 1), max(round(end - x, 1), 2.0), height, record.status, title)
 
 
 def _rank_title(rank: RankRecord, now: float) -> str:
