@@ -3,103 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import pytest
-from commands import forget_components
-from fake.fixtures import fresh
-from fake.library import Library
-from fake.server import Server
-from fake.service import FakeAzure
+from round_trip import azure, check_round_trip, there_and_back
 
-from allranks.plan import digest
-from allranks.plan.graph import Plan, Step, with_steps
-from allranks.plan.ports import Input
-from allranks.plan.ports import Path as DataPath
-from allranks.plan.reader import read_job
-from allranks.plan.reader.rest import read_rest
-from allranks.sdk import python_file, session
+from allranks.plan.environment import registered
 from allranks_command import write
+
+__all__ = ["azure"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 pytestmark = pytest.mark.xdist_group("round trip")
-
-
-@dataclass(frozen=True)
-class Shared:
-    """A service with a client of it."""
-
-    service: FakeAzure
-    client: Any
-
-
-@pytest.fixture(scope="module")
-def azure(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    """One service for all, which uploads code once; it has the environments cpu:1 and other:2, and runs nothing."""
-    from azure.ai.ml.entities import Environment
-
-    with fresh(azure_server, tmp_path_factory.mktemp("azure")) as service:
-        service.executes = False
-        client = service.client(show_progress=False)
-        for name, version in (("cpu", "1"), ("other", "2")):
-            client.environments.create_or_update(Environment(name=name, version=version, image="ubuntu:22.04"))
-        yield Shared(service, client)
-
-
-def comparable(plan: Plan) -> Plan:
-    """A plan without what the wire does not carry.
-
-    - the folder of a snapshot, of which the digest counts;
-    - names that the SDK makes up when it submits: the job's and the experiment's;
-    - what is declared of the pipeline's own inputs beyond a value: ranges, choices, whether optional; and the order;
-    - the folder into which data was uploaded, of which the content counts.
-    """
-    return replace(
-        plan,
-        name="",
-        experiment="",
-        graph=replace(
-            with_steps(plan.graph, _step),
-            inputs=tuple(sorted((_bare(port) for port in plan.graph.inputs), key=lambda port: port.name)),
-            outputs=tuple(sorted(plan.graph.outputs, key=lambda output: output.name)),
-        ),
-    )
-
-
-def _step(step: Step) -> Step:
-    code = step.code and replace(step.code, folder="")
-    return replace(step, code=code, inputs=tuple(map(_port, step.inputs)))
-
-
-def _bare(port: Input) -> Input:
-    return replace(_port(port), minimum=None, maximum=None, enum=(), optional=False)
-
-
-def _port(port: Input) -> Input:
-    if isinstance(port.value, DataPath) and Path(port.value.path).exists():
-        return replace(port, value=DataPath(digest.of_path(Path(port.value.path))))
-    return port
-
-
-def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str, str]) -> tuple[Plan, Plan]:
-    """The plan of the job in a file, and that of the body that the real client sends for it."""
-    from allranks.plan import reader
-
-    forget_components()
-    with session.session(), python_file.importable(path):
-        file = reader._open(path, None)
-        job = file.build(reader._converted(file, values))
-        plan = read_job(job, folder / "dsl")
-        name = azure.client.jobs.create_or_update(job).name
-    body = {"name": name, "properties": azure.service.jobs[name].properties}
-    back = read_rest(body, Library(azure.service, folder / "files"), folder / "rest")
-    return comparable(plan), comparable(back)
 
 
 @pytest.mark.slow
@@ -344,25 +262,8 @@ def test_some_settings_never_reach_the_service(azure, project, monkeypatch) -> N
             one.environment_variables = {"B": "2"}
     """
     path = write(project, "pipeline.py", HEAD + textwrap.dedent(case))
-    (plan,), (back,) = (side.steps for side in there_and_back(azure, path, project, {}))
+    (plan,), (back,) = (side.graph.nodes for side in there_and_back(azure, path, project, {}))
     assert plan.environment_variables == {"A": "1", "B": "2"}
-    assert plan.environment == "azureml:cpu:1"
+    assert plan.environment == registered("azureml:cpu:1")
     lost = {"description": "Trains.", "environment_variables": {"B": "2"}}
     assert back == replace(plan, **lost)
-
-
-def check_round_trip(
-    azure: Shared, path: Path, folder: Path, values: Mapping[str, str] = MappingProxyType({}), nameless: bool = False
-) -> None:
-    """nameless: whether components have no names on the wire: a job has none, and a pipeline in YAML drops them"""
-    plan, back = there_and_back(azure, path, folder, values)
-    if nameless:
-        plan, back = _nameless(plan), _nameless(back)
-    assert [step.name for step in back.graph.nodes] == [step.name for step in plan.graph.nodes]
-    for there, here in zip(back.graph.nodes, plan.graph.nodes, strict=True):
-        assert there == here
-    assert back == plan
-
-
-def _nameless(plan: Plan) -> Plan:
-    return replace(plan, graph=with_steps(plan.graph, lambda step: replace(step, component="", version="")))

@@ -29,6 +29,7 @@ _STATES = {
     "Completed": Status.COMPLETED,
     "Failed": Status.FAILED,
     "Canceled": Status.CANCELED,
+    "Skipped": Status.SKIPPED,
 }
 
 

@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from allranks.errors import InputError, Problem
+from allranks.plan.environment import registered
+from allranks.plan.graph import Pipeline, Step
+from allranks.plan.ports import GraphInput, Input, Literal
 from allranks.plan.reader.rest import read_rest
 
 SPEC = {"name": "say", "version": "1", "type": "command", "command": "echo ${{inputs.x}}", "environment": "azureml:e:1"}
 STEP = {"type": "command", "componentId": "say"}
+MANY = {"type": "pipeline", "componentId": "many"}
+INLINE = {"name": "inline", "type": "pipeline", "jobs": {"two": {**STEP, "componentId": "nope"}}}
+LOOP = {"type": "do_while", "mapping": {}, "limits": {"max_iteration_count": 2}}
 
 
 class Shelf:
@@ -20,7 +26,14 @@ class Shelf:
 
     _SPECS: Mapping[str, Any] = {
         "say": {**SPEC, "inputs": {"x": {"type": "number", "optional": True}}},
-        "many": {"name": "many", "version": "1", "type": "pipeline", "jobs": {}},
+        "many": {"name": "many", "version": "1", "type": "pipeline", "jobs": {"say": STEP}},
+        "empty": {"name": "empty", "version": "1", "type": "pipeline", "jobs": {}},
+        "wrong": {
+            "name": "wrong",
+            "type": "pipeline",
+            "jobs": {"a": {**STEP, "componentId": "nope"}, "b": {**STEP, "componentId": "x"}},
+        },
+        "sweep": {"name": "sweep", "version": "1", "type": "sweep"},
         "broken": {"type": "command", "name": "broken"},
     }
 
@@ -55,11 +68,19 @@ def pipeline(**jobs: Any) -> dict[str, Any]:
         ({"name": "p", "properties": {}}, "key jobType"),
         (pipeline(), "key jobs: the pipeline has no jobs"),
         (pipeline(one={**STEP, "componentId": "nope"}), "step one, nope: there is no such component"),
-        (pipeline(one={**STEP, "componentId": "many"}), "a component of type pipeline is not yet run"),
+        (pipeline(one={**STEP, "componentId": "many"}), "step one, key type: found command, but its component is of"),
+        (pipeline(one={**STEP, "componentId": "sweep"}), "a component of type sweep is not yet run"),
         (pipeline(one={**STEP, "componentId": "broken"}), "job p: the SDK cannot read the body"),
         (pipeline(one=STEP, two={"type": "do_while"}), "job p: the SDK cannot read the body"),
         (pipeline(one={**STEP, "limits": {"timeout": "soon"}}), "job p: the SDK cannot read the body"),
-        (pipeline(one={"type": "pipeline", "componentId": "many"}), "step one"),
+        (
+            pipeline(one={**MANY, "componentId": "empty"}),
+            "step one, component empty, key jobs: the pipeline has no jobs",
+        ),
+        (pipeline(one={**MANY, "componentId": "wrong"}), "step one.a, nope: there is no such component"),
+        (pipeline(one={**MANY, "componentId": "wrong"}), "step one.b, x: there is no such component"),
+        (pipeline(one={**MANY, "componentId": INLINE}), "step one.two, nope: there is no such component"),
+        (pipeline(one=STEP, two={**LOOP, "body": "${{parent.jobs.three}}"}), "job p: the SDK cannot read the body"),
         (
             {"name": "c", "properties": {"jobType": "Command", "codeId": "x", "command": "echo"}},
             "there is no such code",
@@ -76,5 +97,28 @@ def test_a_body_that_cannot_be_read(body, message, tmp_path) -> None:
 def test_a_body_that_can_be_read(tmp_path) -> None:
     node = {**STEP, "inputs": {"x": {"job_input_type": "literal", "value": "1e-05"}}}
     (step,) = read_rest(pipeline(one=node), Shelf(), tmp_path).graph.nodes
-    assert (step.component, step.version, str(step.environment)) == ("say", "1", "azureml:e:1")
-    assert step.inputs[0].value.value == 1e-05
+    assert isinstance(step, Step)
+    assert (step.component, step.version, step.environment) == ("say", "1", registered("azureml:e:1"))
+    assert step.inputs[0].value == Literal(1e-05)
+
+
+def test_a_component_may_stand_in_place_of_its_id(tmp_path) -> None:
+    command = {**SPEC, "inputs": {"x": {"type": "number", "default": "2"}}}
+    nested = {
+        "name": "nested",
+        "type": "pipeline",
+        "inputs": {"x": {"type": "number", "default": "3"}},
+        "jobs": {
+            "one": {
+                "type": "command",
+                "componentId": command,
+                "inputs": {"x": {"job_input_type": "literal", "value": "${{parent.inputs.x}}"}},
+            }
+        },
+    }
+    (node,) = read_rest(pipeline(outer={"type": "pipeline", "componentId": nested}), Shelf(), tmp_path).graph.nodes
+    assert isinstance(node, Pipeline)
+    assert node.graph.inputs == (Input("x", "number", Literal(3)),)
+    assert [(step.name, step.inputs) for step in node.graph.nodes] == [
+        ("one", (Input("x", "number", GraphInput("x")),))
+    ]

@@ -54,8 +54,10 @@ def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
 
     for name, port in node.outputs.items():
         data = port._data
+        # From a REST body, the SDK makes an output that is bound and has a mode an Output whose path is the binding.
+        bound = data.path if isinstance(data, SdkOutput) else data
         # The DSL binds by an object, which the SDK sends as this text.
-        target = None if data is None or isinstance(data, SdkOutput) else pipeline_output(str(plain(data)))
+        target = None if bound is None else pipeline_output(str(plain(bound)))
         if target:
             yield name, target
 
@@ -120,7 +122,8 @@ def _output(name: str, port: Any, context: Context) -> Output:
 
     kind = str(port._type or "uri_folder")
     declared = [found for found in (port._data, port._meta) if isinstance(found, SdkOutput)]
-    path = next((str(found.path) for found in declared if found.path), None)
+    paths = (str(found.path) for found in declared if found.path)
+    path = next((path for path in paths if pipeline_output(path) is None), None)
     mode = port._mode or next((found.mode for found in declared if found.mode), None) or "rw_mount"
     return Output(
         name=name,

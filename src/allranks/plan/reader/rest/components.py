@@ -13,25 +13,48 @@ ANONYMOUS = "azureml_anonymous"
 """The name of components that have none."""
 
 
-def component(identity: str, assets: Assets) -> Any:
-    """A Component whose code and environment are here. Raises InputError."""
+def body(identity: str | Mapping[str, Any], assets: Assets) -> tuple[dict[str, Any], str]:
+    """Return a copy of a component's REST body, and what messages call it.
+
+    identity: an id; or a spec that stands in place of one
+
+    Raises InputError where there is no such component, or where it has no spec.
+    """
+    if isinstance(identity, Mapping):
+        spec = identity.get("properties", {}).get("componentSpec", identity)
+        label = f"component {spec.get('name') or ANONYMOUS}"
+        made = {"name": ANONYMOUS, "properties": {"componentSpec": dict(spec), "isAnonymous": True}}
+        return copy.deepcopy(made), label
+    found = copy.deepcopy(dict(assets.component(identity)))
+    if not isinstance(found.get("properties", {}).get("componentSpec"), dict):
+        raise InputError(Problem(f"component {identity}", "its body has no componentSpec"))
+    return found, f"component {identity}"
+
+
+def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
+    """Return the Component of a REST body, with its code and its environment on this machine; one of type pipeline
+    without its nodes.
+
+    Changes the body. Raises InputError.
+    """
     from azure.ai.ml._restclient.arm_ml_service.models import ComponentVersion
     from azure.ai.ml.entities import Component
 
-    body = copy.deepcopy(dict(assets.component(identity)))
-    spec = body.get("properties", {}).get("componentSpec")
-    if not isinstance(spec, dict):
-        raise InputError(Problem(f"component {identity}", "its body has no componentSpec"))
-    if spec.get("type") != "command":
+    spec = body["properties"]["componentSpec"]
+    if spec.get("type") not in ("command", "pipeline"):
         found = f"a component of type {spec.get('type')} is not yet run by the local engine"
-        raise InputError(Problem(f"component {identity}", found, "a component of type command"))
+        raise InputError(Problem(label, found, "a component of type command or pipeline"))
     code, named = spec.pop("code", None), spec.get("environment")
     # What was included is in the code that was uploaded.
     spec.pop("additional_includes", None)
     made = Component._from_rest_object(ComponentVersion._deserialize(body, []))
     # What a file or a function defines has its name and version in the spec, under whatever name it is registered.
     made._is_anonymous = made.name == ANONYMOUS
-    place(made, code, named, assets)
+    # The SDK puts groups of inputs behind all other inputs.
+    order = list(dict.fromkeys(name.partition(".")[0] for name in spec.get("inputs") or {}))
+    made._inputs = dict(sorted(made.inputs.items(), key=lambda port: order.index(port[0])))
+    if spec["type"] == "command":
+        place(made, code, named, assets)
     return made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,21 +10,20 @@ from allranks.plan.ports import GraphInput, references
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import plain
-from allranks.plan.reader.rest import components, literals, ports
+from allranks.plan.reader.rest import literals, ports
 from allranks.plan.reader.rest.assets import Assets
+from allranks.plan.reader.rest.nodes import nodes
 from allranks.plan.reader.settings import guessed_type
 
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
     """The SDK's PipelineJob. Raises InputError, or whatever the SDK raises of a body that it cannot read."""
     from azure.ai.ml.entities import PipelineJob
-    from azure.ai.ml.entities._component.pipeline_component import PipelineComponent
     from azure.ai.ml.entities._job.pipeline.pipeline_job_settings import PipelineJobSettings
 
-    nodes = PipelineComponent._resolve_sub_nodes(_jobs(name, properties, assets))
-    for node in nodes.values():
-        if hasattr(node, "inputs"):
-            ports.settle(node.inputs, assets)
+    jobs = properties.get("jobs")
+    if not isinstance(jobs, Mapping) or not jobs:
+        raise InputError(Problem(f"job {name}, key jobs", "the pipeline has no jobs", "at least one job"))
     inputs = ports.inputs(properties.get("inputs"))
     settings = {key: value for key, value in (properties.get("settings") or {}).items() if not key.startswith("_")}
     job = PipelineJob(
@@ -35,33 +33,11 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
         experiment_name=properties.get("experimentName"),
         inputs=inputs,
         outputs=ports.outputs(properties.get("outputs")),
-        jobs=nodes,
+        jobs=nodes(jobs, assets),
         settings=PipelineJobSettings(**settings),
     )
     _give_types(job, inputs, assets)
     return job
-
-
-def _jobs(name: str, properties: Mapping[str, Any], assets: Assets) -> dict[str, Any]:
-    """The nodes, each with its component in place of the id. Raises InputError with what is wrong of all of them."""
-    jobs = copy.deepcopy(properties.get("jobs"))
-    if not isinstance(jobs, dict) or not jobs:
-        raise InputError(Problem(f"job {name}, key jobs", "the pipeline has no jobs", "at least one job"))
-    problems: list[Problem] = []
-    known: dict[str, Any] = {}
-    for node_name, node in jobs.items():
-        identity = node.get("componentId")
-        if node.get("type", "command") != "command" or not isinstance(identity, str):
-            continue  # the reader of pipelines says that it is not run
-        try:
-            if identity not in known:
-                known[identity] = components.component(identity, assets)
-            node["componentId"] = known[identity]
-        except InputError as error:
-            problems += [Problem(f"step {node_name}, {p.where}", p.found, p.expected, p.fix) for p in error.problems]
-    if problems:
-        raise InputError.of(problems)
-    return jobs
 
 
 def _give_types(job: Any, given: Mapping[str, Any], assets: Assets) -> None:

@@ -40,3 +40,14 @@ def settle(given: Any, assets: Assets) -> None:
             data.path = assets.data(str(data.path))
         elif isinstance(data, str) and _BINDING not in data and port._meta is not None:
             port._data = literals.of_type(data, str(port._meta.type))
+
+
+def settle_items(items: Any, assets: Assets) -> None:
+    """Give the data in the items of a parallel_for loop a path on this machine."""
+    from azure.ai.ml import Input
+
+    each = items.values() if isinstance(items, dict) else items if isinstance(items, list) else ()
+    for item in each:
+        for value in item.values():
+            if isinstance(value, Input) and value.path:
+                value.path = assets.data(str(value.path))

@@ -1,0 +1,80 @@
+"""The nodes of a pipeline job, or of a pipeline component, as the SDK's entities, each with its component."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.plan.reader.rest import components, ports
+from allranks.plan.reader.rest.assets import Assets
+
+_WITH_COMPONENT = ("command", "pipeline")
+"""The types of nodes that run a component. Control nodes have none; the reader of pipelines refuses all others."""
+
+
+def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None = None, path: str = "") -> Any:
+    """Return the entities of a REST body's `jobs` by name, in the order of the body.
+
+    known: the components that were read already, by id, to which others are added; nodes may share one
+    path:  the path of the node that holds these nodes, with the dot behind it; "" for the pipeline job itself
+
+    Raises InputError with what is wrong with the components of all nodes, or what the SDK raises for a node that it
+    cannot read.
+    """
+    from azure.ai.ml.entities._component.pipeline_component import PipelineComponent
+
+    bodies = copy.deepcopy(dict(jobs))
+    known = {} if known is None else known
+    problems: list[Problem] = []
+    for name, node in bodies.items():
+        kind = node.get("type", "command")
+        if kind not in _WITH_COMPONENT or not node.get("componentId"):
+            continue
+        try:
+            made = _component(node["componentId"], assets, known, f"{path}{name}")
+            if made.type != kind:
+                found = f"its component is of type {made.type}"
+                raise InputError(Problem(f"step {path}{name}, key type", f"found {kind}, but {found}", made.type))
+            node["componentId"] = made
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError.of(problems)
+    entities = PipelineComponent._resolve_sub_nodes(bodies)
+    for entity in entities.values():
+        _settle(entity, assets)
+    # The SDK puts loops behind all other nodes.
+    return {name: entities[name] for name in bodies}
+
+
+def _component(identity: Any, assets: Assets, known: dict[str, Any], path: str) -> Any:
+    """The component of the node at that path: by its id, or by the spec that stands in place of the id."""
+    if isinstance(identity, str) and identity in known:
+        return known[identity]
+    try:
+        body, label = components.body(identity, assets)
+        spec = body["properties"]["componentSpec"]
+        jobs = spec.pop("jobs", None)
+        made = components.component(body, label, assets)
+        if made.type == "pipeline" and not jobs:
+            raise InputError(Problem(f"{label}, key jobs", "the pipeline has no jobs", "at least one job"))
+    except InputError as error:
+        at = f"step {path}, "
+        raise InputError.of(Problem(f"{at}{p.where}", p.found, p.expected, p.fix) for p in error.problems) from None
+    if made.type == "pipeline":
+        # The SDK would leave out all of them where it cannot read one.
+        made._jobs = made._process_jobs(nodes(jobs, assets, known, f"{path}."))
+    if isinstance(identity, str):
+        known[identity] = made
+    return made
+
+
+def _settle(entity: Any, assets: Assets) -> None:
+    """Give the inputs and the items of a node values of their ports' types, and data that is on this machine."""
+    kind = type(entity).__name__
+    if kind == "ParallelFor":
+        ports.settle_items(entity.items, assets)
+    elif hasattr(entity, "inputs"):
+        ports.settle(entity.inputs, assets)

@@ -1,0 +1,441 @@
+"""Nested pipelines and control nodes are read into one recursive graph, the same from Python and from YAML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from allranks.contract.mpi import Mpi
+from allranks.errors import InputError
+from allranks.plan import codec
+from allranks.plan.environment import registered
+from allranks.plan.graph import Condition, DoWhile, Graph, Item, Node, ParallelFor, Pipeline, Plan, Step
+from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
+from pipeline_files import read, write
+
+TRAIN = """\
+type: command
+name: train
+version: "1"
+inputs:
+  data: {type: uri_folder, optional: true}
+  lr: {type: number}
+outputs:
+  model: {type: uri_folder}
+  again: {type: boolean}
+  next: {type: number}
+environment: azureml:cpu:1
+command: echo $[[${{inputs.data}}]] ${{inputs.lr}} ${{outputs.model}} ${{outputs.again}} ${{outputs.next}}
+"""
+
+HEAD = """\
+from azure.ai.ml import Input, MpiDistribution, dsl, load_component
+from azure.ai.ml.dsl._condition import condition
+from azure.ai.ml.dsl._do_while import do_while
+from azure.ai.ml.dsl._parallel_for import parallel_for
+from azure.ai.ml.entities import JobResourceConfiguration
+
+train = load_component(source="./train.yml")
+
+"""
+
+NESTED = """\
+@dsl.pipeline(display_name="inner")
+def inner(lr: float, instances: int, processes: int = 4, word: str = "x"):
+    one = train(lr=lr)
+    one.resources = JobResourceConfiguration(instance_count=instances)
+    one.distribution = MpiDistribution(process_count_per_instance=processes)
+    one.environment_variables = {"WORD": word, "TEXT": "a-${{parent.inputs.word}}"}
+    return {"model": one.outputs.model}
+
+
+@dsl.pipeline(display_name="outer")
+def outer(instances: int, lr: float = 0.5):
+    two = inner(lr=lr, instances=instances, processes=8)
+    return {"model": two.outputs.model}
+
+
+@dsl.pipeline()
+def top(count: int = 3, rate: float = 1):
+    first = outer(instances=count, lr=rate)
+    last = train(data=first.outputs.model, lr=0.25)
+    return {"model": last.outputs.model}
+
+
+pipeline = top()
+"""
+
+INNER_YAML = """\
+type: pipeline
+display_name: inner
+inputs:
+  lr: {type: number}
+  instances: {type: integer}
+  processes: {type: integer, default: 4}
+  word: {type: string, default: x}
+outputs: {model: {type: uri_folder}}
+jobs:
+  one:
+    type: command
+    component: ./train.yml
+    inputs: {lr: "${{parent.inputs.lr}}"}
+    outputs: {model: "${{parent.outputs.model}}"}
+    resources: {instance_count: "${{parent.inputs.instances}}"}
+    distribution: {type: mpi, process_count_per_instance: "${{parent.inputs.processes}}"}
+    environment_variables: {WORD: "${{parent.inputs.word}}", TEXT: "a-${{parent.inputs.word}}"}
+"""
+OUTER_YAML = """\
+type: pipeline
+display_name: outer
+inputs:
+  instances: {type: integer}
+  lr: {type: number, default: 0.5}
+outputs: {model: {type: uri_folder}}
+jobs:
+  two:
+    type: pipeline
+    component: ./inner.yml
+    inputs: {lr: "${{parent.inputs.lr}}", instances: "${{parent.inputs.instances}}", processes: 8}
+    outputs: {model: "${{parent.outputs.model}}"}
+"""
+TOP_YAML = """\
+type: pipeline
+inputs: {count: 3, rate: 1.0}
+outputs: {model: {type: uri_folder}}
+jobs:
+  first:
+    type: pipeline
+    component: ./outer.yml
+    inputs: {instances: "${{parent.inputs.count}}", lr: "${{parent.inputs.rate}}"}
+  last:
+    type: command
+    component: ./train.yml
+    inputs: {data: "${{parent.jobs.first.outputs.model}}", lr: 0.25}
+    outputs: {model: "${{parent.outputs.model}}"}
+"""
+
+OUTPUTS = (Output("model", "uri_folder", "rw_mount"), Output("again", "boolean"), Output("next", "number"))
+
+
+def train(name: str, **changes: object) -> Step:
+    """A step that runs the component, with its learning rate left to the caller."""
+    step = Step(
+        name,
+        "echo $[[${{inputs.data}}]] ${{inputs.lr}} ${{outputs.model}} ${{outputs.again}} ${{outputs.next}}",
+        component="train",
+        version="1",
+        environment=registered("azureml:cpu:1"),
+        inputs=(Input("data", "uri_folder", None, "ro_mount", optional=True), Input("lr", "number", Literal(0.5))),
+        outputs=OUTPUTS,
+    )
+    return replace(step, **changes)  # type: ignore[arg-type]
+
+
+def with_inputs(step: Step, **values: object) -> Step:
+    """The step with these values bound to its inputs."""
+    ports = (replace(port, value=values.get(port.name, port.value)) for port in step.inputs)  # type: ignore[arg-type]
+    return replace(step, inputs=tuple(ports))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a component in it."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "train.yml", TRAIN)
+    write(tmp_path, "inner.yml", INNER_YAML)
+    write(tmp_path, "outer.yml", OUTER_YAML)
+    return tmp_path
+
+
+def bare(graph: Graph) -> Graph:
+    """The graph without names of components, versions and places in files, in which Python and YAML differ."""
+    return replace(graph, nodes=tuple(map(_bare, graph.nodes)))
+
+
+def _bare(node: Node) -> Node:
+    if isinstance(node, Pipeline):
+        return replace(node, graph=bare(node.graph), component="", version="", location=None)
+    if isinstance(node, (DoWhile, ParallelFor)):
+        body = _bare(node.body)
+        assert isinstance(body, (Step, Pipeline))
+        return replace(node, body=body, location=None)
+    if isinstance(node, Step):
+        return replace(node, display_name="", component="train", version="1", location=None)
+    return replace(node, location=None)
+
+
+def nested_graph() -> Graph:
+    """What the pipeline of two levels is: written out."""
+    model = (Output("model", "uri_folder", "rw_mount"),)
+    one = train(
+        "one",
+        instance_count=3,
+        distribution=Mpi(process_count_per_instance=8),
+        environment_variables={"WORD": GraphInput("word"), "TEXT": Text(("a-", GraphInput("word")))},
+    )
+    innermost = Graph(
+        (with_inputs(one, lr=GraphInput("lr")),),
+        (
+            Input("lr", "number"),
+            Input("instances", "integer"),
+            Input("processes", "integer", Literal(4)),
+            Input("word", "string", Literal("x")),
+        ),
+        (GraphOutput("model", NodeOutput("one", "model")),),
+    )
+    two = Pipeline(
+        "two",
+        innermost,
+        display_name="inner",
+        inputs=(
+            Input("lr", "number", GraphInput("lr")),
+            Input("instances", "integer", GraphInput("instances")),
+            Input("processes", "integer", Literal(8)),
+            Input("word", "string", Literal("x")),
+        ),
+        outputs=model,
+    )
+    first = Pipeline(
+        "first",
+        Graph(
+            (two,),
+            (Input("instances", "integer"), Input("lr", "number", Literal(0.5))),
+            (GraphOutput("model", NodeOutput("two", "model")),),
+        ),
+        display_name="outer",
+        inputs=(Input("instances", "integer", GraphInput("count")), Input("lr", "number", GraphInput("rate"))),
+        outputs=model,
+    )
+    last = with_inputs(train("last"), data=NodeOutput("first", "model"), lr=Literal(0.25))
+    return Graph(
+        (first, last),
+        (Input("count", "integer", Literal(3)), Input("rate", "number", Literal(1.0))),
+        (GraphOutput("model", NodeOutput("last", "model")),),
+    )
+
+
+def sources(folder: Path) -> dict[str, Path]:
+    """The same pipeline in both languages."""
+    return {
+        "DSL": write(folder, "pipeline.py", HEAD + NESTED),
+        "YAML": write(folder, "pipeline.yml", TOP_YAML),
+    }
+
+
+@pytest.mark.parametrize("language", ["DSL", "YAML"])
+def test_two_levels_are_two_graphs(folder: Path, language: str) -> None:
+    assert bare(read(sources(folder)[language]).graph) == nested_graph()
+
+
+@pytest.mark.parametrize("language", ["DSL", "YAML"])
+def test_a_set_value_reaches_the_settings_of_a_nested_step(folder: Path, language: str) -> None:
+    graph = read(sources(folder)[language], {"count": "5"}).graph
+    (first, _) = graph.nodes
+    assert isinstance(first, Pipeline)
+    (two,) = first.graph.nodes
+    assert isinstance(two, Pipeline)
+    (one,) = two.graph.nodes
+    assert isinstance(one, Step)
+    assert one.instance_count == 5
+
+
+CONTROL = """\
+@dsl.pipeline()
+def looping(start: float = 0.5):
+    body = train(lr=start)
+    fed_back = {body.outputs.next: body.inputs.lr, body.outputs.model: body.inputs.data}
+    loop = do_while(body, fed_back, 7, body.outputs.again)
+    after = train(data=body.outputs.model, lr=body.outputs.next)
+    return {"model": body.outputs.model}
+
+
+@dsl.pipeline()
+def top(go: bool = True):
+    each = train()
+    loop = parallel_for(body=each, items=[{"lr": 0.5}, {"lr": 1}], max_concurrency=2)
+    nested = looping()
+    choice = condition(condition=go, true_block=nested, false_block=[each])
+    return {"model": nested.outputs.model}
+
+
+pipeline = top()
+"""
+
+LOOPING_YAML = """\
+type: pipeline
+display_name: looping
+inputs: {start: {type: number, default: 0.5}}
+outputs: {model: {type: uri_folder}}
+jobs:
+  after:
+    type: command
+    component: ./train.yml
+    inputs: {data: "${{parent.jobs.body.outputs.model}}", lr: "${{parent.jobs.body.outputs.next}}"}
+  body:
+    type: command
+    component: ./train.yml
+    inputs: {lr: "${{parent.inputs.start}}"}
+    outputs: {model: "${{parent.outputs.model}}"}
+  loop:
+    type: do_while
+    body: ${{parent.jobs.body}}
+    condition: ${{parent.jobs.body.outputs.again}}
+    mapping: {next: lr, model: data}
+    limits: {max_iteration_count: 7}
+"""
+CONTROL_YAML = """\
+type: pipeline
+inputs: {go: true}
+outputs: {model: {type: uri_folder}}
+jobs:
+  each:
+    type: command
+    component: ./train.yml
+  loop:
+    type: parallel_for
+    body: ${{parent.jobs.each}}
+    items: [{lr: 0.5}, {lr: 1}]
+    max_concurrency: 2
+  nested:
+    type: pipeline
+    component: ./looping.yml
+    outputs: {model: "${{parent.outputs.model}}"}
+  choice:
+    type: if_else
+    condition: ${{parent.inputs.go}}
+    true_block: ${{parent.jobs.nested}}
+    false_block: ${{parent.jobs.each}}
+"""
+
+
+def control_graph() -> Graph:
+    """What the pipeline with loops and a condition is: written out."""
+    body = with_inputs(train("body"), lr=GraphInput("start"))
+    looping = Graph(
+        (
+            DoWhile("loop", body, "again", (("next", "lr"), ("model", "data")), 7),
+            with_inputs(train("after"), data=NodeOutput("loop", "model"), lr=NodeOutput("loop", "next")),
+        ),
+        (Input("start", "number", Literal(0.5)),),
+        (GraphOutput("model", NodeOutput("loop", "model")),),
+    )
+    each = with_inputs(train("each"), lr=None)
+    loop = ParallelFor(
+        "loop",
+        each,
+        (Item("0", (("lr", Literal(0.5)),)), Item("1", (("lr", Literal(1)),))),
+        (Output("model", "mltable", "rw_mount"), Output("again", "string"), Output("next", "string")),
+        2,
+    )
+    nested = Pipeline(
+        "nested",
+        looping,
+        display_name="looping",
+        inputs=(Input("start", "number", Literal(0.5)),),
+        outputs=(Output("model", "uri_folder", "rw_mount"),),
+    )
+    choice = Condition("choice", GraphInput("go"), ("nested",), ("loop",))
+    return Graph(
+        (choice, loop, nested),
+        (Input("go", "boolean", Literal(True)),),
+        (GraphOutput("model", NodeOutput("nested", "model")),),
+    )
+
+
+def control(folder: Path, language: str) -> Plan:
+    """The same pipeline in either language."""
+    if language == "DSL":
+        return read(write(folder, "control.py", HEAD + CONTROL))
+    write(folder, "looping.yml", LOOPING_YAML)
+    return read(write(folder, "control.yml", CONTROL_YAML))
+
+
+@pytest.mark.parametrize("language", ["DSL", "YAML"])
+def test_control_nodes_hold_their_bodies(folder: Path, language: str) -> None:
+    assert bare(control(folder, language).graph) == control_graph()
+
+
+@pytest.mark.parametrize("language", ["DSL", "YAML"])
+def test_a_plan_survives_json(folder: Path, language: str) -> None:
+    for plan in (read(sources(folder)[language]), control(folder, language)):
+        assert codec.loads(codec.dumps(plan)) == plan
+
+
+def test_groups_have_dotted_names_at_every_level(folder: Path) -> None:
+    text = """
+        from azure.ai.ml.dsl._group_decorator import group
+
+        @group
+        class Rates:
+            first: float
+            second: float = 0.5
+
+        @dsl.pipeline()
+        def nested(rates: Rates):
+            train(lr=rates.first)
+            train(lr=rates.second)
+
+        @dsl.pipeline()
+        def top(rates: Rates):
+            nested(rates=rates)
+
+        pipeline = top(rates=Rates(first=0.1))
+    """
+    graph = read(write(folder, "groups.py", HEAD + dedent(text))).graph
+    (node,) = graph.nodes
+    assert isinstance(node, Pipeline)
+    assert graph.inputs == (
+        Input("rates.first", "number", Literal(0.1)),
+        Input("rates.second", "number", Literal(0.5)),
+    )
+    assert node.inputs == tuple(replace(port, value=GraphInput(port.name)) for port in graph.inputs)
+    assert [port.name for port in node.graph.inputs] == ["rates.first", "rates.second"]
+    assert [step.inputs[1].value for step in node.graph.nodes] == [
+        GraphInput("rates.first"),
+        GraphInput("rates.second"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ('{"a": {"lr": 0.5}, "b": {"lr": 1}}', (Item("a", (("lr", Literal(0.5)),)), Item("b", (("lr", Literal(1)),)))),
+        ("'[{\"lr\": 0.5}]'", (Item("0", (("lr", Literal(0.5)),)),)),
+        ("items", GraphInput("items")),
+        ("first.outputs.next", NodeOutput("first", "next")),
+        ('[{"lr": rate}]', (Item("0", (("lr", GraphInput("rate")),)),)),
+    ],
+)
+def test_items_may_be_written_in_many_ways(folder: Path, items: str, expected: object) -> None:
+    text = f"""
+        @dsl.pipeline()
+        def top(items: str = '[{{"lr": 1}}]', rate: float = 2):
+            first = train(lr=rate)
+            each = train()
+            loop = parallel_for(body=each, items={items})
+
+        pipeline = top()
+    """
+    loop = read(write(folder, "items.py", HEAD + dedent(text))).graph.by_name["loop"]
+    assert isinstance(loop, ParallelFor)
+    assert loop.items == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("count: 3", "count: many", "step first.two.one, key resources.instance_count"),
+        (
+            '{instances: "${{parent.inputs.count}}", lr',
+            "{lr",
+            "input instances of first.two, which has no value",
+        ),
+    ],
+)
+def test_a_mistake_in_a_nested_step_names_its_path(folder: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(write(folder, "pipeline.yml", TOP_YAML.replace(old, new)))
+    assert message in str(caught.value)
