@@ -72,7 +72,9 @@ def main() -> None:
         }
     )
     reached = "below" if found.below else "reaches"
-    compared = "no baseline" if baseline is None else f"{'better' if found.improved else 'not better'} than {baseline:.4f}"
+    compared = (
+        "no baseline" if baseline is None else f"{'better' if found.improved else 'not better'} than {baseline:.4f}"
+    )
     print(f"{args.metric} {value:.4f} {reached} the target of {args.target:.4f}, {compared}")
 
 

@@ -1,4 +1,4 @@
-"""The pipeline with loops and a condition as a user runs it: its engine is killed inside a loop, and the run resumed."""
+"""The pipeline with loops and a condition as a user runs it: the engine is killed inside a loop, the run resumed."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Ma
     """Read the file and find its job: the one of that name, or the one that the file makes.
 
     Without a name that is the job that the file submits, or else the one in a variable of the module, or else the one
-    that its pipeline function makes; of several functions, the one that no other uses as a pipeline component. A command
-    in a variable is a job where the file has no pipeline, since otherwise it is there to make steps of.
+    that its pipeline function makes; of several functions, the one that no other uses as a pipeline component. A
+    command in a variable is a job where the file has no pipeline, since otherwise it is there to make steps of.
 
     Call it, and `build` of what it returns, inside of `python_file.importable`. Raises InputError where the file cannot
     be read, or does not have that job, or has several.
