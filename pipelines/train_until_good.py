@@ -103,9 +103,9 @@ def register_improvement(
     default_compute="cpu-cluster",
 )
 def train_until_good(
-    target_accuracy: Input(type="number", min=0.0, max=1.0) = 0.96,
+    target_accuracy: Input(type="number", min=0.0, max=1.0) = 0.95,
     epochs_per_round: Input(type="integer", min=1) = 1,
-    learning_rate: Input(type="number", min=1e-6) = 0.004,
+    learning_rate: Input(type="number", min=1e-6) = 0.0015,
     instance_count: Input(type="integer", min=1) = 2,
     process_count_per_instance: Input(type="integer", min=1) = 1,
     model_name: Input(type="string") = "image-classifier",

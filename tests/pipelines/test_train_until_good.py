@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,12 @@ from typing import Any
 
 import psutil
 import pytest
+import yaml
 
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, walk
 from allranks.plan.reader import read_plan
+from allranks.sdk import python_file
+from allranks.sdk.session import session
 from allranks_command import Ended, allranks, started
 
 PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "train_until_good.py"
@@ -63,7 +65,13 @@ def kill_in_loop(folder: Path) -> None:
     """Run the pipeline until the loop trains for the second time, and kill the engine there."""
     with started("run", PIPELINE, folder=folder) as engine:
         assert engine.stdout is not None
-        assert any(KILLED_IN in line and "Running" in line for line in engine.stdout), "the loop never got there"
+        lines = []
+        for line in engine.stdout:
+            lines.append(line)
+            if KILLED_IN in line and "Running" in line:
+                break
+        else:
+            pytest.fail(f"the loop never got there: {''.join(lines)}")
         below = psutil.Process(engine.pid).children(recursive=True)
         engine.kill()
         _, alive = psutil.wait_procs(below, timeout=PATIENCE)
@@ -144,8 +152,26 @@ def path_of(step: dict[str, Any], output: str) -> str:
     return str(found["path"])
 
 
-def test_what_is_submitted_has_the_loops_and_the_condition(tmp_path: Path) -> None:
-    ended = allranks("submit", PIPELINE, "--dry-run", "--json", folder=tmp_path, patience=PATIENCE)
+def test_what_is_submitted_has_the_loops(tmp_path: Path) -> None:
+    ended = allranks("submit", PIPELINE, "--dry-run", folder=tmp_path, patience=PATIENCE)
     assert ended.code == 0, ended.err
-    text = json.dumps(ended.json)
-    assert all(kind in text for kind in ("do_while", "parallel_for", "if_else"))
+    nodes = ended.json["properties"]["jobs"]
+    assert nodes["seeds"]["type"] == "parallel_for"
+    assert nodes["seeds"]["body"] == "${{parent.jobs.trial}}"
+    assert nodes["loop"]["type"] == "do_while"
+    assert nodes["loop"]["body"] == "${{parent.jobs.one_round}}"
+    # The code of a loop's body is listed once.
+    assert "loop.train" in ended.err
+    assert "one_round" not in ended.err
+
+
+def test_the_condition_is_in_the_pipeline_component_that_is_sent() -> None:
+    with session(), python_file.importable(PIPELINE):
+        job = python_file.read(PIPELINE).module.train_until_good()
+        result = job._validate()
+        assert result.passed, result.error_messages
+        component = job._to_rest_object().properties.jobs["promotion"]["componentId"]
+    condition = yaml.safe_load(str(component))["jobs"]["is_better"]
+    assert condition["type"] == "if_else"
+    assert condition["condition"] == "${{parent.jobs.compare.outputs.improved}}"
+    assert condition["true_block"] == "${{parent.jobs.register}}"
