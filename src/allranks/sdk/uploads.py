@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -170,17 +170,27 @@ def _nodes(job: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _members(node: Any) -> dict[str, Any] | None:
-    """The nodes of a pipeline or of a loop; None of what is a step by itself."""
+    """The nodes of a pipeline or of a loop; None of what is a step by itself.
+
+    A pipeline has the bodies of its loops beside them: they are left to the loops.
+    """
     from azure.ai.ml.entities import PipelineJob
     from azure.ai.ml.entities._builders.control_flow_node import LoopNode
     from azure.ai.ml.entities._component.pipeline_component import PipelineComponent
 
     if isinstance(node, PipelineJob):
-        return dict(node.jobs.items())
+        return _without_bodies(node.jobs)
     if isinstance(node, LoopNode):
         return _members(node.body) or {"body": node.body}
     component = vars(node).get("_component")
-    return dict(component.jobs.items()) if isinstance(component, PipelineComponent) else None
+    return _without_bodies(component.jobs) if isinstance(component, PipelineComponent) else None
+
+
+def _without_bodies(nodes: Mapping[str, Any]) -> dict[str, Any]:
+    from azure.ai.ml.entities._builders.control_flow_node import LoopNode
+
+    bodies = {id(node.body) for node in nodes.values() if isinstance(node, LoopNode)}
+    return {name: node for name, node in nodes.items() if id(node) not in bodies}
 
 
 def _sources(node: Any, *, alone: bool) -> Iterator[tuple[str, Any]]:

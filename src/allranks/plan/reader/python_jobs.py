@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from allranks.errors import InputError, Problem
@@ -23,8 +24,8 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Ma
     """Read the file and find its job: the one of that name, or the one that the file makes.
 
     Without a name that is the job that the file submits, or else the one in a variable of the module, or else the one
-    that its pipeline function makes. A command in a variable is a job where the file has no pipeline, since otherwise
-    it is there to make steps of.
+    that its pipeline function makes; of several functions, the one that no other uses as a pipeline component. A
+    command in a variable is a job where the file has no pipeline, since otherwise it is there to make steps of.
 
     Call it, and `build` of what it returns, inside of `python_file.importable`. Raises InputError where the file cannot
     be read, or does not have that job, or has several.
@@ -51,7 +52,7 @@ def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, 
     names = {id(job): name for name, job in reversed(list(jobs.items()))}
     yield {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)}
     yield {name: job for name, job in jobs.items() if _is_pipeline_job(job)}
-    yield _own(file, functions)
+    yield _without_nested(_own(file, functions))
     yield _without_bases(jobs)
 
 
@@ -67,6 +68,23 @@ def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str
         if vars(value)["__wrapped__"].__module__ == file.module.__name__
     }
     return defined or functions
+
+
+def _without_nested(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Those that no other of them uses as a pipeline component; all where that leaves none."""
+    used = {
+        name
+        for user, function in functions.items()
+        for name in functions.keys() & _global_names(vars(function)["__wrapped__"].__code__)
+        if functions[name] is not functions[user]
+    }
+    return {name: function for name, function in functions.items() if name not in used} or functions
+
+
+def _global_names(code: CodeType) -> set[str]:
+    """The names that a function's code looks up outside of it, also in functions and comprehensions within it."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*map(_global_names, inner))
 
 
 def _jobs(file: PythonFile) -> dict[str, Any]:

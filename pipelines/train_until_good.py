@@ -1,0 +1,138 @@
+"""Train until the model is good: try three seeds, train the best of them further until its accuracy reaches a target,
+and register the model only if it is better than the registered one.
+
+    allranks run pipelines/train_until_good.py
+    allranks run pipelines/train_until_good.py --set target_accuracy=0.98 --set epochs_per_round=2
+
+Nothing here knows where it runs: `MLClient.jobs.create_or_update(train_until_good())` submits the same pipeline.
+"""
+
+import sys
+from pathlib import Path
+
+from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml.dsl import pipeline
+from azure.ai.ml.entities import Command, JobResourceConfiguration
+from mldesigner.dsl import condition, do_while, parallel_for
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPONENTS = ROOT / "components"
+sys.path.insert(0, str(ROOT))  # where Python finds the components that are written in it
+
+from components.prepare_images.component import prepare_images  # noqa: E402
+from components.register_model.component import register_model  # noqa: E402
+
+train_image_classifier = load_component(COMPONENTS / "train_image_classifier/component.yaml")
+evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifier/component.yaml")
+check_metric = load_component(COMPONENTS / "check_metric/component.yaml")
+select_best = load_component(COMPONENTS / "select_best/component.yaml")
+get_champion = load_component(COMPONENTS / "get_champion/component.yaml")
+
+MOST_ROUNDS = 8
+"""Iterations of the loop at most. Azure ML takes no pipeline input here."""
+
+
+def on_one_process(step: Command) -> Command:
+    """Give a step a layout of its own: the component's is for more images than the digits are."""
+    step.resources = JobResourceConfiguration(instance_count=1)
+    step.distribution = PyTorchDistribution(process_count_per_instance=1)
+    return step
+
+
+@pipeline(
+    name="train_and_validate",
+    display_name="Train and validate",
+    description="Trains a classifier on all ranks and scores it on the validation images.",
+)
+def train_and_validate(
+    images: Input(type="uri_folder"),
+    seed: Input(type="integer", min=0),
+    epochs: Input(type="integer", min=1),
+    learning_rate: Input(type="number", min=1e-6),
+    target_accuracy: Input(type="number", min=0.0, max=1.0),
+    instance_count: Input(type="integer", min=1),
+    process_count_per_instance: Input(type="integer", min=1),
+    start_from: Input(type="mlflow_model", optional=True) = None,
+):
+    train = train_image_classifier(
+        data=images,
+        start_from=start_from,
+        network="mlp",
+        max_shift=0,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        seed=seed,
+    )
+    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    train.resources = JobResourceConfiguration(instance_count=instance_count)
+    train.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)
+    validate = on_one_process(evaluate_image_classifier(data=images, model=train.outputs.model, split="validation"))
+    check = check_metric(metrics=validate.outputs.metrics, target=target_accuracy)
+    return {
+        "model": train.outputs.model,
+        "accuracy": check.outputs.value,
+        "below_target": check.outputs.below,
+    }
+
+
+@pipeline(
+    name="register_improvement",
+    display_name="Register improvement",
+    description="Registers a model if it is better than the registered one on the same test images.",
+)
+def register_improvement(
+    images: Input(type="uri_folder"),
+    model: Input(type="mlflow_model"),
+    model_name: Input(type="string"),
+):
+    champion = get_champion(name=model_name)
+    test = on_one_process(evaluate_image_classifier(data=images, model=model, baseline=champion.outputs.model))
+    compare = check_metric(metrics=test.outputs.metrics)
+    register = register_model(model=model, metrics=test.outputs.metrics, name=model_name)
+    is_better = condition(condition=compare.outputs.improved, true_block=register)  # noqa: F841  (it names the node)
+    return {"metrics": test.outputs.metrics}
+
+
+@pipeline(
+    name="train_until_good",
+    display_name="Train until good",
+    description=(
+        "Tries three seeds side by side, trains the best of them further until its accuracy reaches the target, and "
+        "registers the model only if it is better than the registered one."
+    ),
+    default_compute="cpu-cluster",
+)
+def train_until_good(
+    target_accuracy: Input(type="number", min=0.0, max=1.0) = 0.95,
+    epochs_per_round: Input(type="integer", min=1) = 1,
+    learning_rate: Input(type="number", min=1e-6) = 0.0015,
+    instance_count: Input(type="integer", min=1) = 2,
+    process_count_per_instance: Input(type="integer", min=1) = 1,
+    model_name: Input(type="string") = "image-classifier",
+):
+    prepare = prepare_images(source="digits")
+
+    training = {
+        "images": prepare.outputs.images,
+        "epochs": epochs_per_round,
+        "learning_rate": learning_rate,
+        "target_accuracy": target_accuracy,
+        "instance_count": instance_count,
+        "process_count_per_instance": process_count_per_instance,
+    }
+    trial = train_and_validate(**training)
+    seeds = parallel_for(body=trial, items=[{"seed": 0}, {"seed": 1}, {"seed": 2}])
+    best = select_best(numbers=seeds.outputs.accuracy)
+
+    # The seeds are their own places in the list. The first round repeats the best trial, so its results are reused.
+    one_round = train_and_validate(seed=best.outputs.index, **training)
+    loop = do_while(  # noqa: F841  (it names the node)
+        body=one_round,
+        mapping={one_round.outputs.model: one_round.inputs.start_from},
+        condition=one_round.outputs.below_target,
+        max_iteration_count=MOST_ROUNDS,
+    )
+    promotion = register_improvement(
+        images=prepare.outputs.images, model=one_round.outputs.model, model_name=model_name
+    )
+    return {"model": one_round.outputs.model, "metrics": promotion.outputs.metrics}

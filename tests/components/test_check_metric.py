@@ -1,0 +1,105 @@
+"""check_metric: what it reads, what it answers, and where the answers are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from component_processes import COMPONENTS, Ended, run_script
+
+Importer = Callable[[str, str], Any]
+
+
+@pytest.mark.parametrize(
+    ("value", "baseline", "target", "margin", "below", "improved"),
+    [
+        (0.90, None, 0.95, 0.0, True, True),
+        (0.95, None, 0.95, 0.0, False, True),
+        (0.95 - 1e-16, 0.95, 0.95, 0.0, False, False),
+        (0.90, 0.90, 0.80, 0.0, False, False),
+        (0.91, 0.90, 0.80, 0.02, False, False),
+        (0.92, 0.90, 0.80, 0.02, False, True),
+        (0.70, 0.90, 0.80, 0.0, True, False),
+    ],
+)
+def test_a_value_is_compared_with_the_target_and_the_baseline(
+    code: Importer, value: float, baseline: float | None, target: float, margin: float, below: bool, improved: bool
+) -> None:
+    script = code("check_metric", "check_metric")
+    assert script.answers(value, baseline, target, margin) == script.Answers(value, below, improved)
+
+
+def check(folder: Path, *arguments: str) -> Ended:
+    places = [f"--{name}={folder / name}" for name in ("metrics", "value", "below", "improved")]
+    script = COMPONENTS / "check_metric/check_metric.py"
+    return run_script("check_metric", *places, *arguments, script=script, folder=folder, included=())
+
+
+def test_the_answers_are_files_with_texts(tmp_path: Path) -> None:
+    (tmp_path / "metrics").mkdir()
+    scores = {"accuracy": 0.5, "macro_f1": 0.75, "baseline": {"accuracy": 0.1, "macro_f1": 0.875}}
+    (tmp_path / "metrics/metrics.json").write_text(json.dumps(scores))
+    ended = check(tmp_path, "--metric", "macro_f1", "--target", "0.7")
+    assert ended.codes == [0], ended.errors
+    written = [(tmp_path / name).read_text() for name in ("value", "below", "improved")]
+    assert written == ["0.75", "False", "False"]
+    assert "macro_f1 0.7500 reaches the target of 0.7000, not better than 0.8750" in ended.output
+
+
+@pytest.mark.parametrize("content", [None, "not JSON", "[]", '{"accuracy": "high"}', '{"loss": 1}'])
+def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str | None) -> None:
+    (tmp_path / "metrics").mkdir()
+    if content is not None:
+        (tmp_path / "metrics/metrics.json").write_text(content)
+    ended = check(tmp_path)
+    assert ended.codes == [2]
+    assert f"check_metric: {tmp_path / 'metrics/metrics.json'} has no accuracy" in ended.errors[0]
+    assert "Traceback" not in ended.errors[0]
+    assert not (tmp_path / "below").exists()
+
+
+def test_on_azure_ml_the_answers_are_properties_of_the_run_too(
+    code: Importer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without a workspace: MLflow's client is replaced by one that has the address of a server of ours."""
+    received: list[tuple[str, Any]] = []
+
+    class RunHistory(BaseHTTPRequestHandler):
+        def do_PATCH(self) -> None:
+            received.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Print nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), RunHistory) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            client_of(monkeypatch, f"http://127.0.0.1:{server.server_port}/mlflow/v1.0/workspaces/w")
+            monkeypatch.setenv("MLFLOW_TRACKING_URI", "azureml://westeurope.api.azureml.ms/mlflow/v1.0/workspaces/w")
+            monkeypatch.setenv("MLFLOW_RUN_ID", "calm_plum")
+            code("check_metric", "control_outputs").write({"below": (tmp_path / "below", True)})
+        finally:
+            server.shutdown()
+    properties = {"azureml.pipeline.control": '{"below": true}'}
+    address = "/history/v1.0/workspaces/w/experimentids/7/runs/calm_plum"
+    assert received == [(address, {"runId": "calm_plum", "properties": properties})]
+    assert (tmp_path / "below").read_text() == "True"
+
+
+def client_of(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Give MLflow's client the credentials that azureml-mlflow would: of that address."""
+    import mlflow.tracking
+    from mlflow.utils.rest_utils import MlflowHostCreds
+
+    store = SimpleNamespace(get_host_creds=lambda: MlflowHostCreds(address))
+    run = SimpleNamespace(info=SimpleNamespace(experiment_id="7", run_id="calm_plum"))
+    client = SimpleNamespace(get_run=lambda _: run, _tracking_client=SimpleNamespace(store=store))
+    monkeypatch.setattr(mlflow.tracking, "MlflowClient", lambda: client)

@@ -1,0 +1,49 @@
+"""select_best: the best of a list of numbers, as a parallel_for loop writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from component_processes import COMPONENTS, Ended, run_script
+
+Importer = Callable[[str, str], Any]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "goal", "index"),
+    [
+        ("[0.91, 0.95, 0.93]", "maximize", 1),
+        ('["0.91", "0.9", "0.93"]', "minimize", 1),
+        ("[0.5, 0.5]", "maximize", 0),
+        ("[3]", "minimize", 0),
+    ],
+)
+def test_the_place_of_the_best(code: Importer, numbers: str, goal: str, index: int) -> None:
+    script = code("select_best", "select_best")
+    assert script.best(script.numbers(numbers), goal) == index
+
+
+def select(folder: Path, numbers: str) -> Ended:
+    places = [f"--{name}={folder / name}" for name in ("index", "value")]
+    script = COMPONENTS / "select_best/select_best.py"
+    return run_script(
+        "select_best", "--numbers", numbers, *places, script=script, folder=folder, included=("check_metric",)
+    )
+
+
+def test_the_outputs_are_files_with_texts(tmp_path: Path) -> None:
+    ended = select(tmp_path, "[0.25, 0.75]")
+    assert ended.codes == [0], ended.errors
+    assert [(tmp_path / name).read_text() for name in ("index", "value")] == ["1", "0.75"]
+
+
+@pytest.mark.parametrize("numbers", ["", "[]", "0.5", "[0.5, null]", "[NaN]", '{"a": 1}'])
+def test_anything_but_numbers_is_refused(tmp_path: Path, numbers: str) -> None:
+    ended = select(tmp_path, numbers)
+    assert ended.codes == [2]
+    assert "is no list of finite numbers" in ended.errors[0]
+    assert "Traceback" not in ended.errors[0]
+    assert not (tmp_path / "index").exists()

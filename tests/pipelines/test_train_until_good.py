@@ -1,0 +1,177 @@
+"""The pipeline with loops and a condition as a user runs it: the engine is killed inside a loop, the run resumed."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, walk
+from allranks.plan.reader import read_plan
+from allranks.sdk import python_file
+from allranks.sdk.session import session
+from allranks_command import Ended, allranks, started
+
+PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "train_until_good.py"
+PATIENCE = 900.0
+"""Seconds in which training has to come to an end on a machine that has other things to do as well."""
+KILLED_IN = "loop[1].train"
+
+
+def test_it_has_each_kind_of_node(tmp_path: Path) -> None:
+    plan = read_plan(str(PIPELINE), {}, tmp_path)
+    nodes = {path: node for path, node, _ in walk(plan.graph)}
+    loop, seeds, decision = nodes["loop"], nodes["seeds"], nodes["promotion.is_better"]
+    assert isinstance(nodes["promotion"], Pipeline)
+    assert isinstance(seeds, ParallelFor)
+    assert [item.name for item in seeds.items] == ["0", "1", "2"]  # type: ignore[union-attr]
+    assert isinstance(loop, DoWhile)
+    assert (loop.condition, loop.feedback, loop.limit) == ("below_target", (("model", "start_from"),), 8)
+    assert isinstance(decision, Condition)
+    assert (decision.then, decision.otherwise) == (("register",), ())
+    assert nodes["loop[0].train"].inputs  # the loop's body is walked as its first iteration
+
+
+@dataclass(frozen=True)
+class Story:
+    """One run: as it was when its engine was killed, as it was once it had been resumed, and a run after it."""
+
+    folder: Path
+    killed: dict[str, Any]
+    resuming: Ended
+    resumed: dict[str, Any]
+    again: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    folder = tmp_path_factory.mktemp("train_until_good")
+    kill_in_loop(folder)
+    killed = shown(folder)
+    resuming = allranks("resume", "latest", folder=folder, patience=PATIENCE)
+    assert resuming.code == 0, resuming.out + resuming.err
+    resumed = shown(folder)
+    again = allranks("run", PIPELINE, "--json", folder=folder, patience=PATIENCE)
+    assert again.code == 0, again.err
+    return Story(folder, killed, resuming, resumed, again.json)
+
+
+def kill_in_loop(folder: Path) -> None:
+    """Run the pipeline until the loop trains for the second time, and kill the engine there."""
+    with started("run", PIPELINE, folder=folder) as engine:
+        assert engine.stdout is not None
+        lines = []
+        for line in engine.stdout:
+            lines.append(line)
+            if KILLED_IN in line and "Running" in line:
+                break
+        else:
+            pytest.fail(f"the loop never got there: {''.join(lines)}")
+        below = psutil.Process(engine.pid).children(recursive=True)
+        engine.kill()
+        _, alive = psutil.wait_procs(below, timeout=PATIENCE)
+        assert alive == []
+
+
+def shown(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = allranks("show", "latest", "--json", folder=folder, patience=PATIENCE).json
+    return found
+
+
+def by_path(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {step["name"]: step for step in run["steps"]}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+class TestKilledInTheLoopAndResumed:
+    def test_the_killed_run_says_how_far_it_came(self, story: Story) -> None:
+        steps = by_path(story.killed)
+        assert story.killed["status"] == "Interrupted"
+        assert steps["loop[0]"]["status"] == "Completed"
+        assert steps[KILLED_IN]["status"] == "Interrupted"
+
+    def test_finished_iterations_are_not_run_again(self, story: Story) -> None:
+        before, after = by_path(story.killed), by_path(story.resumed)
+        finished = {path: step for path, step in before.items() if step["status"] == "Completed"}
+        assert {"seeds", "seeds[2].train", "loop[0].check"} <= set(finished)
+        assert {path: after[path] for path in finished} == finished
+        assert after[KILLED_IN]["attempt"] == before[KILLED_IN]["attempt"] + 1
+
+    def test_the_loop_ends_with_the_iteration_that_reaches_the_target(self, story: Story) -> None:
+        steps = by_path(story.resumed)
+        assert story.resumed["status"] == "Completed"
+        rounds = [path for path in steps if path.startswith("loop[") and path.endswith(".check")]
+        below = [value_of(steps[path], "below") for path in rounds]
+        assert len(rounds) >= 2
+        assert below == ["True"] * (len(rounds) - 1) + ["False"]
+        last = rounds[-1].removesuffix(".check")
+        assert story.resumed["outputs"]["model"] == path_of(steps[f"{last}.train"], "model")
+
+    def test_the_loop_begins_with_the_best_of_the_seeds(self, story: Story) -> None:
+        steps = by_path(story.resumed)
+        accuracies = [float(value_of(steps[f"seeds[{seed}].check"], "value")) for seed in range(3)]
+        best = int(value_of(steps["best"], "index"))
+        assert accuracies[best] == max(accuracies)
+        assert steps["loop[0].train"]["inputs"]["seed"] == str(best)
+        # It is the trial of that seed, and its result is reused.
+        assert steps["loop[0].train"]["reused_from"] == story.resumed["id"]
+
+    def test_a_model_is_registered_only_where_there_is_none_as_good(self, story: Story) -> None:
+        assert by_path(story.resumed)["promotion.register"]["status"] == "Completed"
+        again = by_path(story.again)
+        assert story.again["status"] == "Completed"
+        assert value_of(again["promotion.compare"], "improved") == "False"
+        assert again["promotion.register"]["status"] == "Skipped"
+        with sqlite3.connect(story.folder / ".allranks" / "mlflow.db") as models:
+            assert models.execute("SELECT name, version FROM model_versions").fetchall() == [("image-classifier", 1)]
+
+    def test_plain_lines_name_each_step_by_its_path(self, story: Story) -> None:
+        lines = story.resuming.out.splitlines()
+        assert any("loop[1].train" in line and "Completed" in line for line in lines)
+        assert not any("seeds[0].train" in line and "Running" in line for line in lines)
+
+    def test_the_tree_shows_each_iteration(self, story: Story) -> None:
+        tree = allranks("show", story.resumed["id"], folder=story.folder, patience=PATIENCE).out
+        assert "loop" in tree
+        assert "loop[1]" in tree
+
+
+def value_of(step: dict[str, Any], output: str) -> str:
+    (found,) = (port for port in step["outputs"] if port["name"] == output)
+    return str(found["value"])
+
+
+def path_of(step: dict[str, Any], output: str) -> str:
+    (found,) = (port for port in step["outputs"] if port["name"] == output)
+    return str(found["path"])
+
+
+def test_what_is_submitted_has_the_loops(tmp_path: Path) -> None:
+    ended = allranks("submit", PIPELINE, "--dry-run", folder=tmp_path, patience=PATIENCE)
+    assert ended.code == 0, ended.err
+    nodes = ended.json["properties"]["jobs"]
+    assert nodes["seeds"]["type"] == "parallel_for"
+    assert nodes["seeds"]["body"] == "${{parent.jobs.trial}}"
+    assert nodes["loop"]["type"] == "do_while"
+    assert nodes["loop"]["body"] == "${{parent.jobs.one_round}}"
+    # The code of a loop's body is listed once.
+    assert "loop.train" in ended.err
+    assert "one_round" not in ended.err
+
+
+def test_the_condition_is_in_the_pipeline_component_that_is_sent() -> None:
+    with session(), python_file.importable(PIPELINE):
+        job = python_file.read(PIPELINE).module.train_until_good()
+        result = job._validate()
+        assert result.passed, result.error_messages
+        component = job._to_rest_object().properties.jobs["promotion"]["componentId"]
+    condition = yaml.safe_load(str(component))["jobs"]["is_better"]
+    assert condition["type"] == "if_else"
+    assert condition["condition"] == "${{parent.jobs.compare.outputs.improved}}"
+    assert condition["true_block"] == "${{parent.jobs.register}}"
