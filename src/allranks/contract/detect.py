@@ -33,7 +33,7 @@ be innermost comes first, and names that an outer launch also sets come late.
 def detect(environ: Mapping[str, str] = os.environ) -> RankEnv:
     """Return the place of this process, by the variables of the innermost launcher that set any.
 
-    A process without a launcher is rank 0 of 1. Raises InputError where a launcher's variables are incomplete, not
+    A process without a launcher is rank 0 of 1. Raise InputError if a launcher's variables are incomplete, not
     numbers, or contradict each other, or where a launcher within an Azure ML job has more instances than the job: a
     rank that guesses its place, or waits for ranks that nobody starts, hangs all the others.
     """

@@ -36,7 +36,7 @@ def environment(launch: Launch, process: Process) -> dict[str, str]:
 def read(environ: Mapping[str, str]) -> tuple[int, int] | None:
     """Return the instance's rank and the number of instances; None outside Azure ML.
 
-    Raises InputError where one is there without the other, or they contradict each other.
+    Raise InputError if one is there without the other, or they contradict each other.
     """
     if (
         variables.text(environ, "AZUREML_NODE_COUNT") is None

@@ -49,7 +49,7 @@ class Job:
 
 
 def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
-    """Every variable that Azure ML gives a process: its place in the launch, and what every job has.
+    """Return every variable that Azure ML gives a process: its place in the launch, and what every job has.
 
     Sources: azureml-mlflow (AZUREML_*, MLFLOW_*), azureml-examples (AZURE_ML_INPUT_*, AZURE_ML_OUTPUT_*,
     AZUREML_PARAMETER_*), DeepSpeed, which takes AZUREML_EXPERIMENT_ID for "this is Azure ML" and fails without

@@ -30,17 +30,17 @@ class Layout:
         return self.instance_count * self.process_count_per_instance
 
     def instance_rank(self, rank: int) -> int:
-        """The instance that a rank lives on. Raises ValueError where the layout has no such rank."""
+        """Return the instance that a rank lives on. Raise ValueError if the layout has no such rank."""
         self._check("rank", rank, self.world_size)
         return rank // self.process_count_per_instance
 
     def local_rank(self, rank: int) -> int:
-        """A rank's number within its instance. Raises ValueError where the layout has no such rank."""
+        """Return a rank's number within its instance. Raise ValueError if the layout has no such rank."""
         self._check("rank", rank, self.world_size)
         return rank % self.process_count_per_instance
 
     def ranks(self, instance_rank: int) -> range:
-        """The ranks of one instance. Raises ValueError where the layout has no such instance."""
+        """Return the ranks of one instance. Raise ValueError if the layout has no such instance."""
         self._check("instance rank", instance_rank, self.instance_count)
         first = instance_rank * self.process_count_per_instance
         return range(first, first + self.process_count_per_instance)

@@ -16,7 +16,7 @@ FOLDER = "user_logs"
 
 
 def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
-    """The log of a rank, without a distribution where it is the only one.
+    """Return the log of a rank, without a distribution where it is the only one.
 
     attempt: 0 at first, then the number of the retry, which has a folder of its own
     """
@@ -26,12 +26,13 @@ def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
 
 
 def mpi_log(attempt: int = 0) -> str:
-    """What mpirun itself prints."""
+    """Return what mpirun itself prints."""
     return _path("mpi_log.txt", attempt)
 
 
 def log_of(launch: Launch, process: Process, attempt: int = 0) -> str:
-    """The log of a process, which differs from `log_name` under TensorFlow, and for a distribution of one process."""
+    """Return the log of a process, which differs from `log_name` under TensorFlow, and for a distribution of one
+    process."""
     started = processes(launch)
     if launch.distribution.type == "tensorflow":
         number = _padded(process.instance_rank, launch.instance_count)

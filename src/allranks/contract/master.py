@@ -13,12 +13,12 @@ LOOPBACK = "127.0.0.1"
 
 
 def port(environ: Mapping[str, str]) -> int:
-    """MASTER_PORT, or Azure ML's default. Raises InputError where MASTER_PORT is not a port."""
+    """MASTER_PORT, or Azure ML's default. Raise InputError if MASTER_PORT is not a port."""
     return variables.integer(environ, "MASTER_PORT", minimum=1, below=65536, default=MASTER_PORT)
 
 
 def address(environ: Mapping[str, str], instance_count: int) -> str | None:
-    """The first instance's address where no process launcher names it; None where several instances have none.
+    """Return the first instance's address where no process launcher names it; None where several instances have none.
 
     MASTER_ADDR comes first: where Azure ML does not set it, the user or an outer launcher did. Then comes Azure Batch:
     of its AZ_BATCH_MASTER_NODE, `10.0.0.4:6000`, the port is Batch's own and is dropped. AZ_BATCHAI_MPI_MASTER_NODE is

@@ -17,7 +17,7 @@ def processes(launch: Launch) -> tuple[Process, ...]:
     """Return what the platform starts, in the order of the ranks. Under per-node launch that is one process an
     instance.
 
-    Raises ValueError where a count is impossible (see `problems`).
+    Raise ValueError if a count is impossible (see `problems`).
     """
     return _module(launch.distribution).processes(launch.distribution, launch.instance_count)
 

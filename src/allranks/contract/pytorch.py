@@ -26,7 +26,7 @@ class PyTorch(Distribution):
 
 
 def problems(settings: PyTorch, instance_count: int) -> tuple[Problem, ...]:
-    """What cannot work, by key."""
+    """Return what cannot work, by key."""
     return at_least_one(
         {
             "resources.instance_count": instance_count,
@@ -36,12 +36,12 @@ def problems(settings: PyTorch, instance_count: int) -> tuple[Problem, ...]:
 
 
 def processes(settings: PyTorch, instance_count: int) -> tuple[Process, ...]:
-    """Every process, in the order of the ranks. Raises ValueError where a count is below 1."""
+    """Return every process, in the order of the ranks. Raise ValueError if a count is below 1."""
     return workers(Layout(instance_count, settings.process_count_per_instance))
 
 
 def environment(settings: PyTorch, launch: Launch, process: Process) -> dict[str, str]:
-    """What each instance is given (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, NODE_RANK), and each process.
+    """Return what each instance is given (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, NODE_RANK), and each process.
 
     Azure ML gives no LOCAL_WORLD_SIZE, so neither does this.
     """
@@ -56,7 +56,7 @@ def environment(settings: PyTorch, launch: Launch, process: Process) -> dict[str
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """The place that RANK, WORLD_SIZE and LOCAL_RANK tell; None where neither of the first two is set.
+    """Return the place that RANK, WORLD_SIZE and LOCAL_RANK tell; None where neither of the first two is set.
 
     Azure ML does not say how many ranks share an instance, so that is LOCAL_WORLD_SIZE where somebody set it,
     otherwise WORLD_SIZE / AZUREML_NODE_COUNT, otherwise it follows from RANK, LOCAL_RANK and NODE_RANK. Where nothing
@@ -110,7 +110,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 def _local_world_size(
     environ: Mapping[str, str], rank: int, local_rank: int, world_size: int, node_rank: int | None
 ) -> tuple[int, str]:
-    """How many ranks an instance has, and the variable that says so."""
+    """Return how many ranks an instance has, and the variable that says so."""
     given = variables.integer(environ, "LOCAL_WORLD_SIZE", minimum=1, default=None)
     if given is not None:
         return given, "LOCAL_WORLD_SIZE"

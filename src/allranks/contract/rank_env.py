@@ -44,7 +44,7 @@ def checked(
 ) -> RankEnv:
     """Return the same place if its numbers agree. The texts name the variables that the numbers were read from.
 
-    Raises InputError for the first two that contradict each other.
+    Raise InputError for the first two that contradict each other.
     """
     pairs = (
         (rank, env.rank, world_size, env.world_size),

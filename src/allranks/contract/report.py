@@ -89,7 +89,7 @@ def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
 
 
 def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], int]:
-    """The events from an offset in bytes on, and the offset to go on from.
+    """Return the events from an offset in bytes on, and the offset to go on from.
 
     A last line that is still being written is left for the next call. A line that is torn, or of a kind that is not
     known here, is skipped. A file that is not there has no events.
@@ -106,7 +106,7 @@ def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], in
 
 
 def _plain(event: Event) -> dict[str, Any]:
-    """An event's fields; a metric may be any number with a float in it, such as a tensor of one element."""
+    """Return an event's fields; a metric may be any number with a float in it, such as a tensor of one element."""
     if isinstance(event, Progress):
         return {**vars(event), "metrics": {name: float(value) for name, value in event.metrics.items()}}
     return asdict(event)

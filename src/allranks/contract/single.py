@@ -21,7 +21,7 @@ class Single(Distribution):
 
 
 def problems(settings: Single, instance_count: int) -> tuple[Problem, ...]:  # noqa: ARG001
-    """What cannot work, by key."""
+    """Return what cannot work, by key."""
     return at_least_one({"resources.instance_count": instance_count})
 
 
@@ -36,6 +36,6 @@ def environment(settings: Single, launch: Launch, process: Process) -> dict[str,
 
 
 def read(environ: Mapping[str, str]) -> RankEnv:
-    """Rank 0 of 1, on the instance that Azure ML names. Raises InputError where that contradicts itself."""
+    """Rank 0 of 1, on the instance that Azure ML names. Raise InputError if that contradicts itself."""
     instance_rank, instance_count = instance.read(environ) or (0, 1)
     return RankEnv(instance_rank=instance_rank, instance_count=instance_count)

@@ -35,7 +35,7 @@ _Part: TypeAlias = "str | Name | _Optional"
 
 
 def render(command: str, inputs: Mapping[str, str | None], outputs: Mapping[str, str]) -> str:
-    """The command that is run.
+    """Return the command that is run.
 
     inputs:  what stands for each input: a primitive's value as `wire` writes it, or the path of data; None where an
              optional input is not given
@@ -45,24 +45,24 @@ def render(command: str, inputs: Mapping[str, str | None], outputs: Mapping[str,
     is left out alone. Values are inserted as they are, spaces and shell characters included, as Azure ML inserts them:
     quotes belong into the command. Expressions of other kinds, such as ``${{search_space.x}}``, stay.
 
-    Raises KeyError for a name that is in neither mapping, and for an input that is not given but stands outside of
+    Raise KeyError for a name that is in neither mapping, and for an input that is not given but stands outside of
     ``$[[ ... ]]``.
     """
     return "".join(_rendered(part, inputs, outputs) for part in _parse(command))
 
 
 def wire(value: str | int | float | bool) -> str:
-    """A literal as a command gets it, which is as Python writes it: ``True``, ``1.0``, ``1e-05``."""
+    """Return a literal as a command gets it, which is as Python writes it: ``True``, ``1.0``, ``1e-05``."""
     return str(value)
 
 
 def used_names(command: str) -> tuple[Name, ...]:
-    """Every name in the command, in order, each as often as it is used."""
+    """Return every name in the command, in order, each as often as it is used."""
     return tuple(_names(_parse(command), optional=False))
 
 
 def is_closed(command: str) -> bool:
-    """Whether every ``$[[`` has its ``]]``."""
+    """Return whether every ``$[[`` has its ``]]``."""
     depth = 0
     for token in _TOKEN.finditer(command):
         if token["open"]:
@@ -73,16 +73,16 @@ def is_closed(command: str) -> bool:
 
 
 def output_path(template: str, *, name: str, output_name: str, default_datastore: str = "workspaceblobstore") -> str:
-    """Where an output goes. ``${{name}}`` is the job's name, ``${{output_name}}`` the output's.
+    """Return where an output goes. ``${{name}}`` is the job's name, ``${{output_name}}`` the output's.
 
-    Raises KeyError for an expression that is none of those, nor ``${{default_datastore}}``.
+    Raise KeyError for an expression that is none of those, nor ``${{default_datastore}}``.
     """
     values = {"name": name, "output_name": output_name, "default_datastore": default_datastore}
     return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
 
 
 def used_placeholders(template: str) -> tuple[str, ...]:
-    """The expressions in an output's path, in order."""
+    """Return the expressions in an output's path, in order."""
     return tuple(_PLACEHOLDER.findall(template))
 
 

@@ -33,12 +33,12 @@ class TensorFlow(Distribution):
     parameter_server_count: int = 0
 
     def workers(self, instance_count: int) -> int:
-        """The number of workers on so many instances."""
+        """Return the number of workers on so many instances."""
         return instance_count if self.worker_count is None else self.worker_count
 
 
 def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
-    """What cannot work, by key: more workers, or more parameter servers, than instances; no worker at all."""
+    """Return what cannot work, by key: more workers, or more parameter servers, than instances; no worker at all."""
     workers = settings.workers(instance_count)
     found = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
     if settings.parameter_server_count < 0:
@@ -65,7 +65,7 @@ def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
 
 
 def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
-    """The workers in order, then the parameter servers in theirs. Raises ValueError where `problems` finds any."""
+    """Return the workers in order, then the parameter servers in theirs. Raise ValueError if `problems` finds any."""
     if wrong := problems(settings, instance_count):
         raise ValueError("; ".join(f"{problem.where}: {problem.found}" for problem in wrong))
     workers = settings.workers(instance_count)
@@ -92,7 +92,8 @@ def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """The place that TF_CONFIG tells; None where it is unset or names no cluster, which to TensorFlow is one process.
+    """Return the place that TF_CONFIG tells; None where it is unset or names no cluster, which to TensorFlow is one
+    process.
 
     Ranks count the chief, then the workers, then the parameter servers, all of which are part of the world: each needs
     a number and a log. `role` says which one a process is. An evaluator is no part of the training cluster, whether it
@@ -131,7 +132,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 
 
 def _config(environ: Mapping[str, str]) -> tuple[dict[str, list[str]], str, int] | None:
-    """The cluster, and this task's role and index."""
+    """Return the cluster, and this task's role and index."""
     import json
 
     value = variables.text(environ, "TF_CONFIG")

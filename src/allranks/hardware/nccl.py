@@ -30,7 +30,7 @@ def settings(
     interface: str | None = None,
     ranks: int | None = None,
 ) -> tuple[Setting, ...]:
-    """The variables to set before the first communicator, in the order in which a person reads them.
+    """Return the variables to set before the first communicator, in the order in which a person reads them.
 
     size:      None where nobody knows it: then what was found speaks alone
     devices:   what `infiniband.devices` found
@@ -48,7 +48,8 @@ def settings(
 
 
 def has_infiniband(size: Size | None, devices: Sequence[Device]) -> bool | None:
-    """Whether there is InfiniBand to use: by what was found, else by the size; None where neither says anything."""
+    """Return whether there is InfiniBand to use: by what was found, else by the size; None where neither says
+    anything."""
     if infiniband.usable(devices):
         return True
     if size is not None:

@@ -21,7 +21,7 @@ from allranks.hardware.topology import Topology
 def settings(
     size: Size | None, devices: Sequence[Device], topology: Topology, *, interface: str | None = None
 ) -> tuple[Setting, ...]:
-    """The variables to set before MPI starts; the arguments are those of `nccl.settings`."""
+    """Return the variables to set before MPI starts; the arguments are those of `nccl.settings`."""
     return tuple(_settings(size, devices, topology, interface))
 
 

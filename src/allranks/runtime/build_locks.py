@@ -14,7 +14,7 @@ BUILD_SECONDS = 300.0
 
 
 def await_builds() -> None:
-    """Return when nobody builds an operation of DeepSpeed's. Raises InputError at a lock older than a build takes.
+    """Return when nobody builds an operation of DeepSpeed's. Raise InputError at a lock older than a build takes.
 
     A rank that imports DeepSpeed may then load them: `make deepspeed-ops` builds what its scripts need on the CPU.
     """
@@ -51,7 +51,7 @@ def _locks() -> Iterable[Path]:
 
 
 def _age(lock: Path) -> float | None:
-    """How many seconds old a lock is; None where there is none any more."""
+    """Return how many seconds old a lock is; None where there is none any more."""
     try:
         return time.time() - lock.stat().st_mtime
     except FileNotFoundError:

@@ -27,7 +27,7 @@ class Stateful(Protocol):
     """What a checkpoint can keep: a training, a scheduler, a sampler, a model without a strategy."""
 
     def state_dict(self) -> Any:
-        """Its state, as tensors and plain values. Called on every rank; what rank 0 gives is kept."""
+        """Return its state, as tensors and plain values. Called on every rank; what rank 0 gives is kept."""
 
     def load_state_dict(self, state: Any, /) -> Any:
         """Take a state on."""
@@ -80,7 +80,7 @@ class Checkpoints:
 
         start_from: a folder of checkpoints to begin with where the training's own has none yet
 
-        A torn file is passed over with a note. Raises InputError where a checkpoint holds other parts, or parts of
+        A torn file is passed over with a note. Raise InputError if a checkpoint holds other parts, or parts of
         another shape.
         """
         found: list[Path | None] = [None]
@@ -117,7 +117,7 @@ class Checkpoints:
     def save_if_due(self, step: int) -> None:
         """Save where it is time. A collective: call it on every rank after each step.
 
-        Raises Evicted, after saving and on every rank at the same step, when SIGTERM has reached any of them.
+        Raise Evicted, after saving and on every rank at the same step, when SIGTERM has reached any of them.
         """
         wanted = self._eviction.requested or self._time_is_up()
         if self._ranks.any(wanted):
@@ -184,7 +184,7 @@ class Checkpoints:
 
 
 def _all(folder: Path) -> list[tuple[int, Path]]:
-    """The checkpoints of a folder by their steps, the newest first."""
+    """Return the checkpoints of a folder by their steps, the newest first."""
     if not folder.is_dir():
         return []
     named = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())

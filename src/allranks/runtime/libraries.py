@@ -26,7 +26,7 @@ def prepare_libraries(*, per_node: bool = False) -> None:
     per_node: this process is the only one that the platform started on its instance, and the library starts the others
               (Lightning with several devices): it must not be told that it is a rank already
 
-    What a user has set stays. Raises InputError where the launch contradicts itself, or where a killed build of
+    What a user has set stays. Raise InputError if the launch contradicts itself, or where a killed build of
     DeepSpeed's has left its lock, at which everybody who loads DeepSpeed would wait.
     """
     await_builds()

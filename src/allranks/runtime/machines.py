@@ -42,7 +42,8 @@ class Seat:
 
 
 def measured_on(ranks: Ranks) -> dict[str, Any]:
-    """What a history says of where it was measured: world_size, instance_count, device and machines. A collective."""
+    """Return what a history says of where it was measured: world_size, instance_count, device and machines. A
+    collective."""
     seats: list[Seat] = [own_seat(ranks)] * ranks.world_size
     distributed.all_gather_object(seats, own_seat(ranks))
     return {
@@ -54,7 +55,7 @@ def measured_on(ranks: Ranks) -> dict[str, Any]:
 
 
 def own_seat(ranks: Ranks) -> Seat:
-    """Where this rank sits."""
+    """Return where this rank sits."""
     gpu = None
     if ranks.device.type == "cuda":
         gpu = str(torch.cuda.get_device_properties(ranks.device).uuid)
@@ -66,7 +67,7 @@ def own_seat(ranks: Ranks) -> Seat:
 
 
 def machines(seats: Sequence[Seat]) -> list[Machine]:
-    """The machines under the seats, in the order of their first rank."""
+    """Return the machines under the seats, in the order of their first rank."""
     found = []
     for name in dict.fromkeys(seat.machine for seat in seats):
         here = [seat for seat in seats if seat.machine == name]

@@ -26,17 +26,17 @@ _GRACE_SECONDS = 5.0
 
 
 def place(env: RankEnv, rank: int | None = None) -> str:
-    """How a rank, by default this one, is named in what is said to a person: "instance 1, rank 2"."""
+    """Return how a rank, by default this one, is named in what is said to a person: "instance 1, rank 2"."""
     if rank is None:
         return f"instance {env.instance_rank}, rank {env.rank}"
     return f"instance {rank // env.local_world_size}, rank {rank}"
 
 
 def meet(env: RankEnv, timeout_seconds: float) -> Store:
-    """The store of a job of several ranks, once every one of them has come to it. Rank 0 holds it.
+    """Return the store of a job of several ranks, once every one of them has come to it. Rank 0 holds it.
 
     timeout_seconds bounds the wait for the others, which start when their instances do.
-    Raises InputError where this rank has no address to go to, the address's name is not known, or it stays silent;
+    Raise InputError if this rank has no address to go to, the address's name is not known, or it stays silent;
     ConnectionError where ranks did not come, naming them.
     """
     if env.master_addr is None or env.master_port is None:

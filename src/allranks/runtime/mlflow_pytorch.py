@@ -21,7 +21,7 @@ def mlflow_pytorch() -> ModuleType:
     """mlflow.pytorch, imported without Lightning.
 
     MLflow imports Lightning, where it is installed, for an autologging that nobody here asks for: 3 s on every rank.
-    Where Lightning or mlflow.pytorch has been imported already, nothing is different. Raises ImportError where there is
+    Where Lightning or mlflow.pytorch has been imported already, nothing is different. Raise ImportError if there is
     no MLflow.
     """
     opened.wait(IMPORT_SECONDS)

@@ -10,7 +10,7 @@ import torch
 
 
 def capture(device: torch.device) -> dict[str, Any]:
-    """Every generator's state as plain values and tensors. numpy's only where the script uses numpy."""
+    """Return every generator's state as plain values and tensors. numpy's only where the script uses numpy."""
     states: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
     if numpy := sys.modules.get("numpy"):
         name, keys, *rest = numpy.random.get_state()

@@ -66,7 +66,7 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
     """Read the launch, prepare the libraries, meet the other ranks, check what they stand on, bring the process group
     up, and open the metrics.
 
-    Raises InputError for a launch that contradicts itself, a strategy that is not known or not installed, or a check
+    Raise InputError for a launch that contradicts itself, a strategy that is not known or not installed, or a check
     that failed; ConnectionError where the ranks did not meet.
     """
     env = detect()

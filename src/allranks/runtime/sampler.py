@@ -114,7 +114,7 @@ class ResumableSampler(Sampler[list[int]]):
         self._received = 0
 
     def state_dict(self) -> dict[str, int]:
-        """Where it stands: after the batch that the loop was given last."""
+        """Return where it stands: after the batch that the loop was given last."""
         if self._drawn and not self._tracked:
             raise RuntimeError(_UNTRACKED)
         return {
@@ -128,7 +128,7 @@ class ResumableSampler(Sampler[list[int]]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from there, with any world size and batch size.
 
-        Raises InputError where the order would be another: another length, seed or shuffle.
+        Raise InputError if the order would be another: another length, seed or shuffle.
         """
         mine = self.state_dict()
         for name in ("length", "seed", "shuffle"):

@@ -21,7 +21,7 @@ COPY_THREADS = 16
 
 
 def stage(source: str | Path, *, copy: bool = True, timeout_seconds: float = 3600.0) -> Path:
-    """The path of a local copy of a file or a folder, which has the source's name.
+    """Return the path of a local copy of a file or a folder, which has the source's name.
 
     The first of an instance's ranks copies while the others wait; where it is killed the next one takes over. A copy
     lives in the instance's temporary folder under the job's name, and is made again where names, sizes or times of the
@@ -30,7 +30,7 @@ def stage(source: str | Path, *, copy: bool = True, timeout_seconds: float = 360
     copy:            False gives the source itself, where it is on a local disk already or too large for one
     timeout_seconds: how long to wait for the rank that copies
 
-    Raises InputError where there is no such source, or no room for it; TimeoutError.
+    Raise InputError if there is no such source, or no room for it; TimeoutError.
     """
     source = Path(source)
     if not source.exists():
@@ -57,7 +57,7 @@ def _job_folder() -> Path:
 
 
 def _files(source: Path) -> Iterator[Path]:
-    """Every file of the source, links followed, relative to the folder that holds the source."""
+    """Yield every file of the source, links followed, relative to the folder that holds the source."""
     if source.is_file():
         yield Path(source.name)
     for folder, _, names in os.walk(source, followlinks=True):

@@ -45,7 +45,7 @@ class Tracking:
 
     @classmethod
     def open(cls) -> Tracking | None:
-        """The tracking of this process; None where MLFLOW_TRACKING_URI is not set."""
+        """Return the tracking of this process; None where MLFLOW_TRACKING_URI is not set."""
         if not os.environ.get("MLFLOW_TRACKING_URI"):
             return None
         # MLflow tries for a quarter of an hour by default; the other ranks do not wait for so long.
@@ -128,7 +128,7 @@ class Tracking:
                 self._tell_failure("the end of the run", error)
 
     def _open_run(self) -> bool:
-        """Import MLflow and find the run, or start one. Returns whether it is one of our own."""
+        """Import MLflow and find the run, or start one. Return whether it is one of our own."""
         import mlflow
 
         self._imported.set()

@@ -31,10 +31,10 @@ class InstanceKind(Protocol):
     """Whether each instance has ports, hostname, mounts and /tmp of its own."""
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
-        """The instances of a step, the first of which is the master, on these of the run's machines."""
+        """Return the instances of a step, the first of which is the master, on these of the run's machines."""
 
     def master_port(self, master: Instance) -> int:
-        """A port that is free on the master."""
+        """Return a port that is free on the master."""
 
     def ports(self, count: int) -> tuple[int, ...]:
         """So many free ports, all different, where the instances share ports; none where each has all its own."""

@@ -35,13 +35,13 @@ def _call(function: Callable[..., int], what: str, *arguments: Any) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Moves this process (with NEWPID: its next children) into new namespaces. Raises OSError where that is not
+    """Move this process (with NEWPID: its next children) into new namespaces. Raise OSError if that is not
     allowed."""
     _call(_libc.unshare, f"unshare({flags:#x})", flags)
 
 
 def map_identity(user: int, outer_user: int, group: int, outer_group: int) -> None:
-    """Says who this process is in the user namespace that it has just made. Raises OSError where that is not
+    """Say who this process is in the user namespace that it has just made. Raise OSError if that is not
     allowed."""
     for file, text in (
         ("setgroups", "deny"),
@@ -53,12 +53,12 @@ def map_identity(user: int, outer_user: int, group: int, outer_group: int) -> No
 
 
 def setns(descriptor: int, kind: int) -> None:
-    """Moves this process into the namespace that the descriptor holds open."""
+    """Move this process into the namespace that the descriptor holds open."""
     _call(_libc.setns, f"setns({kind:#x})", descriptor, kind)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """mount(2). Raises OSError with the target in it."""
+    """mount(2). Raise OSError with the target in it."""
     _call(
         _libc.mount,
         f"mount {kind or 'bind'} on {target}",
@@ -81,5 +81,5 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def become_subreaper() -> None:
-    """Makes this process the parent of every orphan below it."""
+    """Make this process the parent of every orphan below it."""
     _call(_libc.prctl, "prctl(PR_SET_CHILD_SUBREAPER)", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

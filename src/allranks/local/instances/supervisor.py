@@ -93,7 +93,7 @@ class Supervisor:
 
     @classmethod
     async def start(cls, kind: str) -> Supervisor:
-        """Starts a supervisor for `loopback` or `rack` machines. Raises UnfitError where this machine cannot offer
+        """Start a supervisor for `loopback` or `rack` machines. Raise UnfitError if this machine cannot offer
         them."""
         process = await asyncio.create_subprocess_exec(
             *boot.command("instances.agent.main", kind),
@@ -123,7 +123,7 @@ class Supervisor:
     async def launch(
         self, keeper: str, machine: Machine, programs: Sequence[Program], events: asyncio.Queue[Event]
     ) -> None:
-        """Starts a keeper on the machine, and it the programs. Events go to the queue until `gone`."""
+        """Start a keeper on the machine, and it the programs. Events go to the queue until `gone`."""
         self._queues[keeper] = events
         await self._send(
             command="start",
@@ -133,11 +133,11 @@ class Supervisor:
         )
 
     async def signal(self, keeper: str, number: int) -> None:
-        """Sends a signal to all programs of the keeper and to what they started in their process groups."""
+        """Send a signal to all programs of the keeper and to what they started in their process groups."""
         await self._send(command="signal", keeper=keeper, number=int(number))
 
     async def close(self) -> None:
-        """Ends everything and waits until it is gone."""
+        """End everything and waits until it is gone."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()

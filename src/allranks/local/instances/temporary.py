@@ -33,7 +33,7 @@ class TemporaryFolders:
 
 
 def make(root: Path, count: int) -> TemporaryFolders:
-    """Make the folders of an attempt below `root`. Raises OSError where that fails."""
+    """Make the folders of an attempt below `root`. Raise OSError if that fails."""
     import tempfile  # the supervisor does without
 
     root.mkdir(exist_ok=True)

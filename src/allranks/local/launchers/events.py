@@ -9,13 +9,13 @@ from allranks.local.instances.supervisor import Event
 
 
 def rank_name(rank: int) -> str:
-    """The name of a rank among the programs of a step."""
+    """Return the name of a rank among the programs of a step."""
     return f"rank {rank}"
 
 
 def read(path: Path, offset: int = 0) -> tuple[list[Event], int]:
-    """The events after an offset in the file (bytes), and the offset of what is not yet there. A line that is still
-    being written counts as not there."""
+    """Return the events after an offset in the file (bytes), and the offset of what is not yet there. A line that is
+    still being written counts as not there."""
     with open(path, "rb") as file:
         file.seek(offset)
         whole, newline, _ = file.read().rpartition(b"\n")

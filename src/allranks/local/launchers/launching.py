@@ -34,7 +34,7 @@ class Assignment:
     log: Path
 
     def by_instance(self) -> list[list[Program]]:
-        """The ranks of each instance."""
+        """Return the ranks of each instance."""
         found: list[list[Program]] = [[] for _ in self.launch.addresses]
         for process, rank in zip(processes(self.launch), self.ranks, strict=True):
             found[process.instance_rank].append(rank)
@@ -60,7 +60,7 @@ class Launcher(Protocol):
     """One way to start the ranks of a step."""
 
     def missing(self, path: str) -> Problem | None:
-        """What this machine lacks. path: where a rank looks for programs. `where` is a key of the step."""
+        """Return what this machine lacks. path: where a rank looks for programs. `where` is a key of the step."""
 
     def launch(self, assignment: Assignment) -> Launching:
-        """What to start. May write files into the assignment's folder."""
+        """Return what to start. May write files into the assignment's folder."""

@@ -12,5 +12,5 @@ def missing(path: str) -> Problem | None:  # noqa: ARG001 - a shell is everywher
 
 
 def launch(assignment: Assignment) -> Launching:
-    """Every rank, and the step ends with the last."""
+    """Return every rank, and the step ends with the last."""
     return Launching(assignment.by_instance(), frozenset(rank.name for rank in assignment.ranks))

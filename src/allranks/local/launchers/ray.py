@@ -59,7 +59,7 @@ def missing(path: str) -> Problem | None:
 
 
 def launch(assignment: Assignment) -> Launching:
-    """A Ray node on each instance. The step ends with the command on the head."""
+    """Return a Ray node on each instance. The step ends with the command on the head."""
     assignment.folder.mkdir(parents=True, exist_ok=True)
     joined = [str(assignment.folder / f"joined_{number}") for number in range(len(assignment.ranks))]
     programs = []

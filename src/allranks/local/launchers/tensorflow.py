@@ -15,7 +15,8 @@ def missing(path: str) -> Problem | None:  # noqa: ARG001 - the script's own imp
 
 
 def launch(assignment: Assignment) -> Launching:
-    """Every task. Parameter servers, and workers that serve a chief, wait for requests and never end by themselves."""
+    """Return every task. Parameter servers, and workers that serve a chief, wait for requests and never end by
+    themselves."""
     settings = assignment.launch.distribution
     assert isinstance(settings, TensorFlow)
     linger = 0.0 if settings.parameter_server_count else LINGER

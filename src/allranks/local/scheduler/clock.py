@@ -20,10 +20,10 @@ class Clock(Protocol):
     """What the scheduler asks for the time and waits by."""
 
     def now(self) -> datetime:
-        """The time, with its zone."""
+        """Return the time, with its zone."""
 
     def wait(self, until: datetime | None, *, children: bool, glance: bool) -> None:
-        """Waits until then, or until a signal comes.
+        """Wait until then, or until a signal comes.
 
         until:    None where nothing will be due
         children: whether processes of this one run, whose end is a signal
@@ -66,6 +66,6 @@ class SystemClock:
         self.listen(min(max(seconds, 0.0), GLANCE if glance else LONGEST))
 
     def listen(self, seconds: float) -> None:
-        """Waits for a signal, but no longer than so many seconds."""
+        """Wait for a signal, but no longer than so many seconds."""
         if select.select([self._ears], [], [], seconds)[0]:
             self._ears.recv(4096)

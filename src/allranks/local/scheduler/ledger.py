@@ -109,7 +109,7 @@ class Ledger:
     """An open ledger. Use it as a context manager, on one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file, and makes it where there is none. Raises InputError where it is no ledger of this version."""
+        """Open the file, and makes it where there is none. Raise InputError if it is no ledger of this version."""
         try:
             private_file(path)
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
@@ -132,7 +132,7 @@ class Ledger:
         self._connection.close()
 
     def replace(self, schedules: Iterable[Kept], now: datetime) -> None:
-        """Keeps these schedules instead of those that were kept. One whose trigger is the same goes on where it was;
+        """Keep these schedules instead of those that were kept. One whose trigger is the same goes on where it was;
         any other begins now."""
         second = _number(now.replace(microsecond=0))
         with self._connection as connection:
@@ -151,7 +151,7 @@ class Ledger:
                 )
 
     def schedules(self) -> list[Entry]:
-        """Those that are to be fired, in the order in which they were declared."""
+        """Return those that are to be fired, in the order in which they were declared."""
         rows = self._connection.execute(
             "SELECT name, display_name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY position"
         )
@@ -161,12 +161,12 @@ class Ledger:
         ]
 
     def plan(self, schedule: str) -> str:
-        """The plan of a schedule, as JSON."""
+        """Return the plan of a schedule, as JSON."""
         (plan,) = self._connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
         return str(plan)
 
     def claim(self, schedule: str, at: datetime, workspace: Path, missed: Missed | None = None) -> Firing | None:
-        """Makes a firing this scheduler's to run, and moves the cursor past it and what is not made up for.
+        """Make a firing this scheduler's to run, and moves the cursor past it and what is not made up for.
 
         None where it had been claimed before.
         """
@@ -182,7 +182,7 @@ class Ledger:
         return self.firing(run) if done.rowcount else None
 
     def miss(self, missed: Missed) -> None:
-        """Moves the cursor past firings that are not made up for."""
+        """Move the cursor past firings that are not made up for."""
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             self._miss(missed)
@@ -194,32 +194,32 @@ class Ledger:
             self._connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
 
     def missed(self, schedule: str) -> list[Missed]:
-        """What was not made up for, in its order."""
+        """Return what was not made up for, in its order."""
         rows = self._connection.execute(
             "SELECT schedule, first, last, count FROM missed WHERE schedule = ? ORDER BY first", (schedule,)
         )
         return [Missed(name, _moment(first), _moment(last), count) for name, first, last, count in rows]
 
     def firing(self, run: str) -> Firing:
-        """The firing of that run. Raises KeyError where there is none."""
+        """Return the firing of that run. Raise KeyError if there is none."""
         for firing in self._firings("WHERE run = ?", run):
             return firing
         raise KeyError(run)
 
     def open(self) -> list[Firing]:
-        """The firings whose runs have not ended, the earliest first."""
+        """Return the firings whose runs have not ended, the earliest first."""
         return list(self._firings("WHERE state != ? ORDER BY at, run", ENDED))
 
     def latest(self, schedule: str) -> Firing | None:
-        """The schedule's last firing that was run."""
+        """Return the schedule's last firing that was run."""
         return next(self._firings("WHERE schedule = ? ORDER BY at DESC LIMIT 1", schedule), None)
 
     def firings(self, schedule: str) -> list[Firing]:
-        """Every firing of a schedule that was run, the earliest first."""
+        """Return every firing of a schedule that was run, the earliest first."""
         return list(self._firings("WHERE schedule = ? ORDER BY at", schedule))
 
     def begin(self, run: str, pid: int, now: datetime) -> Firing | None:
-        """Its process has started. None where there is nothing left to do."""
+        """Return its process has started. None where there is nothing left to do."""
         # One that is told to stop before it has begun stays so.
         done = self._connection.execute(
             "UPDATE firing SET state = CASE state WHEN ? THEN state ELSE ? END, pid = ?, attempts = attempts + 1,"

@@ -29,26 +29,26 @@ class SchedulesPlace:
         return self.workspace.root / "schedules"
 
     def secrets(self, schedule: str) -> Path:
-        """The folder of the secrets of a schedule's plan, which the ledger lacks."""
+        """Return the folder of the secrets of a schedule's plan, which the ledger lacks."""
         return self.folder / "secrets" / schedule
 
     def log(self, run: str) -> Path:
         return self.folder / f"{run}.log"
 
     def own(self, run: str) -> Workspace:
-        """A workspace for a run that begins while another one has this workspace."""
+        """Return a workspace for a run that begins while another one has this workspace."""
         return Workspace(self.workspace.root / "overlaps" / run)
 
     def make(self) -> None:
-        """Makes the folders. Raises InputError where they can't be made."""
+        """Make the folders. Raise InputError if they can't be made."""
         self.workspace.make()
         self.folder.mkdir(exist_ok=True)
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Keeps other schedulers out; the kernel lets go when this process ends, however it ends.
+        """Keep other schedulers out; the kernel lets go when this process ends, however it ends.
 
-        Raises InputError where another scheduler has the workspace, with the id of its process.
+        Raise InputError if another scheduler has the workspace, with the id of its process.
         """
         self.make()
         with open(self.workspace.root / "scheduler.lock", "a+", encoding="utf-8") as file:
@@ -67,7 +67,7 @@ class SchedulesPlace:
             yield
 
     def take(self, run: str) -> int | None:
-        """The run's log, open and locked, for its process to inherit; None where such a process is alive.
+        """Return the run's log, open and locked, for its process to inherit; None where such a process is alive.
 
         The lock belongs to whoever has the descriptor: it is let go when the last of them has ended.
         """

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def read(place: SchedulesPlace, target: Path | None) -> None:
-    """Reads the schedules of a file or a folder (by default the project's) into the ledger, by that process.
+    """Read the schedules of a file or a folder (by default the project's) into the ledger, by that process.
 
-    Raises InputError with everything that is wrong with them; the ledger is then as it was.
+    Raise InputError with everything that is wrong with them; the ledger is then as it was.
     """
     words = [sys.executable, "-m", "allranks.local.scheduler.reading", str(place.workspace.root)]
     with tempfile.NamedTemporaryFile(prefix="allranks-", suffix=".json") as told:

@@ -30,7 +30,7 @@ Execute = Callable[[str, Firing], tuple[str, str]]
 
 
 def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descriptor: int) -> subprocess.Popen[bytes]:
-    """Starts the process. It is in a session of its own: neither a Ctrl-C nor the scheduler's death ends it."""
+    """Start the process. It is in a session of its own: neither a Ctrl-C nor the scheduler's death ends it."""
     module = "allranks.local.scheduler.running"
     words = [sys.executable, "-m", module, str(place.workspace.root), firing.run, json.dumps(options), str(descriptor)]
     return subprocess.Popen(
@@ -44,7 +44,7 @@ def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descri
 
 
 def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
-    """Runs a firing's plan, unless its run has ended already, and writes into the ledger what came of it."""
+    """Run a firing's plan, unless its run has ended already, and writes into the ledger what came of it."""
     with Ledger(place.ledger) as ledger:
         firing = ledger.begin(run, os.getpid(), datetime.now(timezone.utc))
         plan = ledger.plan(firing.schedule) if firing else ""
@@ -59,7 +59,7 @@ def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
 
 
 def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str, str]:
-    """Runs the plan by the engine, or goes on with the run that was begun for this firing before."""
+    """Run the plan by the engine, or goes on with the run that was begun for this firing before."""
     from allranks.local.engine import DiskFullError
 
     workspace = Workspace(Path(firing.workspace))
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _silence_standard_streams(descriptor: int) -> None:
-    """Opens the log anew for what is printed: those who inherit the streams do not inherit the lock with them."""
+    """Open the log anew for what is printed: those who inherit the streams do not inherit the lock with them."""
     log = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -106,11 +106,11 @@ class Scheduler:
         self._stops = 0
 
     def stop(self) -> None:
-        """Ends `run` in good order; a second time, its runs at once. May be called by a signal's handler."""
+        """End `run` in good order; a second time, its runs at once. May be called by a signal's handler."""
         self._stops += 1
 
     def run(self) -> None:
-        """Goes on with what an earlier scheduler left, then fires what is due, until `stop`.
+        """Go on with what an earlier scheduler left, then fires what is due, until `stop`.
 
         When it returns, no process that it started is left.
         """
@@ -222,7 +222,7 @@ class Scheduler:
         return len(self._running) > len(self._children)
 
     def _close(self) -> None:
-        """Stops the runs. They go on with the next scheduler."""
+        """Stop the runs. They go on with the next scheduler."""
         self._reap()
         if self._running:
             self._watcher.stopping(len(self._running))

@@ -50,16 +50,16 @@ class Tracking:
         self._broken = ""
 
     def tracks(self, step: Step) -> bool:
-        """Whether a step gets an MLflow run."""
+        """Return whether a step gets an MLflow run."""
         return self._wanted and may_track(step)
 
     def warm_up(self) -> None:
-        """Starts the process without waiting for it."""
+        """Start the process without waiting for it."""
         if self._start is None:
             self._start = asyncio.create_task(self._spawn())
 
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
-        """Makes an MLflow run and returns its id. Raises TrackingError."""
+        """Make an MLflow run and returns its id. Raise TrackingError."""
         answer = await self._ask(request="create", experiment=experiment, name=name, tags=dict(tags))
         try:
             return str(answer["run_id"])
@@ -67,7 +67,7 @@ class Tracking:
             raise TrackingError("the process that talks to MLflow gave no run id") from None
 
     async def end(self, run_id: str, status: str) -> dict[str, list[Point]]:
-        """Ends an MLflow run as FINISHED, FAILED or KILLED and returns its curves. Raises TrackingError."""
+        """End an MLflow run as FINISHED, FAILED or KILLED and returns its curves. Raise TrackingError."""
         answer = await self._ask(request="end", run_id=run_id, status=status)
         try:
             return {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
@@ -81,7 +81,7 @@ class Tracking:
             _kill(self._start.result())
 
     async def close(self) -> None:
-        """Ends the process, and waits for that."""
+        """End the process, and waits for that."""
         if self._start is None:
             return
         with contextlib.suppress(OSError):
@@ -120,7 +120,7 @@ class Tracking:
         return answer
 
     async def _exchange(self, process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and return its answer. Raises ValueError for something that is no answer."""
+        """Send a request and return its answer. Raise ValueError for something that is no answer."""
         assert process.stdin is not None
         assert process.stdout is not None
         number = next(self._numbers)
@@ -152,7 +152,7 @@ class Tracking:
 
 
 def command(workspace: Workspace) -> tuple[str, ...]:
-    """The command of the tracker."""
+    """Return the command of the tracker."""
     module = "allranks.local.tracking.tracker"
     uri, files = workspace.tracking_uri, str(workspace.tracked_files)
     return (sys.executable, "-m", module, str(os.getpid()), uri, files)

@@ -8,7 +8,7 @@ from allranks.plan.graph import Step
 
 
 def may_track(step: Step) -> bool:
-    """Whether the step could log to MLflow: it is installed, and the step has code or starts Python.
+    """Return whether the step could log to MLflow: it is installed, and the step has code or starts Python.
 
     On Azure ML every job has an MLflow run, which costs nothing there. Here making one takes some 10 ms after a start
     of seconds, so a step that only runs, say, `cp`, goes without.

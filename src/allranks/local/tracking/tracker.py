@@ -14,7 +14,7 @@ from allranks.local.instances.kernel import die_with_parent
 
 
 def main(engine: str, tracking_uri: str, artifacts: str) -> None:
-    """Serves until stdin ends.
+    """Serve until stdin ends.
 
     engine:    the process id of the engine
     artifacts: the folder in which new experiments keep their files
@@ -40,7 +40,7 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
 
 
 def create(client: Any, artifacts: str, *, experiment: str, name: str, tags: dict[str, str]) -> dict[str, Any]:
-    """Makes an MLflow run, and the experiment where it is new."""
+    """Make an MLflow run, and the experiment where it is new."""
     found = client.get_experiment_by_name(experiment)
     if found is None:
         location = "file://" + os.path.join(artifacts, experiment.replace("/", "_"))
@@ -51,7 +51,7 @@ def create(client: Any, artifacts: str, *, experiment: str, name: str, tags: dic
 
 
 def end(client: Any, artifacts: str, *, run_id: str, status: str) -> dict[str, Any]:  # noqa: ARG001 - handlers are called alike
-    """Ends an MLflow run. Answers with its curves: [step, value, seconds since the epoch] by metric."""
+    """End an MLflow run. Answers with its curves: [step, value, seconds since the epoch] by metric."""
     client.set_terminated(run_id, status)
     metrics = client.get_run(run_id).data.metrics
     return {

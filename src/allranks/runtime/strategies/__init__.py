@@ -21,9 +21,10 @@ class Strategy(Protocol):
     """What a strategy does to a model."""
 
     def prepare(self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None) -> Training:
-        """The model on this rank's device, and the optimizer made of its parameters, ready for a loop. A collective.
+        """Return the model on this rank's device, and the optimizer made of its parameters, ready for a loop. A
+        collective.
 
-        The optimizer is a new one, with nothing in its state. Raises InputError for settings that the strategy has
+        The optimizer is a new one, with nothing in its state. Raise InputError for settings that the strategy has
         nothing for.
         """
 
@@ -57,7 +58,8 @@ def check(name: str) -> None:
 
 
 def strategy(name: str, device: torch.device) -> Strategy:
-    """The strategy of a name, with its library set up on the process group that is up. Raises what `check` raises."""
+    """Return the strategy of a name, with its library set up on the process group that is up. Raises what `check`
+    raises."""
     check(name)
     entry = STRATEGIES[name]
     module: Any = import_module(f"{__name__}.{entry.module}")

@@ -18,14 +18,14 @@ class Bfloat16(nn.Module):
         self._device_type = device.type
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
-        """What the model gives, with every bfloat16 tensor in it as float32."""
+        """Return what the model gives, with every bfloat16 tensor in it as float32."""
         with torch.autocast(self._device_type, dtype=torch.bfloat16):
             outputs = self.model(*inputs, **options)
         return tree_map(_widened, outputs)
 
 
 def computing_in(precision: str, model: nn.Module, device: torch.device) -> nn.Module:
-    """The model itself for "float32", the model under autocast for "bfloat16"."""
+    """Return the model itself for "float32", the model under autocast for "bfloat16"."""
     return Bfloat16(model, device) if precision == "bfloat16" else model
 
 

@@ -22,7 +22,7 @@ class Ddp:
     device: torch.device
 
     def prepare(self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None) -> DdpTraining:
-        """The model on its device under DistributedDataParallel, and its optimizer. A collective."""
+        """Return the model on its device under DistributedDataParallel, and its optimizer. A collective."""
         settings = settings or Settings()
         unsupported.refuse("ddp", settings, "offload", "deepspeed_config", "compression")
         model = model.to(self.device)

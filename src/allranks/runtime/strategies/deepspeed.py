@@ -33,7 +33,7 @@ class DeepSpeed:
     def prepare(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None
     ) -> DeepSpeedTraining:
-        """The model and its optimizer in DeepSpeed's engine. A collective.
+        """Return the model and its optimizer in DeepSpeed's engine. A collective.
 
         The optimizer is the loop's own, an ordinary one of torch, so that no operation has to be compiled; where the
         configuration has one, that one is taken.

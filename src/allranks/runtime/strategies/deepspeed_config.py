@@ -14,9 +14,9 @@ from allranks.runtime.settings import Settings
 
 
 def configuration(settings: Settings, world_size: int, device: torch.device) -> dict[str, Any]:
-    """What `deepspeed.initialize` is given. A key whose value is "auto" is taken from the settings.
+    """Return what `deepspeed.initialize` is given. A key whose value is "auto" is taken from the settings.
 
-    Raises InputError where the file cannot be read, contradicts the layout, or asks for what the device cannot do.
+    Raise InputError if the file cannot be read, contradicts the layout, or asks for what the device cannot do.
     """
     path = settings.deepspeed_config
     given = {} if path is None else _read(path)
@@ -36,7 +36,7 @@ def configuration(settings: Settings, world_size: int, device: torch.device) -> 
 
 
 def enabled(config: Mapping[str, Any], key: str) -> bool:
-    """Whether a section such as bf16 is switched on."""
+    """Return whether a section such as bf16 is switched on."""
     return bool(config.get(key, {}).get("enabled", False))
 
 
@@ -58,7 +58,8 @@ def _defaults(settings: Settings) -> dict[str, Any]:
 
 
 def _batches(config: Mapping[str, Any], world_size: int, where: str) -> dict[str, int]:
-    """The batch sizes that DeepSpeed insists on. It only checks that they agree: what is trained on is the loop's."""
+    """Return the batch sizes that DeepSpeed insists on. It only checks that they agree: what is trained on is the
+    loop's."""
     accumulate = int(config["gradient_accumulation_steps"])
     share = config.get("train_micro_batch_size_per_gpu")
     total = config.get("train_batch_size")

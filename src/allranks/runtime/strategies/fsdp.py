@@ -38,7 +38,7 @@ class Fsdp:
     device: torch.device
 
     def prepare(self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None) -> FsdpTraining:
-        """The sharded model, and the optimizer with its parameters taken by the sharded ones. A collective."""
+        """Return the sharded model, and the optimizer with its parameters taken by the sharded ones. A collective."""
         settings = settings or Settings()
         unsupported.refuse("fsdp", settings, "deepspeed_config", "compression")
         blocks = recomputation.modules(model, settings.blocks)

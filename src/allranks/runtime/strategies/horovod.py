@@ -26,7 +26,7 @@ class Horovod:
     def prepare(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None
     ) -> HorovodTraining:
-        """The model on its device with rank 0's weights, and the optimizer in Horovod's. A collective."""
+        """Return the model on its device with rank 0's weights, and the optimizer in Horovod's. A collective."""
         import horovod.torch as hvd
 
         settings = settings or Settings()

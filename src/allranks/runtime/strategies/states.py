@@ -15,7 +15,7 @@ def pack(strategy: str, model: dict[str, Any], optimizer: dict[str, Any]) -> dic
 
 
 def unpack(strategy: str, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The model's and the optimizer's state. Raises InputError where another strategy made them."""
+    """Return the model's and the optimizer's state. Raise InputError if another strategy made them."""
     if state["strategy"] != strategy:
         raise InputError(
             Problem(
@@ -29,7 +29,7 @@ def unpack(strategy: str, state: dict[str, Any]) -> tuple[dict[str, Any], dict[s
 
 
 def on_cpu(weights: dict[str, Any]) -> dict[str, Any]:
-    """Copies of all tensors on the CPU, which further steps do not change."""
+    """Copy of all tensors on the CPU, which further steps do not change."""
     return {
         name: value.detach().to("cpu", copy=True) if isinstance(value, Tensor) else value
         for name, value in weights.items()

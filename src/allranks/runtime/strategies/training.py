@@ -37,10 +37,11 @@ class Training(Protocol):
         """
 
     def weights(self) -> dict[str, Any]:
-        """The plain model's state_dict, whole, on the CPU: on rank 0, and an empty one on the others. A collective."""
+        """Return the plain model's state_dict, whole, on the CPU: on rank 0, and an empty one on the others. A
+        collective."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps: the same for every number of ranks. Whole on rank 0 alone. A collective.
+        """Return what a checkpoint keeps: the same for every number of ranks. Whole on rank 0 alone. A collective.
 
         Gradients of a step that is not complete are not kept: call it after `step` has returned True.
         """
@@ -48,5 +49,5 @@ class Training(Protocol):
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """Take a whole state on, which every rank is given. A collective.
 
-        Raises InputError where another strategy made it.
+        Raise InputError if another strategy made it.
         """

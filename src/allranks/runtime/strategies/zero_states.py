@@ -15,7 +15,7 @@ from allranks.errors import InputError, Problem
 
 
 def weights(model: nn.Module) -> dict[str, Any]:
-    """The model's state_dict in float32 on the CPU on rank 0, {} on the others. A collective."""
+    """Return the model's state_dict in float32 on the CPU on rank 0, {} on the others. A collective."""
     main = distributed.get_rank() == 0
     whole: dict[int, Tensor] = {}
     kept: dict[str, Any] = {}
@@ -32,7 +32,7 @@ def weights(model: nn.Module) -> dict[str, Any]:
 
 
 def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
-    """The optimizer's state by the parameters' names, on rank 0. A collective.
+    """Return the optimizer's state by the parameters' names, on rank 0. A collective.
 
     zero:    whether it is sharded
     tensors: by parameter, by key (exp_avg, ...), what has the parameter's shape
@@ -68,7 +68,7 @@ def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
 def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: dict[str, Any]) -> None:
     """Let every rank take its part of what `weights` and `gather` gave, which every rank is given. A collective.
 
-    Raises InputError where one is of a sharded optimizer and the other is not.
+    Raise InputError if one is of a sharded optimizer and the other is not.
     """
     if optimizer["zero"] != _sharded(engine):
         kinds = {True: "ZeRO 1, 2 or 3", False: "ZeRO 0"}
@@ -143,7 +143,7 @@ def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
 
 
 def _whole(parameter: nn.Parameter) -> Tensor:
-    """The parameter in float32, not sharded. A collective."""
+    """Return the parameter in float32, not sharded. A collective."""
     import deepspeed
     from deepspeed.utils import safe_get_full_fp32_param
 

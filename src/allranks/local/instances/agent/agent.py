@@ -15,13 +15,13 @@ from allranks.local.instances.agent.descendants import end_descendants
 
 
 def tell(events: int, **event: Any) -> None:
-    """Writes an event for the engine. A line below PIPE_BUF (4,096 bytes) is written whole, whoever else writes to the
+    """Write an event for the engine. A line below PIPE_BUF (4,096 bytes) is written whole, whoever else writes to the
     same pipe."""
     os.write(events, (json.dumps(event, separators=(",", ":")) + "\n").encode())
 
 
 def keep(name: str, programs: list[dict[str, Any]], control: int, events: int) -> None:
-    """Runs until every program has ended, then kills whatever they left. The caller has made this process a subreaper
+    """Run until every program has ended, then kills whatever they left. The caller has made this process a subreaper
     or a namespace's first.
 
     programs: name, arguments, environment, folder, log of each

@@ -24,13 +24,13 @@ class KeeperProcess:
     control: int
 
     def order(self, command: bytes) -> None:
-        """Says what to keep: the engine's `start` command. Raises BrokenPipeError where the keeper is gone."""
+        """Say what to keep: the engine's `start` command. Raise BrokenPipeError if the keeper is gone."""
         data = len(command).to_bytes(LENGTH, "big") + command
         while data:
             data = data[os.write(self.control, data) :]
 
     def signal(self, number: int) -> None:
-        """Has the keeper send a signal to its programs. Raises BrokenPipeError where it is gone."""
+        """Has the keeper send a signal to its programs. Raise BrokenPipeError if it is gone."""
         os.write(self.control, bytes([number]))
 
     def close(self) -> None:
@@ -38,12 +38,12 @@ class KeeperProcess:
 
 
 def fork(machines: Machines, index: int, address: str, events: int, not_its_own: Iterable[int]) -> KeeperProcess:
-    """Forks a keeper for the machine of that index.
+    """Fork a keeper for the machine of that index.
 
     events:      where it tells of its programs
     not_its_own: descriptors to close: another keeper's pipe held open would hide the supervisor's death from it
 
-    Raises OSError where it cannot be forked.
+    Raise OSError if it cannot be forked.
     """
     listen, control = os.pipe()
     try:
@@ -65,7 +65,7 @@ def fork(machines: Machines, index: int, address: str, events: int, not_its_own:
 
 
 def _live(machines: Machines, index: int, control: int, events: int) -> int:
-    """Returns the exit status."""
+    """Return the exit status."""
     unready: OSError | None = None
     try:
         machines.prepare(index)

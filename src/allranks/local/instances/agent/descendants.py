@@ -20,7 +20,7 @@ def descendants(root: int) -> list[int]:
 
 
 def _by_parent() -> dict[int, list[int]]:
-    """The children of every process of this machine, by their parent."""
+    """Return the children of every process of this machine, by their parent."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -35,7 +35,7 @@ def _by_parent() -> dict[int, list[int]]:
 
 
 def end_descendants() -> None:
-    """Kills everything below this process and reaps it; returns when nothing is left.
+    """Kill everything below this process and reaps it; returns when nothing is left.
 
     This process must be a subreaper or the first of its namespace: then an orphan becomes its child, and having no
     child left means that nobody is left, however fast they fork.
@@ -50,7 +50,7 @@ def end_descendants() -> None:
 
 
 def end_orphans(known: Collection[int]) -> None:
-    """Kills and reaps every child of this process but the known ones, and everything below it. This process must be a
+    """Kill and reaps every child of this process but the known ones, and everything below it. This process must be a
     subreaper, as above."""
     while orphans := [pid for pid in _by_parent().get(os.getpid(), ()) if pid not in known]:
         for orphan in orphans:
@@ -62,7 +62,7 @@ def end_orphans(known: Collection[int]) -> None:
 
 
 def _has_children() -> bool:
-    """Whether a child is left once those that have ended are reaped."""
+    """Return whether a child is left once those that have ended are reaped."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue

@@ -20,7 +20,7 @@ from allranks.local.instances.agent.machines import MACHINES, Machines
 
 
 def main(kind: str) -> None:
-    """Serves the engine until its stdin ends, then ends everything.
+    """Serve the engine until its stdin ends, then ends everything.
 
     kind: where instances live, a key of MACHINES. What it cannot offer on this machine is told as an `unfit` event with
     the reason.
@@ -65,7 +65,7 @@ class Supervisor:
             signal.signal(number, signal.SIG_IGN)  # the engine decides when its run ends
 
     def serve(self) -> None:
-        """Obeys commands until the engine closes the pipe or dies."""
+        """Obey commands until the engine closes the pipe or dies."""
         tell(self.events, event="ready", pid=os.getpid(), time=time.time())
         pending = b""
         while True:

@@ -11,7 +11,7 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.S
 
 
 def start(arguments: list[str], environment: Mapping[str, str], folder: str, log: str) -> int:
-    """Starts a process and returns its id at once. The caller's own working directory is `folder` afterwards.
+    """Start a process and returns its id at once. The caller's own working directory is `folder` afterwards.
 
     arguments: the program, as an absolute path, and what it is given
     folder:    its working directory

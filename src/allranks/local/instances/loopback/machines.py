@@ -25,7 +25,7 @@ class LoopbackMachines:
 
 
 def _own_hostname(name: str) -> None:
-    """Open MPI takes ranks with one hostname for ranks of one machine. Raises OSError where that is not allowed."""
+    """Open MPI takes ranks with one hostname for ranks of one machine. Raise OSError if that is not allowed."""
     try:
         kernel.unshare(kernel.NEWUTS)
     except PermissionError:

@@ -68,7 +68,7 @@ class RackMachines:
             _bind_read_only(source, target)
 
     def _connect(self, port: str, address: str) -> int:
-        """A new network with one interface, eth0, that the bridge leads to. Returns the descriptor that keeps it
+        """Return a new network with one interface, eth0, that the bridge leads to. Return the descriptor that keeps it
         alive."""
         kernel.unshare(kernel.NEWNET)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -91,7 +91,7 @@ class RackMachines:
 
 
 def _enter_own_namespaces() -> None:
-    """Moves on, as a child, into namespaces in which this user may mount and connect; the parent only waits for it."""
+    """Move on, as a child, into namespaces in which this user may mount and connect; the parent only waits for it."""
     ours = kernel.NEWNS | kernel.NEWNET | kernel.NEWPID
     try:
         if os.geteuid() != 0:
@@ -111,7 +111,7 @@ def _enter_own_namespaces() -> None:
 
 
 def _ip(*commands: str, inherit: tuple[int, ...] = ()) -> None:
-    """Has `ip` carry out commands. inherit: descriptors that it is to find open. Raises OSError with its complaint."""
+    """Has `ip` carry out commands. inherit: descriptors that it is to find open. Raise OSError with its complaint."""
     program = next((path for folder in SYSTEM_FOLDERS if os.access(path := f"{folder}/ip", os.X_OK)), None)
     if program is None:
         raise FileNotFoundError("the program `ip` is missing (package iproute2)")
@@ -139,7 +139,7 @@ def _write(path: str | int, text: str) -> None:
 
 
 def _own_tmp(folder: str, keep: list[str]) -> None:
-    """Makes the folder the machine's /tmp, in which only the folders that the run itself needs are where they were.
+    """Make the folder the machine's /tmp, in which only the folders that the run itself needs are where they were.
 
     It lies on disk: data that a step stages there would fill memory otherwise.
     """

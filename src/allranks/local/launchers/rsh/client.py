@@ -12,12 +12,12 @@ PATIENCE = 30.0
 
 
 def socket_name(host: str) -> str:
-    """The name of a host's socket in the folder of the doors."""
+    """Return the name of a host's socket in the folder of the doors."""
     return f"{host}.door"
 
 
 def main(folder: str, host: str, *command: str) -> None:
-    """Ends with the command's exit code, or with 255, as ssh does, where the instance cannot be reached.
+    """End with the command's exit code, or with 255, as ssh does, where the instance cannot be reached.
 
     folder: where the sockets of the doors are
     """

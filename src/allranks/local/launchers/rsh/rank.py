@@ -15,7 +15,7 @@ FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
 
 
 def main(ranks: str, notices: str) -> None:
-    """Runs one rank and ends as it does.
+    """Run one rank and ends as it does.
 
     ranks:   a JSON file with arguments, environment, folder and log of each rank
     notices: the file for `started` and `exited`, one JSON object a line
@@ -39,7 +39,7 @@ def main(ranks: str, notices: str) -> None:
 
 
 def _tell(notices: str, **event: object) -> None:
-    """Appends a line. One below PIPE_BUF is written whole, whoever else appends."""
+    """Append a line. One below PIPE_BUF is written whole, whoever else appends."""
     descriptor = os.open(notices, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.write(descriptor, (json.dumps(event, separators=(",", ":")) + "\n").encode())
     os.close(descriptor)

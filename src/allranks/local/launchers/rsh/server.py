@@ -13,7 +13,7 @@ import socket
 
 
 def main(path: str) -> None:
-    """Serves until it is ended. What it started is ended by the keeper of its instance."""
+    """Serve until it is ended. What it started is ended by the keeper of its instance."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who answer
     folder, name = os.path.split(path)
     os.chdir(folder)  # a socket's path may have 108 characters, a run's folder has more
@@ -30,7 +30,7 @@ def main(path: str) -> None:
 
 
 def _serve(visitor: socket.socket) -> int:
-    """Runs one command with the visitor's own stdin, stdout and stderr, and tells it the exit code."""
+    """Run one command with the visitor's own stdin, stdout and stderr, and tells it the exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     command, descriptors, _, _ = socket.recv_fds(visitor, 1 << 17, 3)
     pid = os.fork()
