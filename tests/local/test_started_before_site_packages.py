@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allranks.local.boot import SOURCE
-from allranks.local.instances.agent.machines import MACHINES
+from allranks.local.instances.agent.isolation import ISOLATIONS
 
 LOCAL = SOURCE / "allranks" / "local"
 SPARED = {"__future__", *sys.stdlib_module_names}
@@ -80,7 +80,7 @@ def test_they_import_the_standard_library_alone() -> None:
     assert starts
     seen, others = reached(starts, SOURCE)
     assert starts <= seen
-    assert {kind.__module__ for kind in MACHINES.values()} <= seen
+    assert {kind.__module__ for kind in ISOLATIONS.values()} <= seen
     assert not others
     assert "allranks.secrets" not in seen, "its patterns are another package's"
 

@@ -47,13 +47,13 @@ class Launching:
 
     decisive: names of the programs whose end is the step's; the others are ended when these are done
     linger:   seconds that the others have to end by themselves
-    notices:  the file in which ranks that the engine does not start itself tell of their start and end
+    events_file:  the file in which ranks that the engine does not start itself tell of their start and end
     """
 
     programs: Sequence[Sequence[Program]]
     decisive: frozenset[str]
     linger: float = 0.0
-    notices: Path | None = None
+    events_file: Path | None = None
 
 
 class Launcher(Protocol):

@@ -51,8 +51,8 @@ def launch(assignment: Assignment) -> Launching:
     folder, hosts = assignment.folder, assignment.launch.hostnames
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)  # whoever reaches the sockets in it may run a program as this user
-    ranks, notices = folder / "ranks.json", folder / "notices.jsonl"
-    notices.touch(0o600)
+    ranks, events_file = folder / "ranks.json", folder / "events.jsonl"
+    events_file.touch(0o600)
     # It holds the ranks' variables, so it is nobody else's to read.
     with open(os.open(ranks, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump([vars(rank) for rank in assignment.ranks], file)
@@ -65,7 +65,7 @@ def launch(assignment: Assignment) -> Launching:
     environment = [_environment(given, folder) for given in assignment.environment]
     command = (
         *_mpirun(assignment, environment[0]["PATH"]),
-        *boot.command("launchers.rsh.rank", str(ranks), str(notices)),
+        *boot.command("launchers.rsh.rank", str(ranks), str(events_file)),
     )
     script = START.format(hostname=shlex.quote(hosts[0]), command=shlex.join(command))
     first = Program(MPIRUN, ("/bin/sh", "-c", script), environment[0], str(folder), str(assignment.log))
@@ -79,7 +79,7 @@ def launch(assignment: Assignment) -> Launching:
         )
         for number, host in enumerate(hosts[1:], 1)
     ]
-    return Launching([[first], *([door] for door in doors)], frozenset({MPIRUN}), notices=notices)
+    return Launching([[first], *([door] for door in doors)], frozenset({MPIRUN}), events_file=events_file)
 
 
 def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ GRACE = 30.0
 class Watched:
     """What is watched.
 
-    keepers:   one an instance
+    agents:   one an instance
     launching: what was started
     log:       of the launcher's own programs
     reports:   the report file of each rank
@@ -42,7 +42,7 @@ class Watched:
     """
 
     record: StepRecord
-    keepers: frozenset[str]
+    agents: frozenset[str]
     events: asyncio.Queue[Event]
     launching: Launching
     log: Path
@@ -62,8 +62,8 @@ class Watch:
         self._recorder = recorder
         self._supervisor = supervisor
         self._stopping = stopping
-        self._left = set(watched.keepers)
-        self._running: dict[str, set[str]] = {keeper: set() for keeper in watched.keepers}
+        self._left = set(watched.agents)
+        self._running: dict[str, set[str]] = {agent: set() for agent in watched.agents}
         self._working = set(watched.launching.decisive)
         self._read = self._noticed = 0
         self._moved = False
@@ -116,15 +116,15 @@ class Watch:
         )
 
     async def _signal(self, number: int) -> None:
-        for keeper in self._left:
-            await self._supervisor.signal(keeper, number)
+        for agent in self._left:
+            await self._supervisor.signal(agent, number)
 
     def _take(self, event: Event, now: float) -> None:
         if event.kind == "gone":
-            self._left.discard(event.keeper)
-            if self._running[event.keeper] and not self._broken:
+            self._left.discard(event.agent)
+            if self._running[event.agent] and not self._broken:
                 # Whoever keeps an instance tells of the end of everything on it, and has not.
-                instance = event.keeper.rpartition("/")[2]
+                instance = event.agent.rpartition("/")[2]
                 self._broken = f"instance {instance} was killed from outside the run"
         elif event.kind == "failed":
             self._broken = event.reason
@@ -143,9 +143,9 @@ class Watch:
             self._read_notices(now)
             self._launcher = verdict.how(event.program, event.code)
         if event.kind == "started":
-            self._running.get(event.keeper, set()).add(event.program)
+            self._running.get(event.agent, set()).add(event.program)
         if event.kind == "exited":
-            self._running.get(event.keeper, set()).discard(event.program)
+            self._running.get(event.agent, set()).discard(event.program)
             self._working.discard(event.program)
             if not self._working and self._done is None:
                 self._done = now
@@ -174,8 +174,8 @@ class Watch:
             self._failed = self._failed or now
 
     def _read_notices(self, now: float) -> None:
-        if self._watched.launching.notices is not None:
-            events, self._noticed = launcher_events.read(self._watched.launching.notices, self._noticed)
+        if self._watched.launching.events_file is not None:
+            events, self._noticed = launcher_events.read(self._watched.launching.events_file, self._noticed)
             for event in events:
                 self._take(event, now)
 

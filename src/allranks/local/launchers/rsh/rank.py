@@ -14,11 +14,11 @@ FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
 """What the names of the variables begin with by which mpirun tells a rank its place."""
 
 
-def main(ranks: str, notices: str) -> None:
+def main(ranks: str, events_file: str) -> None:
     """Run one rank and ends as it does.
 
     ranks:   a JSON file with arguments, environment, folder and log of each rank
-    notices: the file for `started` and `exited`, one JSON object a line
+    events_file: the file for `started` and `exited`, one JSON object a line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
     with open(ranks, encoding="utf-8") as file:
@@ -27,10 +27,10 @@ def main(ranks: str, notices: str) -> None:
     pid = starter.start(rank["arguments"], rank["environment"] | places, rank["folder"], rank["log"])
     for forwarded in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
         signal.signal(forwarded, lambda number, _: os.killpg(os.getpgid(pid), number))
-    _tell(notices, event="started", rank=number, pid=pid, time=time.time())
+    _tell(events_file, event="started", rank=number, pid=pid, time=time.time())
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
-    _tell(notices, event="exited", rank=number, code=code, time=time.time())
+    _tell(events_file, event="exited", rank=number, code=code, time=time.time())
     if code < 0:
         # mpirun is to see the same end.
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
@@ -38,8 +38,8 @@ def main(ranks: str, notices: str) -> None:
     os._exit(code if code >= 0 else 128 - code)
 
 
-def _tell(notices: str, **event: object) -> None:
+def _tell(events_file: str, **event: object) -> None:
     """Append a line. One below PIPE_BUF is written whole, whoever else appends."""
-    descriptor = os.open(notices, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(events_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.write(descriptor, (json.dumps(event, separators=(",", ":")) + "\n").encode())
     os.close(descriptor)

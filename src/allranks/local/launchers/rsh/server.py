@@ -13,7 +13,7 @@ import socket
 
 
 def main(path: str) -> None:
-    """Serve until it is ended. What it started is ended by the keeper of its instance."""
+    """Serve until it is ended. What it started is ended by the agent of its instance."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who answer
     folder, name = os.path.split(path)
     os.chdir(folder)  # a socket's path may have 108 characters, a run's folder has more
