@@ -69,7 +69,8 @@ def test_the_modules_of_the_table_are_left_out_where_nothing_is_found() -> None:
     """They cost more than the rest together, at the start of every rank."""
     import subprocess
 
-    code = "import sys; from allranks.runtime.libraries import set_variables; from allranks.contract.rank_env import RankEnv; "
+    code = "import sys; from allranks.runtime.libraries import set_variables; "
+    code += "from allranks.contract.rank_env import RankEnv; "
     code += "set_variables(RankEnv(0, 0, 2, 2, 0, 1, '127.0.0.1', 6105, 'pytorch'), environ={}); "
     code += "assert 'allranks.runtime.network_settings' in sys.modules; print('allranks.hardware.sizes' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)

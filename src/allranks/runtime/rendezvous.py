@@ -129,8 +129,8 @@ def _wait_for_all(env: RankEnv, store: Store, until: float, timeout_seconds: flo
     if missing:
         names = "; ".join(rank_label(env, rank) for rank in missing[:8]) + (" ..." if len(missing) > 8 else "")
         raise ConnectionError(
-            f"{_not_connected(env, timeout_seconds)}. {len(missing)} did not connect: {names}. Were all {env.world_size} "
-            f"processes started, and can they connect to that address?"
+            f"{_not_connected(env, timeout_seconds)}. {len(missing)} did not connect: {names}. Were all "
+            f"{env.world_size} processes started, and can they connect to that address?"
         )
 
 
@@ -149,5 +149,6 @@ def _arrival_key(rank: int) -> str:
 def _not_connected(env: RankEnv, timeout_seconds: float) -> str:
     return (
         f"rank {env.rank} of {env.world_size} (instance {env.instance_rank} of {env.instance_count}, launcher "
-        f"{env.launcher}) did not connect to the others at {env.master_addr}:{env.master_port} within {timeout_seconds:g} s"
+        f"{env.launcher}) did not connect to the others at {env.master_addr}:{env.master_port} within "
+        f"{timeout_seconds:g} s"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,3 +74,13 @@ class TrainingSettings:
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         raise InputError(Problem(name, repr(value), f"one of {', '.join(map(str, allowed))}", "use one of these"))
+
+
+def reject_unsupported(strategy: str, settings: TrainingSettings, *names: str) -> None:
+    """Raise InputError if one of the named settings, which a strategy does not support, is not at its default."""
+    defaults = {field.name: field.default for field in fields(TrainingSettings)}
+    for name in names:
+        value = getattr(settings, name)
+        if value != defaults[name]:
+            found = f"{value}, with the strategy {strategy}"
+            raise InputError(Problem(name, found, "a strategy that supports it", f"leave {name} out"))

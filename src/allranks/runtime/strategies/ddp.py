@@ -9,8 +9,8 @@ import torch
 from torch import distributed, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
-from allranks.runtime.settings import TrainingSettings
-from allranks.runtime.strategies import checkpoint_state, recomputation, unsupported
+from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies import checkpoint_state, recomputation
 from allranks.runtime.strategies.bfloat16 import with_precision
 from allranks.runtime.strategies.torch_training import TorchTraining
 
@@ -26,7 +26,7 @@ class Ddp:
     ) -> DdpTraining:
         """Move the model to its device and wrap it in DistributedDataParallel. A collective."""
         settings = settings or TrainingSettings()
-        unsupported.refuse("ddp", settings, "offload", "deepspeed_config", "compression")
+        reject_unsupported("ddp", settings, "offload", "deepspeed_config", "compression")
         model = model.to(self.device)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn, optim
 
-from allranks.runtime.settings import TrainingSettings
-from allranks.runtime.strategies import checkpoint_state, deepspeed_config, recomputation, unsupported, zero_states
+from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies import checkpoint_state, deepspeed_config, recomputation, zero_states
 from allranks.runtime.strategies.bfloat16 import with_precision
 
 
@@ -41,7 +41,7 @@ class DeepSpeed:
         import deepspeed
 
         settings = settings or TrainingSettings()
-        unsupported.refuse("deepspeed", settings, "compression")
+        reject_unsupported("deepspeed", settings, "compression")
         config = deepspeed_config.configuration(settings, distributed.get_world_size(), self.device)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)

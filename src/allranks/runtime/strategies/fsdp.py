@@ -23,8 +23,8 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 
-from allranks.runtime.settings import TrainingSettings
-from allranks.runtime.strategies import checkpoint_state, recomputation, unsupported
+from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies import checkpoint_state, recomputation
 from allranks.runtime.strategies.bfloat16 import with_precision
 from allranks.runtime.strategies.torch_training import TorchTraining
 
@@ -42,7 +42,7 @@ class Fsdp:
     ) -> FsdpTraining:
         """Shard the model, and replace the optimizer's parameters by the sharded ones. A collective."""
         settings = settings or TrainingSettings()
-        unsupported.refuse("fsdp", settings, "deepspeed_config", "compression")
+        reject_unsupported("fsdp", settings, "deepspeed_config", "compression")
         blocks = recomputation.modules(model, settings.blocks)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn, optim
 
-from allranks.runtime.settings import TrainingSettings
-from allranks.runtime.strategies import checkpoint_state, horovod_launch, recomputation, unsupported
+from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies import checkpoint_state, horovod_launch, recomputation
 from allranks.runtime.strategies.accumulation import Accumulation
 from allranks.runtime.strategies.bfloat16 import with_precision
 
@@ -31,7 +31,7 @@ class Horovod:
         import horovod.torch as hvd
 
         settings = settings or TrainingSettings()
-        unsupported.refuse("horovod", settings, "offload", "deepspeed_config")
+        reject_unsupported("horovod", settings, "offload", "deepspeed_config")
         model = model.to(self.device)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)
