@@ -107,7 +107,7 @@ def test_batches_that_nobody_counted_are_refused(place: Place, ask: Callable[[Re
     sampler = ResumableSampler(8, place(0, 1), batch_size=4)
     for _ in sampler:
         pass
-    with pytest.raises(RuntimeError, match="track"):
+    with pytest.raises(RuntimeError, match="epoch_batches"):
         ask(sampler)
 
 

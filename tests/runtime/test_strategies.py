@@ -231,5 +231,5 @@ def test_a_missing_stack_names_what_installs_it(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_checkpoint_of_another_strategy_is_refused(alone: Ranks) -> None:
-    with pytest.raises(InputError, match="made by the strategy ddp"):
+    with pytest.raises(InputError, match="saved with the strategy ddp"):
         prepare(alone, "fsdp").load_state_dict(prepare(alone, "ddp").state_dict())

@@ -206,7 +206,7 @@ class _Execution:
         return record
 
     async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
-        tracking = Tracking(self._workspace, wanted=self._options.track)
+        tracking = Tracking(self._workspace, enabled=self._options.track)
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
         try:

@@ -65,7 +65,7 @@ class Watch:
         self._left = set(watched.agents)
         self._running: dict[str, set[str]] = {agent: set() for agent in watched.agents}
         self._working = set(watched.launching.decisive)
-        self._read = self._noticed = 0
+        self._read = self._launcher_offset = 0
         self._moved = False
         self._pids: dict[int, int | None] = {}
         self._failed: float | None = None
@@ -86,7 +86,7 @@ class Watch:
                 self._take(await asyncio.wait_for(self._watched.events.get(), POLL), clock())
             except asyncio.TimeoutError:
                 self._read_report()
-                self._read_notices(clock())
+                self._read_launcher_events(clock())
                 if self._moved:
                     self._moved = False
                     self._recorder.keep(self._record)
@@ -140,7 +140,7 @@ class Watch:
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
             # Whoever starts ranks ends after them: what they told is to be known first. Not so where it was killed.
             self._orphaned = event.code < 0
-            self._read_notices(now)
+            self._read_launcher_events(now)
             self._launcher = verdict.how(event.program, event.code)
         if event.kind == "started":
             self._running.get(event.agent, set()).add(event.program)
@@ -173,9 +173,11 @@ class Watch:
             rank.status = Status.FAILED
             self._failed = self._failed or now
 
-    def _read_notices(self, now: float) -> None:
+    def _read_launcher_events(self, now: float) -> None:
         if self._watched.launching.events_file is not None:
-            events, self._noticed = launcher_events.read(self._watched.launching.events_file, self._noticed)
+            events, self._launcher_offset = launcher_events.read(
+                self._watched.launching.events_file, self._launcher_offset
+            )
             for event in events:
                 self._take(event, now)
 
