@@ -47,7 +47,7 @@ def build(
     arguments: Mapping[str, str],
     options: Sequence[str] = (),
 ) -> int:
-    """Build and gives the engine's exit code; what it prints goes to this process's streams.
+    """Build the image, and return the engine's exit code; what it prints goes to this process's streams.
 
     arguments: values for further rows of the version table
     options:   for the engine, as they are

@@ -221,7 +221,7 @@ def _week_days(given: Any, place: Place, problems: list[Problem]) -> tuple[str, 
 
 
 def _never(trigger: Trigger, place: Place) -> Iterator[Problem]:
-    """Yield whether there is any moment at which it fires."""
+    """Return whether there is any time at which it fires."""
     if trigger.start and trigger.end and trigger.end <= trigger.start:
         found = f"found {trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
         yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or leave the end out")

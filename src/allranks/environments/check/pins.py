@@ -46,7 +46,7 @@ def _files(environment: EnvironmentFolder) -> Iterator[Problem]:
 
 
 def _table(environment: EnvironmentFolder) -> Iterator[Problem]:
-    """Yield the version of a package in the table is that of the files."""
+    """Yield a problem for each package whose version in the table differs from the files."""
     pinned = {pin.name: pin for path in files(environment.folder) for pin in pins(path) if pin.version}
     for row in environment.dockerfile.table:
         pin = pinned.get(key_of(row.name)) if row.name.endswith("_VERSION") else None
