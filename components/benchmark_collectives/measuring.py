@@ -112,7 +112,7 @@ def _try(action: Callable[[], object], ranks: runtime.Ranks) -> str:
         _finish(ranks)
     except (RuntimeError, ValueError, NotImplementedError) as error:  # no memory, not in this backend, not this type
         reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
-    if not ranks.any(bool(reason)):
+    if not ranks.any_rank(bool(reason)):
         return ""
     reasons: list[str] = [""] * ranks.world_size
     dist.all_gather_object(reasons, reason)

@@ -57,7 +57,7 @@ def train(ranks: runtime.Ranks) -> None:
     for epoch in range(sampler.epoch, args.epochs):
         moves = draw(augmentation, len(images), seed=args.seed, epoch=epoch)
         training.model.train()
-        for indices in times.track(sampler.track(sampler)):
+        for indices in times.track(sampler.epoch_batches()):
             rate = learning_rate(args.learning_rate, step, total)
             for group in training.optimizer.param_groups:
                 group["lr"] = rate

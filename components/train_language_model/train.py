@@ -73,7 +73,7 @@ def train(ranks: runtime.Ranks) -> None:
     started = time.time()
     logged_at, logged_step = time.perf_counter(), step
     while step < args.steps:
-        for indices in sampler.track(sampler):
+        for indices in sampler.epoch_batches():
             rate = learning_rate(args.learning_rate, step, args.steps)
             for group in training.optimizer.param_groups:
                 group["lr"] = rate
@@ -136,10 +136,10 @@ def data(source: Path, block_size: int) -> tuple[Path, Description, NDArray[np.u
     return folder, description, tokens
 
 
-def settings(args: argparse.Namespace) -> runtime.Settings:
+def settings(args: argparse.Namespace) -> runtime.TrainingSettings:
     """What the strategy is asked for. Raises InputError."""
-    return runtime.Settings(
-        accumulate=args.accumulate,
+    return runtime.TrainingSettings(
+        gradient_accumulation_steps=args.accumulate,
         clip_norm=args.clip_norm or None,
         precision=args.precision,
         blocks=(Block,),

@@ -171,7 +171,7 @@ def _masked(kind: str, found: list[tuple[str, str]], match: re.Match[str]) -> st
 
 @cache
 def _library() -> tuple[Shape, ...]:
-    """The shapes of detect-secrets, which is imported when the first text may have one: it imports requests."""
+    """Return the shapes of detect-secrets, which is imported when the first text may have one: it imports requests."""
     from detect_secrets.plugins.aws import AWSKeyDetector
     from detect_secrets.plugins.discord import DiscordBotTokenDetector
     from detect_secrets.plugins.github_token import GitHubTokenDetector

@@ -79,11 +79,11 @@ def test_they_import_the_standard_library_alone() -> None:
     starts = started(LOCAL)
     assert starts
     # The supervisor imports the one that it is started for.
-    starts |= {kind.machines for kind in INSTANCE_KINDS.values()}
+    starts |= {kind.isolation.partition(":")[0] for kind in INSTANCE_KINDS.values()}
     seen, others = reached(starts, SOURCE)
     assert starts <= seen
-    # Which of the kinds' modules, added above.
-    assert others == {"<import_module(module)>": "allranks.local.instances.agent.machines"}
+    # The one dynamic import loads a kind's isolation, added above.
+    assert others == {"<import_module(module)>": "allranks.local.instances.agent.isolation"}
     assert "allranks.secrets" not in seen, "its patterns are another package's"
 
 

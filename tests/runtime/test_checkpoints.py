@@ -100,7 +100,7 @@ def test_a_torn_file_is_passed_over(
         data[data.index(torch.arange(500, 510).numpy().tobytes())] ^= 0xFF
     torn.write_bytes({"cut": data[: len(data) // 2], "flipped": data, "empty": b""}[damage])
     assert Checkpoints(tmp_path, alone, {"counter": counter}).load() == 1
-    assert f"{torn} is torn" in capsys.readouterr().err
+    assert f"{torn} is incomplete: skipped" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

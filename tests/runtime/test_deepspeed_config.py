@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from allranks.errors import InputError
-from allranks.runtime.settings import Settings
+from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies.deepspeed_config import configuration
 
 CPU = torch.device("cpu")
@@ -18,11 +18,13 @@ CPU = torch.device("cpu")
 
 def made(path: Path, content: object, world_size: int = 4, **options: Any) -> dict[str, Any]:
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return configuration(Settings(deepspeed_config=path, **options), world_size, CPU)
+    return configuration(TrainingSettings(deepspeed_config=path, **options), world_size, CPU)
 
 
 def test_defaults() -> None:
-    config = configuration(Settings(accumulate=3, clip_norm=0.5, zero_stage=3, offload=True), 4, CPU)
+    config = configuration(
+        TrainingSettings(gradient_accumulation_steps=3, clip_norm=0.5, zero_stage=3, offload=True), 4, CPU
+    )
     assert config["gradient_accumulation_steps"] == 3
     assert config["gradient_clipping"] == 0.5
     cpu = {"device": "cpu"}
@@ -32,14 +34,14 @@ def test_defaults() -> None:
 
 def test_a_users_keys_win(tmp_path: Path) -> None:
     given = {"gradient_accumulation_steps": 5, "gradient_clipping": "auto", "zero_optimization": {"stage": 1}}
-    config = made(tmp_path / "ds.json", given, accumulate=2, clip_norm=0.5, zero_stage=3)
+    config = made(tmp_path / "ds.json", given, gradient_accumulation_steps=2, clip_norm=0.5, zero_stage=3)
     assert config["gradient_accumulation_steps"] == 5
     assert config["gradient_clipping"] == 0.5
     assert config["zero_optimization"] == {"stage": 1}
 
 
 def test_a_batch_size_that_fits(tmp_path: Path) -> None:
-    config = made(tmp_path / "ds.json", {"train_batch_size": 24}, accumulate=2)
+    config = made(tmp_path / "ds.json", {"train_batch_size": 24}, gradient_accumulation_steps=2)
     assert config["train_micro_batch_size_per_gpu"] == 3
 
 
@@ -60,4 +62,4 @@ def test_what_cannot_be(tmp_path: Path, content: object, message: str) -> None:
 
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file"):
-        configuration(Settings(deepspeed_config=tmp_path / "none.json"), 4, CPU)
+        configuration(TrainingSettings(deepspeed_config=tmp_path / "none.json"), 4, CPU)

@@ -13,14 +13,14 @@ from allranks.contract import report
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError
 from allranks.runtime import build_locks, libraries
-from allranks.runtime.libraries import place
+from allranks.runtime.libraries import set_variables
 
 MPI = RankEnv(3, 1, 4, 2, 1, 2, "127.0.0.1", 6105, "mpi")
 
 
 def placed(env: RankEnv, given: Mapping[str, str] | None = None, **options: bool) -> dict[str, str]:
     environ = dict(given or {})
-    place(env, environ=environ, **options)
+    set_variables(env, environ=environ, **options)
     return environ
 
 

@@ -18,7 +18,7 @@ Place: TypeAlias = Callable[[int, int], Ranks]
 
 def epoch(sampler: ResumableSampler) -> list[tuple[list[int], float]]:
     """The rest of an epoch: each batch that this rank is given, and its weight."""
-    return [(batch, sampler.weight) for batch in sampler.track(sampler)]
+    return [(batch, sampler.weight) for batch in sampler.epoch_batches()]
 
 
 shapes = st.tuples(st.integers(1, 60), st.integers(1, 5), st.integers(0, 20), st.booleans(), st.booleans()).map(
@@ -63,7 +63,7 @@ def test_goes_on_where_it_stopped_at_any_world_size(place: Place, shape: dict[st
     for _ in range(stop // len(before)):
         epoch(before)
     if stop % len(before):
-        for number, _ in enumerate(before.track(before), start=1):
+        for number, _ in enumerate(before.epoch_batches(), start=1):
             if number == stop % len(before):
                 break
 
@@ -93,7 +93,7 @@ def test_every_epoch_and_seed_has_its_order(place: Place) -> None:
 def test_batches_that_workers_drew_ahead_are_not_counted(place: Place) -> None:
     sampler = ResumableSampler(40, place(0, 1), batch_size=4, shuffle=False)
     loader = DataLoader(TensorDataset(torch.arange(40)), batch_sampler=sampler, num_workers=2)
-    for number, _ in enumerate(sampler.track(loader), start=1):
+    for number, _ in enumerate(sampler.epoch_batches(loader), start=1):
         if number == 3:
             state = sampler.state_dict()
             break
@@ -107,7 +107,7 @@ def test_batches_that_nobody_counted_are_refused(place: Place, ask: Callable[[Re
     sampler = ResumableSampler(8, place(0, 1), batch_size=4)
     for _ in sampler:
         pass
-    with pytest.raises(RuntimeError, match="track"):
+    with pytest.raises(RuntimeError, match="epoch_batches"):
         ask(sampler)
 
 

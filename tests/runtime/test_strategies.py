@@ -20,7 +20,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.runtime import strategies
 from allranks.runtime.ranks import Ranks
-from allranks.runtime.settings import Settings
+from allranks.runtime.settings import TrainingSettings
 
 SCRIPT = Path(__file__).parent / "scripts" / "strategies.py"
 MPIRUN = shutil.which("mpirun", path=sysconfig.get_path("scripts"))
@@ -185,20 +185,20 @@ def test_bfloat16_learns(found: dict[str, Any]) -> None:
         ({"precision": "float16"}, "one of float32, bfloat16"),
         ({"zero_stage": 4}, "one of 0, 1, 2, 3"),
         ({"compression": "zip"}, "one of none, fp16"),
-        ({"accumulate": 0}, "at least 1"),
+        ({"gradient_accumulation_steps": 0}, "at least 1"),
         ({"clip_norm": 0.0}, "more than 0"),
         ({"activation_checkpointing": True}, "blocks"),
     ],
 )
 def test_settings_that_cannot_be(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Settings(**options)
+        TrainingSettings(**options)
 
 
 def prepare(ranks: Ranks, name: str, **options: Any) -> Any:
     model = torch.nn.Sequential(torch.nn.Linear(2, 2))
     strategy = strategies.strategy(name, ranks.device)
-    return strategy.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), Settings(**options))
+    return strategy.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), TrainingSettings(**options))
 
 
 @pytest.mark.parametrize(
@@ -231,5 +231,5 @@ def test_a_missing_stack_names_what_installs_it(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_checkpoint_of_another_strategy_is_refused(alone: Ranks) -> None:
-    with pytest.raises(InputError, match="made by the strategy ddp"):
+    with pytest.raises(InputError, match="saved with the strategy ddp"):
         prepare(alone, "fsdp").load_state_dict(prepare(alone, "ddp").state_dict())

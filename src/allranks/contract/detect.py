@@ -1,4 +1,5 @@
-"""The contract's reading side: a process finds its place in its environment, whatever launcher started it."""
+"""The reading side of the contract: read the rank and layout of this process from its environment, for every
+launcher."""
 
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ be innermost comes first, and names that an outer launch also sets come late.
 
 
 def detect(environ: Mapping[str, str] = os.environ) -> RankEnv:
-    """Return the place of this process, by the variables of the innermost launcher that set any.
+    """Return the rank and layout of this process, from the variables of the innermost launcher.
 
-    A process without a launcher is rank 0 of 1. Raises InputError where a launcher's variables are incomplete, not
-    numbers, or contradict each other, or where a launcher within an Azure ML job has more instances than the job: a
-    rank that guesses its place, or waits for ranks that nobody starts, hangs all the others.
+    A process without a launcher is rank 0 of 1. Raise InputError if a launcher's variables are incomplete, not numbers,
+    or contradict each other, or if a launcher within an Azure ML job has more instances than the job. A wrong rank, or
+    waiting for ranks that do not exist, would make all other ranks hang.
     """
     # The last reader, of no launcher, always returns a place.
     env = next(env for read in READERS if (env := read(environ)))

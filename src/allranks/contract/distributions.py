@@ -1,4 +1,4 @@
-"""Every distribution type: the table that a new one is added to."""
+"""The table of distribution types. A new type is one module and one row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from allranks.errors import Problem
 
 
 class Module(Protocol):
-    """What the module of a distribution type offers. The first argument is an instance of its own dataclass."""
+    """The interface of a distribution type's module. The first argument is an instance of its own dataclass."""
 
     @property
     def problems(self) -> Callable[[Any, int], tuple[Problem, ...]]: ...
@@ -28,7 +28,7 @@ class Module(Protocol):
 
 @dataclass(frozen=True)
 class DistributionType:
-    """A distribution type: the dataclass of its settings, and the module that knows how it behaves."""
+    """A distribution type: the dataclass of its settings, and the module with its behaviour."""
 
     settings: type[Distribution]
     module: Module
@@ -50,5 +50,5 @@ DISTRIBUTIONS: Mapping[str, DistributionType] = MappingProxyType(
 
 
 def processes_per_instance(distribution: Distribution) -> int:
-    """Return the process count per instance of a distribution that has one, and 1 for the others."""
+    """Return the process count per instance of a distribution; 1 if it has no such setting."""
     return getattr(distribution, "process_count_per_instance", None) or 1

@@ -1,4 +1,4 @@
-"""What Azure ML tells a process about its instance, under every distribution and without one."""
+"""The variables in which Azure ML passes a process its instance, with or without a distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ BATCH_PORT = 6000
 
 
 def environment(launch: Launch, process: Process) -> dict[str, str]:
-    """Return the variables of an instance: its number, how many there are, and for several Azure Batch's lists.
+    """Return the variables of an instance: its number, the number of instances, and Azure Batch's lists if there are
+    several.
 
     Sources: Azure Batch's "compute node environment variables" (AZ_BATCH_*, set for a job of several instances alone;
     Lightning#14118), and azureml-assets and azureml-examples (AZUREML_*, AZ_BATCHAI_TASK_INDEX).
@@ -34,9 +35,9 @@ def environment(launch: Launch, process: Process) -> dict[str, str]:
 
 
 def read(environ: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the instance's rank and the number of instances; None outside Azure ML.
+    """Return the instance's number and the number of instances; None outside Azure ML.
 
-    Raises InputError where one is there without the other, or they contradict each other.
+    Raise InputError if only one of them is set, or they contradict each other.
     """
     if (
         variables.text(environ, "AZUREML_NODE_COUNT") is None

@@ -1,4 +1,4 @@
-"""What a process is given beyond its place: who the job is, where its inputs and outputs are, where it logs to."""
+"""The variables of a process that do not depend on its rank: ids of the job, inputs and outputs, MLflow."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ WORKSPACE: Mapping[str, str] = MappingProxyType(
 class Job:
     """One run of one step.
 
-    run_id, root_run_id: its own id, and that of the pipeline's run (its own where there is none)
+    run_id, root_run_id: its own id, and the id of the pipeline's run (its own id if there is no pipeline)
     experiment:          the name of the experiment
-    tracking_uri:        where MLflow logs to, None where nothing is logged
-    mlflow_run_id:       the MLflow run that the process logs into, None where it starts one itself
-    inputs, outputs:     by name, the path or value that the command sees
+    tracking_uri:        of MLflow; None if nothing is logged
+    mlflow_run_id:       the MLflow run of the process; None if the process creates one itself
+    inputs, outputs:     by name, the path or value in the command
     parameters:          by name, the values of the inputs that are not data
     """
 
@@ -49,7 +49,7 @@ class Job:
 
 
 def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
-    """Every variable that Azure ML gives a process: its place in the launch, and what every job has.
+    """Return all variables that Azure ML sets for a process: those of the launch, and those of every job.
 
     Sources: azureml-mlflow (AZUREML_*, MLFLOW_*), azureml-examples (AZURE_ML_INPUT_*, AZURE_ML_OUTPUT_*,
     AZUREML_PARAMETER_*), DeepSpeed, which takes AZUREML_EXPERIMENT_ID for "this is Azure ML" and fails without

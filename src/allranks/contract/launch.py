@@ -1,4 +1,4 @@
-"""One distributed job before any process is started, as plain data: its distribution, its instances, its processes."""
+"""A distributed job before its processes start, as plain data: its distribution, its instances, its processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allranks.contract.master import MASTER_PORT
 
 @dataclass(frozen=True)
 class Distribution:
-    """The settings of a job's distribution. Each type is a subclass, with a module of its own.
+    """The settings of a job's distribution. Each type is a subclass with its own module.
 
     type: the name of the type in a specification, in lower case
     """
@@ -23,10 +23,10 @@ class Distribution:
 class Process:
     """A process that the platform starts.
 
-    rank:          its number among all that the platform starts, from 0
+    rank:          its number among all processes that the platform starts, from 0
     local_rank:    its number within its instance
-    instance_rank: the instance that it runs on
-    role:          "worker" everywhere but under TensorFlow, which also has "ps"
+    instance_rank: the number of its instance
+    role:          "worker", or "ps" under TensorFlow
     """
 
     rank: int
@@ -42,9 +42,9 @@ class Launch:
     addresses:   the IP address of each instance; the first is the master
     hostnames:   the name of each instance, as many as addresses
     master_port: a free port on the first instance
-    ports:       a port for each process, where instances share their ports; without, the documented ones are free
+    ports:       a port for each process if the instances share their ports; if empty, the documented ports are used
 
-    Raises ValueError where there is no instance, or not one hostname for each address.
+    The constructor raises ValueError if there is no instance, or not one hostname for each address.
     """
 
     distribution: Distribution

@@ -1,4 +1,4 @@
-"""How many processes a job has, and which of them share an instance."""
+"""The layout of a job: instance count x process count per instance."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from allranks.errors import Problem
 
 @dataclass(frozen=True)
 class Layout:
-    """So many instances with so many processes each. Ranks fill one instance after another.
+    """A number of instances with the same number of processes each. Ranks fill one instance after another.
 
-    Raises ValueError where either count is below 1.
+    The constructor raises ValueError if either count is below 1.
     """
 
     instance_count: int = 1
@@ -26,21 +26,21 @@ class Layout:
 
     @property
     def world_size(self) -> int:
-        """Processes of the whole job."""
+        """Number of processes of the job."""
         return self.instance_count * self.process_count_per_instance
 
     def instance_rank(self, rank: int) -> int:
-        """The instance that a rank lives on. Raises ValueError where the layout has no such rank."""
+        """Return the number of a rank's instance. Raise ValueError if the layout has no such rank."""
         self._check("rank", rank, self.world_size)
         return rank // self.process_count_per_instance
 
     def local_rank(self, rank: int) -> int:
-        """A rank's number within its instance. Raises ValueError where the layout has no such rank."""
+        """Return a rank's number within its instance. Raise ValueError if the layout has no such rank."""
         self._check("rank", rank, self.world_size)
         return rank % self.process_count_per_instance
 
     def ranks(self, instance_rank: int) -> range:
-        """The ranks of one instance. Raises ValueError where the layout has no such instance."""
+        """Return the ranks of one instance. Raise ValueError if the layout has no such instance."""
         self._check("instance rank", instance_rank, self.instance_count)
         first = instance_rank * self.process_count_per_instance
         return range(first, first + self.process_count_per_instance)

@@ -16,9 +16,9 @@ FOLDER = "user_logs"
 
 
 def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
-    """The log of a rank, without a distribution where it is the only one.
+    """Return the path of a rank's log. If there is one rank only, it is the log of a job without a distribution.
 
-    attempt: 0 at first, then the number of the retry, which has a folder of its own
+    attempt: 0, or the number of the retry, which has its own folder
     """
     if world_size == 1:
         return _path("std_log.txt", attempt)
@@ -26,12 +26,13 @@ def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
 
 
 def mpi_log(attempt: int = 0) -> str:
-    """What mpirun itself prints."""
+    """Return the path of the log with mpirun's own output."""
     return _path("mpi_log.txt", attempt)
 
 
 def log_of(launch: Launch, process: Process, attempt: int = 0) -> str:
-    """The log of a process, which differs from `log_name` under TensorFlow, and for a distribution of one process."""
+    """Return the path of a process's log. It differs from `log_name` under TensorFlow, and for a distribution with one
+    process."""
     started = processes(launch)
     if launch.distribution.type == "tensorflow":
         number = _padded(process.instance_rank, launch.instance_count)

@@ -1,4 +1,4 @@
-"""Where the ranks of a job meet: an address and a port on the first instance."""
+"""The master's address and port, at which the ranks of a job connect: on the first instance."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LOOPBACK = "127.0.0.1"
 
 
 def port(environ: Mapping[str, str]) -> int:
-    """MASTER_PORT, or Azure ML's default. Raises InputError where MASTER_PORT is not a port."""
+    """MASTER_PORT, or Azure ML's default. Raise InputError if MASTER_PORT is not a port."""
     return variables.integer(environ, "MASTER_PORT", minimum=1, below=65536, default=MASTER_PORT)
 
 
 def address(environ: Mapping[str, str], instance_count: int) -> str | None:
-    """The first instance's address where no process launcher names it; None where several instances have none.
+    """Return the first instance's address if no process launcher sets it; None if several instances have no address.
 
     MASTER_ADDR comes first: where Azure ML does not set it, the user or an outer launcher did. Then comes Azure Batch:
     of its AZ_BATCH_MASTER_NODE, `10.0.0.4:6000`, the port is Batch's own and is dropped. AZ_BATCHAI_MPI_MASTER_NODE is
@@ -36,11 +36,11 @@ def address(environ: Mapping[str, str], instance_count: int) -> str | None:
 
 
 def unusual_port(port: int) -> dict[str, str]:
-    """MASTER_PORT where a process could not know it otherwise: where it is not the default."""
+    """Return {"MASTER_PORT": port} if the port is not the default, else {}."""
     return {} if port == MASTER_PORT else {"MASTER_PORT": str(port)}
 
 
 def split(endpoint: str) -> tuple[str, int | None]:
-    """`host:port` as a pair; `host` with None."""
+    """Split `host:port` into host and port. Without a port, return the host and None."""
     host, _, tail = endpoint.rpartition(":")
     return (host, int(tail)) if host and tail.isdecimal() else (endpoint, None)

@@ -1,4 +1,4 @@
-"""The MPI distribution: mpirun starts every process, and its own variables tell each its place.
+"""The MPI distribution: mpirun starts every process, and sets the variables with its rank.
 
 Azure ML's images have Open MPI; Intel MPI and MPICH are read as well, since both are started by Hydra, whose variables
 are the same. With one process an instance it is per-node launch: that process's OMPI_COMM_WORLD_RANK is its instance's
@@ -20,14 +20,14 @@ from allranks.errors import Problem
 
 @dataclass(frozen=True)
 class Mpi(Distribution):
-    """Processes on each instance, not in the whole job."""
+    """Settings of the MPI distribution. The process count is per instance."""
 
     type: ClassVar[str] = "mpi"
     process_count_per_instance: int = 1
 
 
 class Names(NamedTuple):
-    """How an MPI calls the four numbers that place a process."""
+    """The names of an MPI implementation's variables for a rank."""
 
     rank: str
     world_size: str
@@ -42,7 +42,7 @@ HYDRA = Names("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
 
 
 def problems(settings: Mpi, instance_count: int) -> tuple[Problem, ...]:
-    """What cannot work, by key."""
+    """Return the problems of the settings, by key."""
     return at_least_one(
         {
             "resources.instance_count": instance_count,
@@ -52,12 +52,12 @@ def problems(settings: Mpi, instance_count: int) -> tuple[Problem, ...]:
 
 
 def processes(settings: Mpi, instance_count: int) -> tuple[Process, ...]:
-    """Every process, in the order of the ranks. Raises ValueError where a count is below 1."""
+    """Return every process, in the order of the ranks. Raise ValueError if a count is below 1."""
     return workers(Layout(instance_count, settings.process_count_per_instance))
 
 
 def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, str]:
-    """What Open MPI's mpirun sets for a process, and on a single instance what Azure ML adds.
+    """Return the variables that Open MPI's mpirun sets, and those that Azure ML adds on a single instance.
 
     OMPI_COMM_WORLD_NODE_RANK is the rank within the instance, whatever its name. Azure ML gives MPI no MASTER_PORT,
     which means 6105; a launch that asks for another one could tell nobody without it, so there it is set.
@@ -77,10 +77,10 @@ def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, st
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """The place that mpirun tells; None where it did not start this process.
+    """Return the rank and layout that mpirun set; None if it did not start this process.
 
     mpirun does not number the instances, so that number follows from the rank, where ranks fill one instance after
-    another (mpirun's default). Raises InputError where they visibly do not.
+    another (mpirun's default). Raise InputError if they visibly do not.
     """
     names = next((names for names in (OPEN_MPI, HYDRA) if _started(environ, names)), None)
     if names is None:
@@ -120,7 +120,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 
 
 def _started(environ: Mapping[str, str], names: Names) -> bool:
-    """Whether this MPI's launcher started the process.
+    """Return whether this MPI's launcher started the process.
 
     `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE as well, but no local rank: that process is Slurm's.
     """

@@ -1,4 +1,4 @@
-"""Variables that allranks adds to those of Azure ML. Azure ML itself sets none of them."""
+"""Variables that allranks sets and Azure ML does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract's producing side: the processes that the platform starts, and the variables that place each of them."""
+"""The producing side of the contract: the processes that the platform starts, and the variables of each."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from allranks.errors import Problem
 
 
 def problems(distribution: Distribution, instance_count: int) -> tuple[Problem, ...]:
-    """Return what cannot work of these settings on so many instances. `where` is a key: distribution.worker_count."""
+    """Return the problems of these settings with that number of instances. `where` is a key:
+    distribution.worker_count."""
     return _module(distribution).problems(distribution, instance_count)
 
 
 def processes(launch: Launch) -> tuple[Process, ...]:
-    """Return what the platform starts, in the order of the ranks. Under per-node launch that is one process an
-    instance.
+    """Return the processes that the platform starts, in the order of the ranks. Under per-node launch, that is one
+    process per instance.
 
-    Raises ValueError where a count is impossible (see `problems`).
+    Raise ValueError if a count is impossible (see `problems`).
     """
     return _module(launch.distribution).processes(launch.distribution, launch.instance_count)
 
 
 def environment(launch: Launch, process: Process) -> dict[str, str]:
-    """Return the variables that place a process: those of its instance, and those of the distribution.
+    """Return the variables of a process that come from its instance and from the distribution.
 
-    What the job adds to them (who it is, its inputs and outputs) is `allranks.contract.job.environment`.
+    `allranks.contract.job.environment` adds those of the job.
     """
     distribution = launch.distribution
     return instance.environment(launch, process) | _module(distribution).environment(distribution, launch, process)

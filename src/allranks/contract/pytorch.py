@@ -19,14 +19,14 @@ from allranks.errors import Problem
 
 @dataclass(frozen=True)
 class PyTorch(Distribution):
-    """Processes on each instance, not in the whole job; as a rule one for each of its GPUs."""
+    """Settings of the PyTorch distribution. The process count is per instance, usually one process per GPU."""
 
     type: ClassVar[str] = "pytorch"
     process_count_per_instance: int = 1
 
 
 def problems(settings: PyTorch, instance_count: int) -> tuple[Problem, ...]:
-    """What cannot work, by key."""
+    """Return the problems of the settings, by key."""
     return at_least_one(
         {
             "resources.instance_count": instance_count,
@@ -36,14 +36,14 @@ def problems(settings: PyTorch, instance_count: int) -> tuple[Problem, ...]:
 
 
 def processes(settings: PyTorch, instance_count: int) -> tuple[Process, ...]:
-    """Every process, in the order of the ranks. Raises ValueError where a count is below 1."""
+    """Return every process, in the order of the ranks. Raise ValueError if a count is below 1."""
     return workers(Layout(instance_count, settings.process_count_per_instance))
 
 
 def environment(settings: PyTorch, launch: Launch, process: Process) -> dict[str, str]:
-    """What each instance is given (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, NODE_RANK), and each process.
+    """Return the variables of the instance (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, NODE_RANK) and of the process.
 
-    Azure ML gives no LOCAL_WORLD_SIZE, so neither does this.
+    Azure ML does not set LOCAL_WORLD_SIZE, so it is not set here.
     """
     return {
         "MASTER_ADDR": launch.addresses[0],
@@ -56,13 +56,11 @@ def environment(settings: PyTorch, launch: Launch, process: Process) -> dict[str
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """The place that RANK, WORLD_SIZE and LOCAL_RANK tell; None where neither of the first two is set.
+    """Return the rank and layout from RANK, WORLD_SIZE and LOCAL_RANK; None if neither of the first two is set.
 
-    Azure ML does not say how many ranks share an instance, so that is LOCAL_WORLD_SIZE where somebody set it,
-    otherwise WORLD_SIZE / AZUREML_NODE_COUNT, otherwise it follows from RANK, LOCAL_RANK and NODE_RANK. Where nothing
-    tells (NODE_RANK is 0 and the number of instances is unknown) InputError is raised: a guess would be right on one
-    layout and a hang on another.
-    """
+    Azure ML does not set the number of ranks per instance. It is LOCAL_WORLD_SIZE if that is set, else WORLD_SIZE /
+    AZUREML_NODE_COUNT, else it follows from RANK, LOCAL_RANK and NODE_RANK. Raise InputError if it does not follow from
+    them (NODE_RANK is 0 and the number of instances is unknown): a wrong guess would make the job hang."""
     if variables.text(environ, "RANK") is None and variables.text(environ, "WORLD_SIZE") is None:
         return None
     world_size = variables.integer(environ, "WORLD_SIZE", minimum=1)
@@ -110,7 +108,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 def _local_world_size(
     environ: Mapping[str, str], rank: int, local_rank: int, world_size: int, node_rank: int | None
 ) -> tuple[int, str]:
-    """How many ranks an instance has, and the variable that says so."""
+    """Return the number of ranks per instance, and the name of the variable that it comes from."""
     given = variables.integer(environ, "LOCAL_WORLD_SIZE", minimum=1, default=None)
     if given is not None:
         return given, "LOCAL_WORLD_SIZE"

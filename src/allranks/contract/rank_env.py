@@ -1,4 +1,4 @@
-"""A process's place in its job, as its environment tells it."""
+"""The rank and layout of a process, read from its environment."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from allranks.contract import variables
 
 @dataclass(frozen=True)
 class RankEnv:
-    """Where a process stands in its job. With no arguments: a process on its own.
+    """The rank of a process and the layout of its job. The defaults describe a single process.
 
-    rank, world_size:              its number among all processes of the job, and how many there are
-    local_rank, local_world_size:  its number among those of its instance, and how many there are
-    instance_rank, instance_count: its instance's number, and how many instances there are
-    master_addr:                   the address of rank 0; None where no variable names it, or there is no other rank
-    master_port:                   the port there at which the ranks meet; None without a launcher
-    launcher:                      what started it: pytorch, mpi, tensorflow, ray, torchrun, slurm or none
+    rank, world_size:              number of this process, and number of processes in the job
+    local_rank, local_world_size:  the same within the instance
+    instance_rank, instance_count: number of the instance, and number of instances
+    master_addr:                   the address of rank 0; None if no variable contains it, or there is only one rank
+    master_port:                   the port at that address to which the ranks connect; None without a launcher
+    launcher:                      the launcher: pytorch, mpi, tensorflow, ray, torchrun, slurm or none
     role:                          "worker", or one of TensorFlow's other roles: "chief", "ps", "evaluator"
     """
 
@@ -42,9 +42,9 @@ def checked(
     instance_rank: str,
     instance_count: str,
 ) -> RankEnv:
-    """Return the same place if its numbers agree. The texts name the variables that the numbers were read from.
+    """Return `env` if its numbers are consistent. The other arguments name the variables that the numbers come from.
 
-    Raises InputError for the first two that contradict each other.
+    Raise InputError for the first two numbers that contradict each other.
     """
     pairs = (
         (rank, env.rank, world_size, env.world_size),

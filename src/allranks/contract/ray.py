@@ -22,7 +22,7 @@ HEAD_PORT = 6379
 
 @dataclass(frozen=True)
 class Ray(Distribution):
-    """What goes to `ray start`; None leaves it to Ray.
+    """Arguments of `ray start`. None means Ray's default.
 
     port, address: where the head listens (6379 on the first instance by default); address is `host` or `host:port`
     """
@@ -37,7 +37,7 @@ class Ray(Distribution):
 
 
 def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
-    """What cannot work, by key."""
+    """Return the problems of the settings, by key."""
     ports = {"distribution.port": settings.port, "distribution.dashboard_port": settings.dashboard_port}
     return at_least_one({"resources.instance_count": instance_count}) + tuple(
         Problem(where=key, found=f"found {port}", expected="a port from 1 to 65535", fix=f"set {key} to a free port")
@@ -47,26 +47,27 @@ def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
 
 
 def processes(settings: Ray, instance_count: int) -> tuple[Process, ...]:  # noqa: ARG001
-    """One process an instance. Raises ValueError where there is none."""
+    """Return one process per instance. Raise ValueError if there is no instance."""
     return workers(Layout(instance_count))
 
 
 def environment(settings: Ray, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
-    """RAY_ADDRESS, and MASTER_PORT where it is not the one that everybody expects."""
+    """Return RAY_ADDRESS, and MASTER_PORT if it is not the default."""
     return {"RAY_ADDRESS": head(settings, launch)} | master.unusual_port(launch.master_port)
 
 
 def head(settings: Ray, launch: Launch) -> str:
-    """Where the head listens, as `host:port`."""
+    """Return the head's address, as `host:port`."""
     host, port = master.split(settings.address or launch.addresses[0])
     return f"{host}:{settings.port or port or (launch.ports[0] if launch.ports else HEAD_PORT)}"
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """The instance's rank as the rank; None where there is no RAY_ADDRESS, or nothing that numbers the instances.
+    """Return the instance's rank as the rank; None where there is no RAY_ADDRESS, or nothing that numbers the
+    instances.
 
     The master is the head's instance, but not Ray's port there, where nobody else can listen. `auto` names no host.
-    Raises InputError where the instance's variables contradict each other.
+    Raise InputError if the instance's variables contradict each other.
     """
     address, place = variables.text(environ, "RAY_ADDRESS"), instance.read(environ)
     if address is None or place is None:

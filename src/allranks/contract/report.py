@@ -1,7 +1,7 @@
-"""The side channel by which a training process tells the engine how far it is.
+"""The report file, in which a training process reports its progress to the engine.
 
-The variable ALLRANKS_REPORT names a file, one per rank; where it is unset, nothing is written. Each event is one line
-of JSON, appended with one write, so that a reader may follow the file while it grows.
+The variable ALLRANKS_REPORT is the path of the file, one per rank. If it is not set, nothing is written. Each event is
+one line of JSON, appended with one write, so that a reader can follow the file while it grows.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ VARIABLE = "ALLRANKS_REPORT"
 class Progress:
     """Training has reached a step.
 
-    total:   the steps that there will be, None where nobody knows
-    metrics: what was measured at this step
+    total:   number of steps of the training; None if unknown
+    metrics: by name, the values at this step
     time:    seconds since the epoch, here and below
     """
 
@@ -45,7 +45,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Note:
-    """Something that a person should read."""
+    """A message for the user."""
 
     text: str
     time: float = field(default_factory=clock.time)
@@ -53,7 +53,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Finished:
-    """The work of this process is done: only libraries and the interpreter still clean up.
+    """This process has finished its work. Only libraries and the interpreter still clean up.
 
     pid: its process id, as the process itself sees it
     """
@@ -70,7 +70,7 @@ KINDS: Mapping[str, type[Event]] = MappingProxyType(
 
 
 def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
-    """Write an event to the file that ALLRANKS_REPORT names. Never raises: a lost report must not end a training."""
+    """Append an event to the file ALLRANKS_REPORT. Raise nothing: a failed report must not end a training."""
     path = environ.get(VARIABLE)
     if not path:
         return
@@ -89,11 +89,10 @@ def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
 
 
 def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], int]:
-    """The events from an offset in bytes on, and the offset to go on from.
+    """Return the events after an offset (in bytes), and the offset for the next call.
 
-    A last line that is still being written is left for the next call. A line that is torn, or of a kind that is not
-    known here, is skipped. A file that is not there has no events.
-    """
+    A last line that is still being written is left for the next call. Incomplete lines and events of an unknown kind
+    are skipped. A missing file has no events."""
     try:
         with open(path, "rb") as file:
             file.seek(offset)
@@ -106,7 +105,7 @@ def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], in
 
 
 def _plain(event: Event) -> dict[str, Any]:
-    """An event's fields; a metric may be any number with a float in it, such as a tensor of one element."""
+    """Return an event's fields. A metric may be any object that float() accepts, such as a tensor of one element."""
     if isinstance(event, Progress):
         return {**vars(event), "metrics": {name: float(value) for name, value in event.metrics.items()}}
     return asdict(event)

@@ -1,4 +1,4 @@
-"""No distribution: the command runs once on each instance, and the processes know nothing of each other."""
+"""No distribution: the command runs once on each instance, and the processes are independent."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ class Single(Distribution):
 
 
 def problems(settings: Single, instance_count: int) -> tuple[Problem, ...]:  # noqa: ARG001
-    """What cannot work, by key."""
+    """Return the problems of the settings, by key."""
     return at_least_one({"resources.instance_count": instance_count})
 
 
 def processes(settings: Single, instance_count: int) -> tuple[Process, ...]:  # noqa: ARG001
-    """One process an instance, numbered so that each has a log of its own, though to itself each is rank 0 of 1."""
+    """Return one process per instance. The numbers determine the names of the logs; each process itself is rank 0 of
+    1."""
     return workers(Layout(instance_count))
 
 
 def environment(settings: Single, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
-    """Nothing beyond what every instance is given."""
+    """Return {}: the variables of the instance are sufficient."""
     return {}
 
 
 def read(environ: Mapping[str, str]) -> RankEnv:
-    """Rank 0 of 1, on the instance that Azure ML names. Raises InputError where that contradicts itself."""
+    """Return rank 0 of 1, on the instance that Azure ML's variables name. Raise InputError if they contradict each
+    other."""
     instance_rank, instance_count = instance.read(environ) or (0, 1)
     return RankEnv(instance_rank=instance_rank, instance_count=instance_count)

@@ -1,4 +1,4 @@
-"""Slurm, read only: a process that srun started as a task of a step.
+"""Slurm (reading side only): a process that srun started as a task of a step.
 
 Source: the "output environment variables" of srun's manual.
 """
@@ -16,11 +16,11 @@ FIRST_SPECIAL_STEP = 0xFFFFFFF0
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """The place that srun tells; None where this process is no task of a step.
+    """Return the rank and layout that srun set; None if this process is not a task of a step.
 
-    The body of a batch script and salloc's shell have SLURM_PROCID 0 and the whole job's SLURM_NTASKS as well, and
-    would wait for ranks that nobody started; what they lack is the number of a step (Lightning#20776). The step's own
-    counts come before the job's. The master is the first host of the step. Raises InputError where the variables
+    A batch script and salloc's shell also have SLURM_PROCID 0 and the job's SLURM_NTASKS, but no step number
+    (Lightning#20776). As ranks, they would wait for ranks that do not exist. The step's counts take precedence over the
+    job's. The master is the first host of the step. Raise InputError if the variables
     contradict each other.
     """
     step = variables.text(environ, "SLURM_STEP_ID") or variables.text(environ, "SLURM_STEPID")
@@ -56,7 +56,8 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 
 
 def tasks_per_node(value: str) -> tuple[int, ...] | None:
-    """The tasks of each node, from Slurm's short form: `2(x3),1` is 2, 2, 2, 1. None where it is not of that form."""
+    """Return the number of tasks of each node, from Slurm's short form: `2(x3),1` is 2, 2, 2, 1. None for another
+    format."""
     counts: list[int] = []
     for part in value.split(","):
         match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip(), re.ASCII)
@@ -67,7 +68,7 @@ def tasks_per_node(value: str) -> tuple[int, ...] | None:
 
 
 def first_host(nodelist: str) -> str:
-    """The first host of Slurm's short form: `node[01-04,7],other3` is node01, `rack[1-2]n[3-4]` is rack1n3."""
+    """Return the first host of Slurm's short form: `node[01-04,7],other3` is node01, `rack[1-2]n[3-4]` is rack1n3."""
     prefix, bracket, rest = nodelist.partition("[")
     if not bracket or "," in prefix:
         return prefix.split(",")[0]
@@ -76,14 +77,14 @@ def first_host(nodelist: str) -> str:
 
 
 def _first(environ: Mapping[str, str], *names: str) -> str:
-    """The first of these variables that is set; the last where none is."""
+    """Return the first of these variables that is set, or the last one if none is set."""
     return next((name for name in names if variables.text(environ, name) is not None), names[-1])
 
 
 def _local_world_size(
     environ: Mapping[str, str], world_size: int, instance_rank: int, instance_count: int
 ) -> tuple[int, str]:
-    """How many tasks this node has, and the variable that says so."""
+    """Return the number of tasks of this node, and the name of the variable that it comes from."""
     for name in ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"):
         value = variables.text(environ, name)
         if value is None:
@@ -98,7 +99,7 @@ def _local_world_size(
 
 
 def _master(environ: Mapping[str, str], instance_count: int) -> str | None:
-    """The host of rank 0. Where srun was typed is the last resort, since that may be a login node."""
+    """Return the host of rank 0. The host on which srun was called is the last choice, since it may be a login node."""
     if given := variables.text(environ, "MASTER_ADDR"):
         return given
     for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"):

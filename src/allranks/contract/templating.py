@@ -1,4 +1,4 @@
-"""Commands as templates: ``${{inputs.x}}``, ``${{outputs.y}}``, and ``$[[ ... ]]`` for inputs that may be missing."""
+"""Command templates: ``${{inputs.x}}``, ``${{outputs.y}}``, and ``$[[ ... ]]`` around optional inputs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PLACEHOLDER = re.compile(r"\$\{\{\s*([^\s{}]*)\s*}}")
 
 @dataclass(frozen=True)
 class Name:
-    """A name as a command uses it: ``${{inputs.lr}}`` is Name("inputs", "lr").
+    """A reference in a command: ``${{inputs.lr}}`` is Name("inputs", "lr").
 
-    optional: whether it stands in a ``$[[ ... ]]``
+    optional: whether it is inside ``$[[ ... ]]``
     """
 
     kind: str
@@ -35,34 +35,33 @@ _Part: TypeAlias = "str | Name | _Optional"
 
 
 def render(command: str, inputs: Mapping[str, str | None], outputs: Mapping[str, str]) -> str:
-    """The command that is run.
+    """Return the command with its references replaced.
 
-    inputs:  what stands for each input: a primitive's value as `wire` writes it, or the path of data; None where an
-             optional input is not given
-    outputs: the path of each output; for a primitive that of the file which the process writes
+    inputs:  the text of each input: a primitive's value as `wire` returns it, or the path of data; None for an optional
+             input without a value
+    outputs: the path of each output; for a primitive output, of the file that the process writes
 
-    A part ``$[[ ... ]]`` is left out where an input that it names is not given; parts may be nested, and an inner one
-    is left out alone. Values are inserted as they are, spaces and shell characters included, as Azure ML inserts them:
-    quotes belong into the command. Expressions of other kinds, such as ``${{search_space.x}}``, stay.
+    A part ``$[[ ... ]]`` is removed if one of its inputs has no value. Parts may be nested; an inner part is removed
+    alone. Values are inserted unchanged, including spaces and shell characters, as Azure ML does: the command must
+    quote them. Other expressions, such as ``${{search_space.x}}``, do not change.
 
-    Raises KeyError for a name that is in neither mapping, and for an input that is not given but stands outside of
-    ``$[[ ... ]]``.
+    Raise KeyError for a name that is in neither mapping, and for an input without a value outside ``$[[ ... ]]``.
     """
     return "".join(_rendered(part, inputs, outputs) for part in _parse(command))
 
 
 def wire(value: str | int | float | bool) -> str:
-    """A literal as a command gets it, which is as Python writes it: ``True``, ``1.0``, ``1e-05``."""
+    """Return a literal as text for a command, in Python's notation: ``True``, ``1.0``, ``1e-05``."""
     return str(value)
 
 
 def used_names(command: str) -> tuple[Name, ...]:
-    """Every name in the command, in order, each as often as it is used."""
+    """Return all references in the command, in order, with repetitions."""
     return tuple(_names(_parse(command), optional=False))
 
 
 def is_closed(command: str) -> bool:
-    """Whether every ``$[[`` has its ``]]``."""
+    """Return whether every ``$[[`` has its ``]]``."""
     depth = 0
     for token in _TOKEN.finditer(command):
         if token["open"]:
@@ -73,16 +72,16 @@ def is_closed(command: str) -> bool:
 
 
 def output_path(template: str, *, name: str, output_name: str, default_datastore: str = "workspaceblobstore") -> str:
-    """Where an output goes. ``${{name}}`` is the job's name, ``${{output_name}}`` the output's.
+    """Return the path of an output. ``${{name}}`` is the job's name, ``${{output_name}}`` the output's name.
 
-    Raises KeyError for an expression that is none of those, nor ``${{default_datastore}}``.
+    Raise KeyError for an expression other than these and ``${{default_datastore}}``.
     """
     values = {"name": name, "output_name": output_name, "default_datastore": default_datastore}
     return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
 
 
 def used_placeholders(template: str) -> tuple[str, ...]:
-    """The expressions in an output's path, in order."""
+    """Return the expressions in an output's path, in order."""
     return tuple(_PLACEHOLDER.findall(template))
 
 

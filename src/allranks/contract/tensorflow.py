@@ -1,4 +1,5 @@
-"""The TensorFlow distribution: workers and parameter servers, at most one of each on an instance, placed by TF_CONFIG.
+"""The TensorFlow distribution: workers and parameter servers, at most one of each per instance, configured by
+TF_CONFIG.
 
 Source: Azure ML's "Distributed GPU training guide", whose example has port 2222 and no chief, so worker 0 is the
 chief; and TensorFlow's "Multi-worker training" for the chief and the evaluator, which other launchers name in
@@ -26,19 +27,20 @@ RANKED_ROLES = ("chief", "worker", "ps")
 
 @dataclass(frozen=True)
 class TensorFlow(Distribution):
-    """How many workers (None: one an instance) and parameter servers the job has, over all its instances."""
+    """Settings of the TensorFlow distribution: the job's number of workers (None: one per instance) and parameter
+    servers."""
 
     type: ClassVar[str] = "tensorflow"
     worker_count: int | None = None
     parameter_server_count: int = 0
 
     def workers(self, instance_count: int) -> int:
-        """The number of workers on so many instances."""
+        """Return the number of workers with that number of instances."""
         return instance_count if self.worker_count is None else self.worker_count
 
 
 def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
-    """What cannot work, by key: more workers, or more parameter servers, than instances; no worker at all."""
+    """Return the problems of the settings, by key: more workers or parameter servers than instances, or no worker."""
     workers = settings.workers(instance_count)
     found = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
     if settings.parameter_server_count < 0:
@@ -65,7 +67,7 @@ def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
 
 
 def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
-    """The workers in order, then the parameter servers in theirs. Raises ValueError where `problems` finds any."""
+    """Return the workers in order, then the parameter servers in theirs. Raise ValueError if `problems` finds any."""
     if wrong := problems(settings, instance_count):
         raise ValueError("; ".join(f"{problem.where}: {problem.found}" for problem in wrong))
     workers = settings.workers(instance_count)
@@ -79,7 +81,8 @@ def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
 
 
 def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[str, str]:
-    """TF_CONFIG. Hosts are named by address, which resolves everywhere. No parameter servers: no `ps` list."""
+    """Return TF_CONFIG. Hosts are IP addresses, which need no name resolution. Without parameter servers, there is no
+    `ps`."""
     import json
 
     cluster: dict[str, list[str]] = {}
@@ -92,7 +95,7 @@ def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """The place that TF_CONFIG tells; None where it is unset or names no cluster, which to TensorFlow is one process.
+    """Return the rank and layout from TF_CONFIG; None if it is not set or has no cluster, which means a single process.
 
     Ranks count the chief, then the workers, then the parameter servers, all of which are part of the world: each needs
     a number and a log. `role` says which one a process is. An evaluator is no part of the training cluster, whether it
@@ -131,7 +134,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 
 
 def _config(environ: Mapping[str, str]) -> tuple[dict[str, list[str]], str, int] | None:
-    """The cluster, and this task's role and index."""
+    """Return the cluster, and this task's role and index."""
     import json
 
     value = variables.text(environ, "TF_CONFIG")

@@ -1,4 +1,4 @@
-"""torchrun, read only: what starts the ranks of an instance under per-node launch.
+"""torchrun (reading side only): it starts the ranks of an instance under per-node launch.
 
 `python -m torch.distributed.launch` and `accelerate launch` with several processes are torchrun inside.
 """
@@ -12,7 +12,7 @@ from allranks.contract.rank_env import RankEnv, checked
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """The place that torchrun tells; None where it did not start this process, which is where its run has no id.
+    """Return the rank and layout that torchrun set; None if it did not start this process, that is, its run has no id.
 
     It sets RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE anew in each process, and calls itself on one instance a
     group: GROUP_RANK is the instance's rank. An outer launch's NODE_RANK stays visible and is not read. Raises

@@ -1,4 +1,5 @@
-"""Environment variables as numbers and texts, and what is said where they are wrong. An empty one is an unset one."""
+"""Read environment variables as numbers and texts, with errors for invalid ones. An empty variable counts as not
+set."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from allranks.errors import InputError, Problem
 
 
 def text(environ: Mapping[str, str], name: str) -> str | None:
-    """A variable's value, None where it is unset or blank."""
+    """Return a variable's value; None if it is not set or blank."""
     return environ.get(name, "").strip() or None
 
 
@@ -31,9 +32,9 @@ def integer(
     below: int | None = None,
     default: int | str | None = "required",
 ) -> int | None:
-    """A variable's value as a whole number from `minimum` to under `below`; `default` where it is unset.
+    """Return a variable's value as an integer, at least `minimum` and less than `below`; `default` if it is not set.
 
-    Raises InputError where it is unset and has no default, is not a whole number, or is outside its range.
+    Raise InputError if it is not set and has no default, is not an integer, or is out of range.
     """
     value = text(environ, name)
     expected = f"a whole number of at least {minimum}" + (f", below {below}" if below is not None else "")
@@ -50,12 +51,12 @@ def integer(
 
 
 def missing(name: str, expected: str, fix: str = "") -> InputError:
-    """What is raised where a variable is needed that nobody set."""
+    """Return the InputError for a required variable that is not set."""
     return wrong(name, "is not set", expected, fix or f"start the process with a launcher that sets {name}, or set it")
 
 
 def wrong(name: str, found: str, expected: str, fix: str = "") -> InputError:
-    """What is raised where a variable, or two together, cannot be right."""
+    """Return the InputError for an invalid variable, or for two variables that contradict each other."""
     return InputError(
         Problem(
             where=f"environment variable {name}",

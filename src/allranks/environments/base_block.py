@@ -12,14 +12,14 @@ BEGIN, END = "# >>> base", "# <<< base"
 
 
 def block(lines: tuple[str, ...]) -> tuple[int, int] | None:
-    """Where the block is: the indices of its two marker lines. None where a marker is missing."""
+    """Return where the block is: the indices of its two marker lines. None where a marker is missing."""
     begin = next((index for index, line in enumerate(lines) if line.startswith(BEGIN)), None)
     end = next((index for index, line in enumerate(lines) if line.startswith(END)), None)
     return (begin, end) if begin is not None and end is not None and begin < end else None
 
 
 def first_difference(own: tuple[str, ...], base: tuple[str, ...]) -> int | None:
-    """The line, from 1, at which the block of a Dockerfile differs from the base's; None where it does not.
+    """Return the line, from 1, at which the block of a Dockerfile differs from the base's; None where it does not.
 
     Both must have a block.
     """
@@ -34,7 +34,7 @@ def first_difference(own: tuple[str, ...], base: tuple[str, ...]) -> int | None:
 
 
 def with_block(own: Dockerfile, base: Dockerfile) -> str:
-    """The text of a Dockerfile with the base's block in the place of its own. Both must have one."""
+    """Return the text of a Dockerfile with the base's block in the place of its own. Both must have one."""
     place, wanted = block(own.lines), block(base.lines)
     assert place is not None
     assert wanted is not None

@@ -28,13 +28,13 @@ class Variant:
     ofed: str = "doca"
 
     def arguments(self) -> dict[str, str]:
-        """The rows of the table that it sets."""
+        """Return the rows of the table that it sets."""
         given = {"DEVICE": self.device, "OFED": self.ofed}
         return {**given, "BASE_IMAGE": self.base_image} if self.base_image else given
 
 
 def variant_for(base_image: str | None, device: str | None, ofed: str | None) -> Variant:
-    """What a user means: on a base image of their own, CPUs and its rdma-core, unless they say otherwise."""
+    """Return what a user means: on a base image of their own, CPUs and its rdma-core, unless they say otherwise."""
     own = base_image is not None
     return Variant(base_image, device or ("cpu" if own else "cuda"), ofed or ("distribution" if own else "doca"))
 
@@ -47,12 +47,12 @@ def build(
     arguments: Mapping[str, str],
     options: Sequence[str] = (),
 ) -> int:
-    """Builds and gives the engine's exit code; what it prints goes to this process's streams.
+    """Build the image, and return the engine's exit code; what it prints goes to this process's streams.
 
     arguments: values for further rows of the version table
     options:   for the engine, as they are
 
-    Raises InputError where the table has no row of that name.
+    Raise InputError if the table has no row of that name.
     """
     table = environment.dockerfile.values()
     unknown = sorted(arguments.keys() - table.keys())

@@ -50,23 +50,23 @@ class Dockerfile:
     stages: tuple[Stage, ...]
 
     def value(self, name: str) -> str | None:
-        """What the table says of a name, None where it does not have it."""
+        """Return what the table says of a name, None where it does not have it."""
         return next((row.value for row in self.table if row.name == name), None)
 
     def values(self) -> dict[str, str]:
         return {row.name: row.value for row in self.table}
 
     def line_of(self, text: str) -> int:
-        """The first line that has a text in it, 1 where none has."""
+        """Return the first line that has a text in it, 1 where none has."""
         return next((number for number, line in enumerate(self.lines, 1) if text in line), 1)
 
     def instructions(self) -> tuple[Instruction, ...]:
-        """The instructions of all stages, FROM included."""
+        """Return the instructions of all stages, FROM included."""
         return tuple(each for stage in self.stages for each in (stage.start, *stage.instructions))
 
 
 def read(path: Path) -> Dockerfile:
-    """Raises InputError where it cannot be read, or has no stage."""
+    """Raise InputError where it cannot be read, or has no stage."""
     try:
         lines = tuple(path.read_text(encoding="utf-8").splitlines())
     except OSError as error:
@@ -80,7 +80,7 @@ def read(path: Path) -> Dockerfile:
 
 
 def expanded(text: str, values: Mapping[str, str]) -> str:
-    """The text with its variables replaced; those without a value stay."""
+    """Return the text with its variables replaced; those without a value stay."""
     return _VARIABLE.sub(lambda match: values.get(match[1] or match[2], match[0]), text)
 
 

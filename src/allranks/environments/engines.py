@@ -26,7 +26,7 @@ class Engine:
 
 
 def engine(name: str | None = None) -> Engine:
-    """The engine of that name, or the first one that is here. Raises InputError where there is none."""
+    """Return the engine of that name, or the first one that is here. Raise InputError if there is none."""
     for candidate in (name,) if name else ENGINES:
         path = shutil.which(candidate)
         if path and (candidate != "docker" or name or _daemon()):
@@ -43,7 +43,7 @@ def engine(name: str | None = None) -> Engine:
 
 
 def _daemon() -> bool:
-    """Whether Docker's daemon may be there: the program alone builds nothing."""
+    """Return whether Docker's daemon may be there: the program alone builds nothing."""
     return bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
 
 
@@ -55,7 +55,7 @@ def has_cache_mounts(engine: Engine) -> bool:
 def build_command(
     engine: Engine, folder: Path, dockerfile: Path, tag: str, arguments: Mapping[str, str], options: Sequence[str]
 ) -> list[str]:
-    """The command that builds a folder by a Dockerfile elsewhere, and calls the image `tag`."""
+    """Return the command that builds a folder by a Dockerfile elsewhere, and calls the image `tag`."""
     verb = ["bud", "--isolation", "chroot", "--layers"] if engine.name == "buildah" else ["build"]
     values = [f"--build-arg={name}={value}" for name, value in arguments.items()]
     return [engine.path, *verb, "--file", str(dockerfile), "--tag", tag, *values, *options, str(folder)]
@@ -69,7 +69,8 @@ def start_container(engine: Engine, image: str) -> list[str] | None:
 def run_command(
     engine: Engine, image: str, container: str, mounts: Mapping[Path, str], command: Sequence[str]
 ) -> list[str]:
-    """The command that runs another one inside an image, with folders of this machine to read at places in it."""
+    """Return the command that runs another one inside an image, with folders of this machine to read at places in
+    it."""
     volumes = [f"--volume={folder}:{place}:ro" for folder, place in mounts.items()]
     if engine.name == "buildah":
         return [engine.path, "run", "--isolation", "chroot", *volumes, container, "--", *command]

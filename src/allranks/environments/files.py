@@ -11,7 +11,8 @@ from allranks.environments.find import REGISTERED
 
 
 def environment_file(component: Any) -> Path | None:
-    """The file of the environment that a component names; None where it names one of Azure's, or has it within it."""
+    """Return the file of the environment that a component names; None where it names one of Azure's, or has it within
+    it."""
     found = getattr(component, "environment", None)
     if found is None or isinstance(found, str):
         return None
@@ -24,7 +25,7 @@ def environment_file(component: Any) -> Path | None:
 
 
 def name_in(file: Path) -> str:
-    """The name that an environment's file gives it; "" where it gives none, or cannot be read."""
+    """Return the name that an environment's file gives it; "" where it gives none, or cannot be read."""
     try:
         found = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):

@@ -40,11 +40,11 @@ class EnvironmentFolder:
 
 
 def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> tuple[EnvironmentFolder, ...]:
-    """The environments in root by name: those that are named, else all.
+    """Return the environments in root by name: those that are named, else all.
 
     root: a folder; by default `environments` in the current folder or in the nearest folder above that has one
 
-    Raises InputError where one is named that is not there, and where one cannot be read.
+    Raise InputError if one is named that is not there, and where one cannot be read.
     """
     root = environments_folder(Path.cwd()) if root is None else root
     there = tuple(sorted(path.parent.name for path in root.glob(f"*/{DOCKERFILE}")))
@@ -62,7 +62,7 @@ def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> 
 
 
 def environments_folder(start: Path) -> Path:
-    """The nearest `environments` folder in start or above it. Raises InputError where there is none."""
+    """Return the nearest `environments` folder in start or above it. Raise InputError if there is none."""
     for folder in (start.absolute(), *start.absolute().parents):
         if (folder / FOLDER).is_dir():
             return folder / FOLDER
@@ -72,7 +72,7 @@ def environments_folder(start: Path) -> Path:
 
 
 def read_environment(folder: Path) -> EnvironmentFolder:
-    """Raises InputError where a file is missing, or is not what it should be."""
+    """Raise InputError where a file is missing, or is not what it should be."""
     return EnvironmentFolder(
         name=folder.name,
         folder=folder,

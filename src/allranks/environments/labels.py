@@ -53,5 +53,5 @@ def labels_of(dockerfile: Dockerfile) -> Labels:
 
 
 def key_of(row: str) -> str:
-    """A tag for a row of the table: mlflow-skinny for MLFLOW_SKINNY_VERSION."""
+    """Return a tag for a row of the table: mlflow-skinny for MLFLOW_SKINNY_VERSION."""
     return row.removesuffix(_SUFFIX).lower().replace("_", "-")

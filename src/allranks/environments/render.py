@@ -15,7 +15,7 @@ PIP_CACHE = "--mount=type=cache,target=/root/.cache/pip"
 
 
 def rendered(dockerfile: Dockerfile, given: Mapping[str, str], cache: bool) -> str:
-    """The text for the variant that `given` (values for rows of the table) makes.
+    """Return the text for the variant that `given` (values for rows of the table) makes.
 
     cache: whether pip keeps what it downloads in a mount of the builds
     """
@@ -28,7 +28,7 @@ def rendered(dockerfile: Dockerfile, given: Mapping[str, str], cache: bool) -> s
 
 
 def needed(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[Stage, ...]:
-    """The stages that the last one is built from, in their order, itself included."""
+    """Return the stages that the last one is built from, in their order, itself included."""
     by_name = {stage.name: stage for stage in dockerfile.stages}
     wanted = [dockerfile.stages[-1].name]
     for name in wanted:
@@ -37,7 +37,7 @@ def needed(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[Stage, ..
 
 
 def images(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[str, ...]:
-    """The images that must be had to build the variant: those that are no stages."""
+    """Return the images that must be had to build the variant: those that are no stages."""
     names = {stage.name for stage in dockerfile.stages}
     found = (expanded(stage.image, values) for stage in needed(dockerfile, values))
     return tuple(dict.fromkeys(image for image in found if image not in names and image != "scratch"))

@@ -17,7 +17,7 @@ _GENERATED = "# Version, description and tags come from the Dockerfile's table: 
 
 
 def sync(environments: Sequence[EnvironmentFolder], root: Path) -> tuple[Path, ...]:
-    """Writes the files that are not as they should be; gives those back.
+    """Write the files that are not as they should be; gives those back.
 
     root: the folder of all environments, with the base in it
     """

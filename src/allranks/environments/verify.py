@@ -22,12 +22,13 @@ _CODE, _WANTED = "/verify/code/inside", "/verify/wanted"
 
 
 def expectations(environment: EnvironmentFolder) -> dict[str, Any]:
-    """What must be true of an image of an environment: its expect.yaml, and the tags that it is registered with."""
+    """Return what must be true of an image of an environment: its expect.yaml, and the tags that it is registered
+    with."""
     return {**environment.expected, "tags": environment.registered.get("tags") or {}}
 
 
 def verify(image: str, wanted: dict[str, Any], engine: Engine) -> tuple[Finding, ...]:
-    """What is found in the image. Raises InputError where it cannot be run there."""
+    """Return what is found in the image. Raise InputError if it cannot be run there."""
     with tempfile.TemporaryDirectory(prefix="allranks-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # whoever runs in the image reads it
@@ -71,9 +72,9 @@ def _failed(image: str, done: subprocess.CompletedProcess[str]) -> InputError:
 
 
 def named_in(image: str, root: Path | None = None) -> str:
-    """The environment that an image is called by: pytorch for localhost/allranks-pytorch:1.
+    """Return the environment that an image is called by: pytorch for localhost/allranks-pytorch:1.
 
-    Raises InputError where there is none of that name.
+    Raise InputError if there is none of that name.
     """
     name = image.rpartition("/")[2].partition("@")[0].partition(":")[0].removeprefix("allranks-")
     there = [each.name for each in find_environments(root)]

@@ -55,7 +55,7 @@ class Device:
 
 
 def devices(sysfs: Path = SYSFS) -> tuple[Device, ...]:
-    """Every port of every RDMA device, mlx5_ib2 before mlx5_ib10. None where the machine has no such folder.
+    """Return every port of every RDMA device, mlx5_ib2 before mlx5_ib10. None where the machine has no such folder.
 
     What cannot be read is as if it were not there: a device may be taken away while it is looked at.
     """
@@ -68,7 +68,7 @@ def devices(sysfs: Path = SYSFS) -> tuple[Device, ...]:
 
 
 def usable(found: Iterable[Device]) -> tuple[Device, ...]:
-    """Those over which NCCL can talk to other instances: InfiniBand, and up."""
+    """Return those over which NCCL can talk to other instances: InfiniBand, and up."""
     return tuple(device for device in found if device.is_infiniband and device.is_active)
 
 

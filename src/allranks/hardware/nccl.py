@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from allranks.hardware import infiniband
 from allranks.hardware.infiniband import Device
 from allranks.hardware.network import LOOPBACK
-from allranks.hardware.setting import Setting
+from allranks.hardware.network_variable import NetworkVariable
 from allranks.hardware.sizes import Size
 from allranks.hardware.topology import GRAPH_GPUS, Topology
 
@@ -29,8 +29,8 @@ def settings(
     *,
     interface: str | None = None,
     ranks: int | None = None,
-) -> tuple[Setting, ...]:
-    """The variables to set before the first communicator, in the order in which a person reads them.
+) -> tuple[NetworkVariable, ...]:
+    """Return the variables to set before the first communicator, in the order in which a person reads them.
 
     size:      None where nobody knows it: then what was found speaks alone
     devices:   what `infiniband.devices` found
@@ -48,7 +48,8 @@ def settings(
 
 
 def has_infiniband(size: Size | None, devices: Sequence[Device]) -> bool | None:
-    """Whether there is InfiniBand to use: by what was found, else by the size; None where neither says anything."""
+    """Return whether there is InfiniBand to use: by what was found, else by the size; None where neither says
+    anything."""
     if infiniband.usable(devices):
         return True
     if size is not None:
@@ -57,38 +58,42 @@ def has_infiniband(size: Size | None, devices: Sequence[Device]) -> bool | None:
     return False if devices and all(device.is_accelerated_networking for device in devices) else None
 
 
-def _sockets(interface: str | None) -> Iterator[Setting]:
+def _sockets(interface: str | None) -> Iterator[NetworkVariable]:
     if interface is not None:
         why = "the interface that leads to rank 0; NCCL may take docker0 or one of InfiniBand's first"
         if interface == LOOPBACK:
             why = "rank 0 is on this machine's loopback, which NCCL takes only when it is named"
-        yield Setting(SOCKET_INTERFACE, f"={interface}", why)
+        yield NetworkVariable(SOCKET_INTERFACE, f"={interface}", why)
 
 
-def _transport(size: Size | None, devices: Sequence[Device]) -> Iterator[Setting]:
+def _transport(size: Size | None, devices: Sequence[Device]) -> Iterator[NetworkVariable]:
     with_infiniband = has_infiniband(size, devices)
     if with_infiniband:
         names = ",".join(map(str, infiniband.usable(devices)))
         # "=": else mlx5_1 stands for mlx5_10 too.
-        yield Setting("NCCL_IB_HCA", f"={names}", "the InfiniBand devices of this instance, and no Ethernet among them")
+        yield NetworkVariable(
+            "NCCL_IB_HCA", f"={names}", "the InfiniBand devices of this instance, and no Ethernet among them"
+        )
     elif with_infiniband is False:
         # Source: setup-infiniband.md of azure-compute-docs.
         whose = f"{size.name.removeprefix('Standard_')} has" if size and not size.infiniband else "there is"
-        yield Setting(
+        yield NetworkVariable(
             "NCCL_IB_DISABLE", "1", f"{whose} no InfiniBand, and Azure enables no RDMA over Ethernet: use sockets"
         )
 
 
-def _topology(topology: Topology, devices: Sequence[Device], ranks: int | None) -> Iterator[Setting]:
+def _topology(topology: Topology, devices: Sequence[Device], ranks: int | None) -> Iterator[NetworkVariable]:
     if topology.family in RELAXED_FAMILIES and infiniband.usable(devices):
         why = "Azure's own setting for these sizes: PCI writes of virtual InfiniBand devices may overtake each other"
-        yield Setting("NCCL_IB_PCI_RELAXED_ORDERING", "1", why)
+        yield NetworkVariable("NCCL_IB_PCI_RELAXED_ORDERING", "1", why)
     if topology.file is None:
         return
     why = "which GPU is near which CPU and network device: the virtual machine's own PCI tree does not show it"
-    yield Setting("NCCL_TOPO_FILE", topology.file, why)
+    yield NetworkVariable("NCCL_TOPO_FILE", topology.file, why)
     # NCCL refuses a graph that names a GPU which takes no part ("XML Import Channel : dev 3 not found").
     if topology.graph is not None and ranks == GRAPH_GPUS:
-        yield Setting("NCCL_GRAPH_FILE", topology.graph, f"Azure's rings for {GRAPH_GPUS} GPUs, linked in pairs")
+        yield NetworkVariable(
+            "NCCL_GRAPH_FILE", topology.graph, f"Azure's rings for {GRAPH_GPUS} GPUs, linked in pairs"
+        )
     why = "the topology file says which CPUs are near a GPU; the affinity that the job was given does not"
-    yield Setting("NCCL_IGNORE_CPU_AFFINITY", "1", why)
+    yield NetworkVariable("NCCL_IGNORE_CPU_AFFINITY", "1", why)

@@ -9,7 +9,7 @@ SYSTEM = Path("/etc/nccl.conf")
 
 
 def read(environ: Mapping[str, str], system: Path = SYSTEM) -> dict[str, str]:
-    """The variables that the user's file and the system's set; the user's win, as with NCCL.
+    """Return the variables that the user's file and the system's set; the user's win, as with NCCL.
 
     The user's is NCCL_CONF_FILE, else ~/.nccl.conf (NCCL's user guide, "Environment Variables"). A file that is not
     there or cannot be read sets nothing.

@@ -13,7 +13,8 @@ _SIOCGIFADDR = 0x8915  # linux/sockios.h: an interface's IPv4 address
 
 
 def interface_towards(host: str) -> str | None:
-    """The name of the interface by which this machine reaches `host`, a name or an IPv4 address; no packet is sent.
+    """Return the name of the interface by which this machine reaches `host`, a name or an IPv4 address; no packet is
+    sent.
 
     On the machine that has the address itself, the interface that carries it. "lo" for 127.0.0.0/8. None where the
     host has no known address or no route leads there: the caller then leaves the choice to its library.

@@ -34,7 +34,7 @@ def needed(ranks: int, *, gpus: bool) -> int:
 
 
 def found(folder: Path = FOLDER) -> SharedMemory | None:
-    """What there is; None where there is no such folder."""
+    """Return what there is; None where there is no such folder."""
     try:
         stat = os.statvfs(folder)
     except OSError:
@@ -43,7 +43,8 @@ def found(folder: Path = FOLDER) -> SharedMemory | None:
 
 
 def problem(total: int, ranks: int, *, gpus: bool) -> Problem | None:
-    """What is wrong with so many bytes for so many ranks, by the key that sets them; None where they are enough."""
+    """Return what is wrong with so many bytes for so many ranks, by the key that sets them; None where they are
+    enough."""
     need = needed(ranks, gpus=gpus)
     if total >= need:
         return None

@@ -72,24 +72,24 @@ class Size:
         return self.gpus
 
     def is_retired(self, today: date) -> bool:
-        """Whether it can be had no more."""
+        """Return whether it can be had no more."""
         return self.retired is not None and self.retired <= today
 
 
 @cache
 def sizes() -> tuple[Size, ...]:
-    """Every size, in the table's order: by family, then by generation."""
+    """Return every size, in the table's order: by family, then by generation."""
     with _TABLE.open(encoding="utf-8", newline="") as file:
         return tuple(_size(row) for row in csv.DictReader(file))
 
 
 def known(name: str) -> Size | None:
-    """The size of that name, in any case, with or without "Standard_"; None where the table has none."""
+    """Return the size of that name, in any case, with or without "Standard_"; None where the table has none."""
     return _by_key().get(_key(name))
 
 
 def find(name: str, where: str = "size") -> Size:
-    """The same. Raises InputError with the names that are most like it; where: the place, for the message."""
+    """Return the same. Raise InputError with the names that are most like it; where: the place, for the message."""
     size = known(name)
     if size is None:
         near = ", ".join(one.name for one in _near(_key(name)))
@@ -105,7 +105,7 @@ def find(name: str, where: str = "size") -> Size:
 
 
 def _near(key: str, limit: int = 4) -> list[Size]:
-    """The sizes whose names the key is a part of, else those that are spelled like it."""
+    """Return the sizes whose names the key is a part of, else those that are spelled like it."""
     keys = [one for one in _by_key() if key and key in one]
     return [_by_key()[one] for one in (keys or difflib.get_close_matches(key, _by_key(), cutoff=0.5))[:limit]]
 

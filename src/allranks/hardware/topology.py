@@ -37,14 +37,15 @@ class Topology:
 
 
 def of_family(family: str, folder: Path = FOLDER) -> Topology:
-    """The family's files: those in its folder, else those beside it."""
+    """Return the family's files: those in its folder, else those beside it."""
     if not family:
         return Topology("")
     return Topology(family, _first(folder, family, "topo.xml"), _first(folder, family, "graph.xml"))
 
 
 def here(folder: Path = FOLDER) -> Topology:
-    """The files of this machine's own family, told by the one folder that the host image makes; nothing without one."""
+    """Return the files of this machine's own family, told by the one folder that the host image makes; nothing without
+    one."""
     own = [family for family in FAMILIES if (folder / family / "topo.xml").is_file()]
     return of_family(own[0] if len(own) == 1 else "", folder)
 

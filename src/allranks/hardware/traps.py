@@ -21,7 +21,7 @@ _ALL = "see: allranks sizes --infiniband"
 
 
 def of_size(size: Size, today: date, *, wants_infiniband: bool = False) -> tuple[Problem, ...]:
-    """What is to be known of the size whatever runs on it.
+    """Return what is to be known of the size whatever runs on it.
 
     wants_infiniband: whether the job asks for InfiniBand: see `asks_for_infiniband`
     """
@@ -29,17 +29,18 @@ def of_size(size: Size, today: date, *, wants_infiniband: bool = False) -> tuple
 
 
 def of_processes(size: Size, processes: int) -> tuple[Problem, ...]:
-    """What is wrong with so many processes on each instance, where the platform starts a process for each rank."""
+    """Return what is wrong with so many processes on each instance, where the platform starts a process for each
+    rank."""
     return tuple(_processes(size, processes))
 
 
 def of_devices(size: Size, devices: Sequence[Device]) -> tuple[Problem, ...]:
-    """What is missing of the InfiniBand that the size has, among the devices found on an instance."""
+    """Return what is missing of the InfiniBand that the size has, among the devices found on an instance."""
     return tuple(_devices(size, devices))
 
 
 def asks_for_infiniband(variables: Mapping[str, str]) -> bool:
-    """Whether a job's environment variables name InfiniBand: NCCL's transport or devices, or UCX's devices."""
+    """Return whether a job's environment variables name InfiniBand: NCCL's transport or devices, or UCX's devices."""
     return (
         variables.get("NCCL_IB_DISABLE", "").strip() == "0"
         or bool(variables.get("NCCL_IB_HCA", "").strip())
@@ -146,6 +147,6 @@ def _devices(size: Size, devices: Sequence[Device]) -> Iterator[Problem]:
 
 
 def _instead(size: Size, today: date) -> str:
-    """A size of the same GPU that has InfiniBand, or where to look for one."""
+    """Return a size of the same GPU that has InfiniBand, or where to look for one."""
     same = [one.name for one in sizes() if one.gpu == size.gpu and one.infiniband and not one.is_retired(today)]
     return f"use {same[0]}" if same else _ALL

@@ -13,28 +13,30 @@ from allranks.hardware import infiniband
 from allranks.hardware.infiniband import Device
 from allranks.hardware.nccl import RELAXED_FAMILIES, has_infiniband
 from allranks.hardware.network import LOOPBACK
-from allranks.hardware.setting import Setting
+from allranks.hardware.network_variable import NetworkVariable
 from allranks.hardware.sizes import Size
 from allranks.hardware.topology import Topology
 
 
 def settings(
     size: Size | None, devices: Sequence[Device], topology: Topology, *, interface: str | None = None
-) -> tuple[Setting, ...]:
-    """The variables to set before MPI starts; the arguments are those of `nccl.settings`."""
+) -> tuple[NetworkVariable, ...]:
+    """Return the variables to set before MPI starts; the arguments are those of `nccl.settings`."""
     return tuple(_settings(size, devices, topology, interface))
 
 
 def _settings(
     size: Size | None, devices: Sequence[Device], topology: Topology, interface: str | None
-) -> Iterator[Setting]:
+) -> Iterator[NetworkVariable]:
     with_infiniband = has_infiniband(size, devices)
     if with_infiniband:
         names = ",".join(map(str, infiniband.usable(devices)))
-        yield Setting("UCX_NET_DEVICES", names, "MPI over the InfiniBand devices of this instance alone")
+        yield NetworkVariable("UCX_NET_DEVICES", names, "MPI over the InfiniBand devices of this instance alone")
         if topology.family in RELAXED_FAMILIES:
-            yield Setting("UCX_IB_PCI_RELAXED_ORDERING", "on", "as for NCCL, in Azure's health check of these sizes")
+            yield NetworkVariable(
+                "UCX_IB_PCI_RELAXED_ORDERING", "on", "as for NCCL, in Azure's health check of these sizes"
+            )
     elif with_infiniband is False and interface not in (None, LOOPBACK):
-        yield Setting(
+        yield NetworkVariable(
             "UCX_NET_DEVICES", str(interface), "MPI over the interface that leads to rank 0: no InfiniBand here"
         )

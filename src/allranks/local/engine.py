@@ -229,7 +229,7 @@ class _Execution:
 
     async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
         self._starting = asyncio.current_task()
-        tracking = Tracking(self._workspace, wanted=self._options.track)
+        tracking = Tracking(self._workspace, enabled=self._options.track)
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
         try:

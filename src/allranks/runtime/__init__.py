@@ -1,4 +1,4 @@
-"""Inside a training process: its ranks, data, checkpoints, metrics, and its end.
+"""The runtime inside a training process: ranks, data, checkpoints, metrics and exit.
 
     from allranks import runtime
 
@@ -8,7 +8,7 @@
     if __name__ == "__main__":
         runtime.main(train)
 
-The same script runs under every launch of the contract, under torchrun, and as one process without any.
+The same script runs under every launcher that the contract supports, under torchrun, and as a single process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from allranks.runtime.ranks import Ranks, started
     from allranks.runtime.sampler import ResumableSampler
     from allranks.runtime.script import main
-    from allranks.runtime.settings import Settings
+    from allranks.runtime.settings import TrainingSettings
     from allranks.runtime.staging import stage
     from allranks.runtime.step_times import StepTimes
     from allranks.runtime.strategies import Strategy, Training
@@ -41,11 +41,11 @@ __all__ = [
     "RankEnv",
     "Ranks",
     "ResumableSampler",
-    "Settings",
     "Stateful",
     "StepTimes",
     "Strategy",
     "Training",
+    "TrainingSettings",
     "detect",
     "main",
     "measured_on",
@@ -63,7 +63,7 @@ _MODULES = {
     "RankEnv": "allranks.contract.rank_env",
     "Ranks": "allranks.runtime.ranks",
     "ResumableSampler": "allranks.runtime.sampler",
-    "Settings": "allranks.runtime.settings",
+    "TrainingSettings": "allranks.runtime.settings",
     "Stateful": "allranks.runtime.checkpoints",
     "StepTimes": "allranks.runtime.step_times",
     "Strategy": "allranks.runtime.strategies",
@@ -79,7 +79,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # On first use (PEP 562): a TensorFlow step, or the preparation of another library, has no torch.
+    # Imported on first use (PEP 562), because torch is not installed in every environment, such as TensorFlow's.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name]), name)

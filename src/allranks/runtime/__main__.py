@@ -1,10 +1,9 @@
-"""Run any training script with its libraries prepared, its failure recorded, and a clean end.
+"""Run a training script: prepare its libraries, record its failure, and exit cleanly.
 
     python -m allranks.runtime SCRIPT [ARGUMENT ...]
 
-For a script of Lightning, transformers, Accelerate, DeepSpeed or mpi4py that has never heard of this package. It opens
-no process group. Exit codes are those of `runtime.main`.
-"""
+For scripts that use Lightning, transformers, Accelerate, DeepSpeed or mpi4py and do not import this package. It does
+not create a process group. The exit codes are those of `runtime.main`."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _USAGE = "python -m allranks.runtime SCRIPT [ARGUMENT ...]"
 
 
 def run(arguments: list[str]) -> NoReturn:
-    """Run the script arguments[0] as Python itself would, and end the process."""
+    """Run the script arguments[0] as Python would, and exit."""
     try:
         _run(arguments)
         code = 0

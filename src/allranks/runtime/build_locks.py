@@ -1,4 +1,4 @@
-"""Locks of DeepSpeed's builds: torch waits for ever for one that a killed process left behind."""
+"""Locks of DeepSpeed's builds. torch waits for ever for a lock that a killed process left behind."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 
 BUILD_SECONDS = 300.0
-"""How old a lock gets. The builds of DeepSpeed's CPU operations took 24 and 35 s on 2 cores."""
+"""Maximum age of a valid lock. The builds of DeepSpeed's CPU operations took 24 and 35 s on 2 cores."""
 
 
 def await_builds() -> None:
-    """Return when nobody builds an operation of DeepSpeed's. Raises InputError at a lock older than a build takes.
+    """Wait until no process builds an operation of DeepSpeed. Raise InputError for a lock older than BUILD_SECONDS.
 
-    A rank that imports DeepSpeed may then load them: `make deepspeed-ops` builds what its scripts need on the CPU.
+    After that, a rank can load the operations. `make deepspeed-ops` builds those that the scripts need on the CPU.
     """
     for lock in _locks():
         while (age := _age(lock)) is not None:
@@ -25,7 +25,7 @@ def await_builds() -> None:
                     Problem(
                         where=f"lock {lock}",
                         found=f"left {age:.0f} s ago, by a build that has ended without removing it",
-                        expected="no lock, or that of a build that goes on",
+                        expected="no lock, or the lock of a running build",
                         fix=f"rm {lock}",
                     )
                 )
@@ -33,9 +33,9 @@ def await_builds() -> None:
 
 
 def remove_left() -> list[Path]:
-    """Remove the locks that are older than a build takes, and return them: for whoever builds, not for a rank.
+    """Remove the locks that are older than BUILD_SECONDS, and return them. For build scripts only.
 
-    A rank may be one of many, on many instances that share a home folder: there it is a person who decides.
+    Ranks must not call it: the instances may share a home folder, and there the user has to decide.
     """
     left = [lock for lock in _locks() if (_age(lock) or 0.0) > BUILD_SECONDS]
     for lock in left:
@@ -46,12 +46,12 @@ def remove_left() -> list[Path]:
 def _locks() -> Iterable[Path]:
     given = os.environ.get("TORCH_EXTENSIONS_DIR")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "torch_extensions")
-    # torch.utils.cpp_extension: below its own folder there is one more, of Python's and CUDA's version.
+    # torch.utils.cpp_extension creates one more folder below its own, named by the Python and CUDA versions.
     return Path(given).glob("deepspeed_*/lock") if given else cache.glob("*/deepspeed_*/lock")
 
 
 def _age(lock: Path) -> float | None:
-    """How many seconds old a lock is; None where there is none any more."""
+    """Return the age of a lock in seconds; None if it has been removed."""
     try:
         return time.time() - lock.stat().st_mtime
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Checkpoints from which a training goes on where it was, also after an eviction."""
+"""Checkpoints from which a training resumes, also after an eviction."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ _NAME = re.compile(r"step_(\d+)\.pt")
 
 
 class Stateful(Protocol):
-    """What a checkpoint can keep: a training, a scheduler, a sampler, a model without a strategy."""
+    """An object that a checkpoint can save: a training, a scheduler, a sampler, a model without a strategy."""
 
     def state_dict(self) -> Any:
-        """Its state, as tensors and plain values. Called on every rank; what rank 0 gives is kept."""
+        """Return the state as tensors and plain values. Called on every rank; rank 0's state is saved."""
 
     def load_state_dict(self, state: Any, /) -> Any:
-        """Take a state on."""
+        """Load a state. Called on every rank."""
 
 
 class Checkpoints:
     """The checkpoints of a training in one folder, `step_000000100.pt` and so on.
 
-    Rank 0 writes the whole state, also of a sharded model: to a temporary file, which becomes the checkpoint when it is
-    wholly on the disk. A process that is killed while it writes leaves the checkpoint before. The random states of
-    every rank are kept with the parts, so that a resumed training takes the steps that an uninterrupted one takes: to
-    the last bit on one or two ranks under DistributedDataParallel, to rounding elsewhere, since that lays its gradients
-    out anew after its first step, and with them the order in which gloo adds them up. Any number of ranks goes on.
+    Rank 0 writes the full state, also of a sharded model, to a temporary file, and renames the file when it is complete
+    on disk. If the process is killed while it writes, the previous checkpoint remains. A checkpoint also contains the
+    random states of every rank, so that a resumed training computes the same steps as an uninterrupted one: bit by bit
+    on one or two ranks under DistributedDataParallel, and up to rounding otherwise, because DistributedDataParallel
+    changes its gradient buckets after the first step, and with them the order in which gloo adds gradients. A training
+    can resume with any number of ranks.
 
-    folder:        where they are; shared by all instances (an output of the job)
-    parts:         what is kept, by name: what `strategy.prepare` gave, the sampler
-    every_steps:   save when so many steps were made since the last time
-    every_minutes: save when so much time went by
-    keep:          how many are left; older ones are removed
+    folder:        of the checkpoints; all instances must share it (an output of the job)
+    parts:         the objects to save, by name: the result of `strategy.prepare`, the sampler
+    every_steps:   number of steps between checkpoints
+    every_minutes: minutes between checkpoints
+    keep:          number of checkpoints to keep; older ones are removed
 
-    From when it is made, the first SIGTERM no longer ends the process: the next `save_if_due` saves, and ends the
-    training on every rank. A second SIGTERM ends it at once. Make it on the main thread.
+    Must be constructed on the main thread. From then on, the first SIGTERM does not end the process: the next
+    `save_if_due` saves and ends the training on every rank. A second SIGTERM ends the process immediately.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Checkpoints:
     ) -> None:
         for name, value in (("every_steps", every_steps), ("every_minutes", every_minutes), ("keep", keep)):
             if value is not None and value <= 0:
-                raise InputError(Problem(name, str(value), "more than 0", "leave it out, or give a positive number"))
+                raise InputError(Problem(name, str(value), "more than 0", "leave it out, or use a positive number"))
         self._folder = Path(folder)
         self._ranks = ranks
         self._parts = dict(parts)
@@ -76,13 +77,12 @@ class Checkpoints:
         self._eviction = Eviction()
 
     def load(self, start_from: str | Path | None = None) -> int:
-        """Load the newest whole checkpoint into the parts and return its step; 0 where there is none. A collective.
+        """Load the newest complete checkpoint into the parts, and return its step; 0 if there is none. A collective.
 
-        start_from: a folder of checkpoints to begin with where the training's own has none yet
+        start_from: a folder with checkpoints to load if this training's folder has none yet
 
-        A torn file is passed over with a note. Raises InputError where a checkpoint holds other parts, or parts of
-        another shape.
-        """
+        Incomplete files are skipped with a note. Raise InputError if the checkpoint has other parts, or parts of
+        another shape."""
         found: list[Path | None] = [None]
         if self._ranks.is_main:
             for leftover in self._folder.glob("*.tmp"):
@@ -98,46 +98,46 @@ class Checkpoints:
                     where=f"rank {self._ranks.rank} (instance {self._ranks.instance_rank})",
                     found=f"no {path}, which rank 0 sees",
                     expected="a folder that all instances share",
-                    fix="keep checkpoints in an output of the job, which every instance mounts",
+                    fix="save checkpoints to an output of the job, which every instance mounts",
                 )
             )
-        # Mapped: of a whole sharded model each rank reads what it keeps.
+        # Memory-mapped, so that each rank reads only its shard of a sharded model.
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         self._take(path, content["parts"])
         if content["world_size"] == self._ranks.world_size:
             random_states.restore(content["random_states"][self._ranks.rank], self._ranks.device)
         elif self._ranks.is_main:
-            note(f"{path.name} was saved by {content['world_size']} ranks: random numbers go on otherwise")
+            note(f"{path.name} was saved by {content['world_size']} ranks: random numbers will differ")
         if self._ranks.is_main:
-            note(f"going on from step {content['step']} ({path})")
+            note(f"resuming from step {content['step']} ({path})")
         self._saved_step = int(content["step"])
         self._saved_at = time.monotonic()
         return self._saved_step
 
     def save_if_due(self, step: int) -> None:
-        """Save where it is time. A collective: call it on every rank after each step.
+        """Save if a checkpoint is due. A collective: call it on every rank after each step.
 
-        Raises Evicted, after saving and on every rank at the same step, when SIGTERM has reached any of them.
+        If any rank has received SIGTERM, save and raise Evicted on every rank, at the same step.
         """
-        wanted = self._eviction.requested or self._time_is_up()
-        if self._ranks.any(wanted):
-            evicted = self._ranks.any(self._eviction.requested)
+        due = self._eviction.requested or self._time_is_up()
+        if self._ranks.any_rank(due):
+            evicted = self._ranks.any_rank(self._eviction.requested)
             self.save(step)
             if evicted:
                 if self._ranks.is_main:
-                    note(f"asked to end (SIGTERM): saved at step {step}, from which the next start goes on")
+                    note(f"received SIGTERM: saved a checkpoint at step {step}, from which the next start resumes")
                 raise Evicted
         elif self._every_steps is not None and step - self._saved_step >= self._every_steps:
             self.save(step)
 
     def save(self, step: int) -> None:
-        """Save now; nothing where this step is saved already. A collective: ranks return when the file is there."""
+        """Save now, unless this step is already saved. A collective: it returns when the file is complete."""
         if step == self._saved_step:
             return
         mine = random_states.capture(self._ranks.device)
         gathered: list[Any] | None = [None] * self._ranks.world_size if self._ranks.is_main else None
         distributed.gather_object(mine, gathered, dst=0)
-        parts = {name: part.state_dict() for name, part in self._parts.items()}  # a sharded one needs every rank
+        parts = {name: part.state_dict() for name, part in self._parts.items()}  # gathering needs every rank
         if self._ranks.is_main:
             content = {
                 "step": step,
@@ -154,7 +154,7 @@ class Checkpoints:
         self._saved_at = time.monotonic()
 
     def _time_is_up(self) -> bool:
-        # Clocks differ: rank 0's counts.
+        # Clocks differ between instances, so rank 0 decides.
         if self._every_seconds is None or not self._ranks.is_main:
             return False
         return time.monotonic() - self._saved_at >= self._every_seconds
@@ -166,7 +166,7 @@ class Checkpoints:
                     where=f"checkpoint {path}",
                     found=f"the parts {', '.join(sorted(states))}",
                     expected=f"the parts {', '.join(sorted(self._parts))}",
-                    fix="give a folder without checkpoints of another training",
+                    fix="use a folder without checkpoints of another training",
                 )
             )
         for name, part in self._parts.items():
@@ -178,13 +178,13 @@ class Checkpoints:
                         where=f"checkpoint {path}, part {name}",
                         found=str(error),
                         expected="the state of the same model and optimizer",
-                        fix="train the model that was saved, or give a folder without its checkpoints",
+                        fix="train the model that was saved, or use a folder without its checkpoints",
                     )
                 ) from error
 
 
 def _all(folder: Path) -> list[tuple[int, Path]]:
-    """The checkpoints of a folder by their steps, the newest first."""
+    """Return the checkpoints of a folder by their steps, the newest first."""
     if not folder.is_dir():
         return []
     named = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
@@ -195,12 +195,12 @@ def _newest(folder: Path) -> Path | None:
     for _, path in _all(folder):
         if _is_whole(path):
             return path
-        note(f"{path} is torn: passed over")
+        note(f"{path} is incomplete: skipped")
     return None
 
 
 def _is_whole(path: Path) -> bool:
-    # torch writes a zip archive: its directory stands at the end, and each member has a checksum.
+    # torch writes a zip archive, whose directory is at the end. Each member has a checksum.
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
@@ -223,6 +223,6 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
         raise
     descriptor = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(descriptor)  # the new name, too, is on the disk before older checkpoints go
+        os.fsync(descriptor)  # the new name must be on disk before older checkpoints are removed
     finally:
         os.close(descriptor)

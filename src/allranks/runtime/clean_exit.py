@@ -1,4 +1,4 @@
-"""Ending a rank without the interpreter's last act."""
+"""End a rank without the interpreter's finalisation."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from allranks.contract import report
 from allranks.runtime.eviction import EVICTED
 
 FAILED_EXIT_SECONDS = 30.0
-"""How long the exit functions of a failed rank may take: its peers wait for its end."""
+"""Time limit for the exit functions of a failed rank, while the other ranks wait for its exit."""
 
 
 def leave(code: int) -> NoReturn:
-    """End this process with an exit code, as the interpreter would, but for its finalisation.
+    """Exit this process with a code, without the interpreter's finalisation.
 
-    gloo's worker threads race with that one: torch 2.13 then aborts (`terminate called without an active exception`,
-    SIGABRT) after a training that succeeded. So what a program expects at its end is done here, threads joined, exit
-    functions run, MPI finalised, output flushed, and the process ended at once.
+    Finalisation races with gloo's worker threads: torch 2.13 then aborts (`terminate called without an active
+    exception`, SIGABRT) after a successful training. This function therefore joins threads, runs exit functions,
+    finalises MPI and flushes output itself, and then exits immediately.
 
-    Exit code 0 is reported as soon as the threads are joined. Libraries may still abort in their exit functions; the
-    engine then knows that the work was done.
-    """
+    Exit code 0 is reported as soon as the threads are joined. If a library aborts in its exit functions, the engine
+    then knows that the training was completed."""
     try:
         if code == 0:
-            # Not only joins: it also tells the idle workers of thread pools to end. The interpreter calls the same.
+            # Joins threads and ends the idle workers of thread pools. The interpreter calls the same function.
             threading._shutdown()  # type: ignore[attr-defined]
             report.append(report.Finished())
         else:
@@ -37,7 +36,7 @@ def leave(code: int) -> NoReturn:
         _finalise_mpi(code)
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, or none at all
+            with suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, or None
                 stream.flush()
         os._exit(code)
 
@@ -49,7 +48,8 @@ def _end_within(seconds: float, code: int) -> None:
 
 
 def _finalise_mpi(code: int) -> None:
-    # mpi4py finalises in C at the interpreter's end, which is left out here; mpirun takes a rank without for a failure.
+    # mpi4py finalises MPI at the interpreter's exit, which is skipped here. mpirun treats a rank that did not finalise
+    # as failed.
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return
@@ -58,4 +58,4 @@ def _finalise_mpi(code: int) -> None:
     if code in (0, EVICTED):
         mpi.Finalize()
     else:
-        mpi.COMM_WORLD.Abort(code)  # the other ranks would wait for this one for ever
+        mpi.COMM_WORLD.Abort(code)  # otherwise the other ranks would wait for this one for ever

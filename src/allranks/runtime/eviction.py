@@ -1,4 +1,4 @@
-"""An instance that is taken away: SIGTERM comes first, SIGKILL about 30 seconds later (Azure ML, low priority)."""
+"""Eviction of a low-priority instance: Azure ML sends SIGTERM first, and SIGKILL about 30 seconds later."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import signal
 from types import FrameType
 
 EVICTED = 143
-"""The exit code of a training that saved and stopped because an instance is taken away: 128 + SIGTERM."""
+"""The exit code of a training that saved a checkpoint and stopped because of an eviction: 128 + SIGTERM."""
 
 
 class Evicted(SystemExit):
-    """The training is saved, and ends on every rank at the same step, with exit code 143."""
+    """Ends a training after its checkpoint was saved, on every rank at the same step, with exit code 143."""
 
     def __init__(self) -> None:
         super().__init__(EVICTED)
 
 
 class Eviction:
-    """Whether this process was asked to end. Listens from when it is made, which must be on the main thread."""
+    """Record whether this process has received SIGTERM. Must be constructed on the main thread."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -25,5 +25,5 @@ class Eviction:
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
         self.requested = True
-        # Whoever asks twice does not want to wait for the next step.
+        # A second SIGTERM ends the process immediately.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""The record of how a rank ended, where the engine and a person find it."""
+"""Record the exception that ended a rank."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ INTERRUPTED = 130
 
 
 def record(error: BaseException) -> int:
-    """Report an exception that ended a rank, tell it on stderr, and return the process's exit code.
+    """Report an exception that ended a rank, print it to stderr, and return the process's exit code.
 
-    Wrong input is told without its traceback: 2. An exit that the script asked for keeps its code. Ctrl-C: 130.
-    Everything else: 1.
+    The code is 2 for an InputError, which is printed without a traceback; the script's own code for SystemExit; 130 for
+    Ctrl-C; and 1 for every other exception.
     """
     if isinstance(error, SystemExit):
         code = _exit_code(error)

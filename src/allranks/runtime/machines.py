@@ -1,4 +1,4 @@
-"""The machines that a training runs on, whatever the platform calls its instances: emulated ones share one."""
+"""The physical machines that a training runs on. Emulated instances share one machine."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from torch import distributed
 from allranks.runtime.ranks import Ranks
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-"""Drawn by the kernel when it starts (proc(5)): containers and namespaces of one machine read the same."""
+"""A random id that the kernel creates at boot (proc(5)). Containers and namespaces on one machine read the same id."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine, and how much of it the ranks may use together.
+    """A machine, and the resources of it that the ranks use together.
 
-    name:  the same in every history that was measured on it until it is started anew
-    cores: that some rank may run on
-    gpus:  that some rank computes on
+    name:  identifies the machine until it reboots
+    cores: number of cores that at least one rank may run on
+    gpus:  number of GPUs that at least one rank computes on
     """
 
     name: str
@@ -34,7 +34,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Seat:
-    """What one rank knows of its machine. gpu: the card's own number, None on the CPU."""
+    """The resources of one rank. gpu: the GPU's UUID; None on the CPU."""
 
     machine: str
     cores: frozenset[int]
@@ -42,7 +42,8 @@ class Seat:
 
 
 def measured_on(ranks: Ranks) -> dict[str, Any]:
-    """What a history says of where it was measured: world_size, instance_count, device and machines. A collective."""
+    """Return a description of the hardware for a history: world_size, instance_count, device and machines. Every rank
+    must call it."""
     seats: list[Seat] = [own_seat(ranks)] * ranks.world_size
     distributed.all_gather_object(seats, own_seat(ranks))
     return {
@@ -54,7 +55,7 @@ def measured_on(ranks: Ranks) -> dict[str, Any]:
 
 
 def own_seat(ranks: Ranks) -> Seat:
-    """Where this rank sits."""
+    """Return the resources of this rank."""
     gpu = None
     if ranks.device.type == "cuda":
         gpu = str(torch.cuda.get_device_properties(ranks.device).uuid)
@@ -66,7 +67,7 @@ def own_seat(ranks: Ranks) -> Seat:
 
 
 def machines(seats: Sequence[Seat]) -> list[Machine]:
-    """The machines under the seats, in the order of their first rank."""
+    """Return the machines of the ranks' resources, in the order of their first rank."""
     found = []
     for name in dict.fromkeys(seat.machine for seat in seats):
         here = [seat for seat in seats if seat.machine == name]

@@ -1,4 +1,4 @@
-"""A training's figures: rank 0's to MLflow, every rank's progress to the live view."""
+"""Metrics of a training: rank 0 logs them to MLflow, and every rank reports its progress to the live view."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """Where a training's figures go. Call it on every rank: rank 0 alone sends to MLflow.
+    """Log metrics. Call it on every rank; only rank 0 logs to MLflow.
 
-    MLflow is used where MLFLOW_TRACKING_URI is set, as it is in every Azure ML job, and only there. The run is the
-    one of MLFLOW_RUN_ID, which whoever made it also ends; where that is not set, one of its own. A store that fails is
-    told once and ends no training; only `log_model` raises, since a model is a result.
-    """
+    MLflow is used only if MLFLOW_TRACKING_URI is set, as in every Azure ML job. Metrics go to the run MLFLOW_RUN_ID,
+    which its creator ends, or to a new run if the variable is not set. A failing MLflow server is reported once and
+    does not end the training. Only `log_model` raises, because a model is a result."""
 
     def __init__(self, *, is_main: bool) -> None:
         self._tracking = Tracking.open() if is_main else None
@@ -35,10 +34,12 @@ class Metrics:
         total: int | None = None,
         epoch: int | None = None,
     ) -> None:
-        """Log figures of a step. Sent to MLflow in batches and in the background.
+        """Log metrics of a step. They are sent to MLflow in batches and in the background.
 
-        values: by name; a tensor of one element is read, which on a GPU waits for it
-        step:   steps made so far; total: steps of the whole training, for a bar; epoch: from 0
+        values: by name. Reading a tensor (of one element) on a GPU waits for the GPU.
+        step:   number of steps so far
+        total:  number of steps of the whole training, for the progress bar
+        epoch:  from 0
         """
         now = time.time()
         figures = {name: float(value) for name, value in values.items()}
@@ -47,24 +48,26 @@ class Metrics:
             self._tracking.send(figures, step=step, time=now)
 
     def log_params(self, values: Mapping[str, Any]) -> None:
-        """Log the training's parameters, as text."""
+        """Log parameters of the training as text."""
         if self._tracking:
-            self._tracking.tell("parameters", lambda mlflow, run: mlflow.log_params(dict(values), run_id=run))
+            self._tracking.run_now("parameters", lambda mlflow, run: mlflow.log_params(dict(values), run_id=run))
 
     def log_dict(self, value: Mapping[str, Any], file: str) -> None:
-        """Log a mapping as a JSON or YAML artifact of the run, by the end of the file's name."""
+        """Log a mapping as a JSON or YAML artifact of the run. The suffix of `file` determines the format."""
         if self._tracking:
-            self._tracking.tell("artifacts", lambda mlflow, run: mlflow.log_dict(dict(value), file, run_id=run))
+            self._tracking.run_now("artifacts", lambda mlflow, run: mlflow.log_dict(dict(value), file, run_id=run))
 
     def log_artifact(self, path: str | Path, folder: str | None = None) -> None:
-        """Log a file as an artifact of the run, in a folder of its artifacts."""
+        """Log a file as an artifact of the run. folder: within the artifacts."""
         if self._tracking:
-            self._tracking.tell("artifacts", lambda mlflow, run: mlflow.log_artifact(str(path), folder, run_id=run))
+            self._tracking.run_now("artifacts", lambda mlflow, run: mlflow.log_artifact(str(path), folder, run_id=run))
 
     def log_model(self, model: nn.Module, name: str = "model", **options: Any) -> None:
-        """Log a model, unwrapped. The options go to mlflow.pytorch.log_model, which needs an input_example.
+        """Log an unwrapped model.
 
-        Raises what it raises: unlike a figure, a model that is not kept is a training lost.
+        options: keyword arguments of mlflow.pytorch.log_model, which requires input_example
+
+        Raise the exceptions of log_model: unlike a metric, a model must not be lost.
         """
         if self._tracking:
             with self._tracking.active() as mlflow:
@@ -72,6 +75,6 @@ class Metrics:
                     mlflow_pytorch().log_model(model, name=name, **options)
 
     def close(self, status: str) -> None:
-        """Send what is left, and end the run with an MLflow status where it is one of its own."""
+        """Send the remaining metrics, and end the run with an MLflow status if this process created it."""
         if self._tracking:
             self._tracking.close(status)

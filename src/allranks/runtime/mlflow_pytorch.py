@@ -1,4 +1,4 @@
-"""MLflow's flavour for PyTorch, without the library that it takes along."""
+"""MLflow's PyTorch flavour, imported without Lightning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from types import ModuleType
 
 IMPORT_SECONDS = 60.0
-"""How long an import of MLflow may take before nobody waits for it any more."""
+"""Time limit for an import of MLflow in another thread."""
 
 opened = threading.Event()
 """Whether no thread of the runtime is importing MLflow. Two threads that import it at once find half of it: its modules
@@ -18,15 +18,14 @@ _LIGHTNING = ("lightning", "pytorch_lightning")
 
 
 def mlflow_pytorch() -> ModuleType:
-    """mlflow.pytorch, imported without Lightning.
+    """Import mlflow.pytorch without Lightning, and return it.
 
-    MLflow imports Lightning, where it is installed, for an autologging that nobody here asks for: 3 s on every rank.
-    Where Lightning or mlflow.pytorch has been imported already, nothing is different. Raises ImportError where there is
-    no MLflow.
+    If Lightning is installed, MLflow imports it for autologging, which takes 3 s on every rank and is not used here. If
+    Lightning or mlflow.pytorch is already imported, nothing changes. Raise ImportError if MLflow is not installed.
     """
     opened.wait(IMPORT_SECONDS)
     absent = [name for name in _LIGHTNING if name not in sys.modules]
-    # To import what stands for None is an ImportError, which MLflow takes for: it is not installed.
+    # Importing a module that is None in sys.modules raises ImportError. MLflow then treats it as not installed.
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
     try:
         import mlflow.pytorch

@@ -1,4 +1,4 @@
-"""What a person should know about a training, said once."""
+"""Notes about a training for its user."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from allranks.contract import report
 
 
 def note(text: str) -> None:
-    """Print one line to stderr, and keep it among the run's notes. Never raises for a full disk."""
+    """Print one line to stderr and add it to the run's notes. A full disk is ignored."""
     report.append(report.Note(text))
     print(f"allranks: {text}", file=sys.stderr, flush=True)

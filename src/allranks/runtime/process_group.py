@@ -16,13 +16,13 @@ from allranks.runtime.notes import note
 
 
 def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.device:
-    """Bring up torch's default process group, and return the device of this rank.
+    """Initialise torch's default process group, and return the device of this rank.
 
-    NCCL where the instance has a GPU for each of its ranks, with gloo for tensors on the CPU; else gloo alone, also
-    where ranks share a GPU, which NCCL refuses.
+    The backend is NCCL, with gloo for CPU tensors, if the instance has a GPU for each of its ranks. Otherwise it is
+    gloo, also if ranks share a GPU, which NCCL does not support.
 
-    store: where the ranks have met
-    timeout_seconds bounds every collective.
+    store:           the store that connects the ranks
+    timeout_seconds: time-out of every collective
     """
     device = _device(env)
     if device.type == "cuda":
@@ -55,6 +55,6 @@ def _device(env: RankEnv) -> torch.device:
 
 
 def _share_cores(env: RankEnv) -> None:
-    # Every rank would otherwise take every core, and ranks of one instance would wait for each other.
+    # Otherwise every rank would use every core, and the ranks of an instance would slow each other down.
     if env.local_world_size > 1 and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // env.local_world_size))

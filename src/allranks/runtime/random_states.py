@@ -1,4 +1,4 @@
-"""The random states of this process: python's, numpy's, torch's, the GPU's."""
+"""The states of this process's random number generators: Python's, numpy's, torch's and the GPU's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 def capture(device: torch.device) -> dict[str, Any]:
-    """Every generator's state as plain values and tensors. numpy's only where the script uses numpy."""
+    """Return the states as plain values and tensors. numpy's state is included if numpy is imported."""
     states: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
     if numpy := sys.modules.get("numpy"):
         name, keys, *rest = numpy.random.get_state()
@@ -21,7 +21,7 @@ def capture(device: torch.device) -> dict[str, Any]:
 
 
 def restore(states: dict[str, Any], device: torch.device) -> None:
-    """Set the generators to states that `capture` gave."""
+    """Restore the states that `capture` returned."""
     random.setstate(states["python"])
     torch.set_rng_state(states["torch"])
     if "numpy" in states:

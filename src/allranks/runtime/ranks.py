@@ -1,4 +1,4 @@
-"""A rank's place in its training, and what it trains with."""
+"""The ranks of a training, as one of them sees it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from allranks.contract.detect import detect
 from allranks.runtime import libraries, strategies
-from allranks.runtime.meeting import meet
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, wanted
 from allranks.runtime.process_group import open_group
+from allranks.runtime.rendezvous import connect_ranks
 from allranks.runtime.strategies import Strategy
 
 TIMEOUT_SECONDS = 600.0
-"""How long a rank waits for the others. torch waits for half an hour, which on a rented cluster is a hang."""
+"""How long a rank waits for the others. torch's default is half an hour, which is expensive on a rented cluster."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those of the training. torch's default process group is up, also where it is the only one.
+    """The rank of this process, and the objects that it trains with. torch's default process group is initialised, also
+    if there is one rank only.
 
-    rank, world_size:             its number among all, and how many there are
-    local_rank, local_world_size: the same within its instance
-    instance_rank, instance_count: the same for the instance
-    launcher: what started it, as the contract names it
-    device:   where its tensors go
-    strategy: how its model is spread over the ranks
-    metrics:  where its figures go
+    rank, world_size: number of this rank, and number of all ranks
+    local_rank, local_world_size: the same within the instance
+    instance_rank, instance_count: number of the instance, and number of instances
+    launcher: the launcher that started this process, as the contract names it
+    device:   the device of this rank
+    strategy: how the model is distributed over the ranks
+    metrics:  logs to MLflow and to the live view
     """
 
     rank: int
@@ -48,31 +49,31 @@ class Ranks:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is rank 0, the one that writes what is written once."""
+        """Whether this is rank 0."""
         return self.rank == 0
 
     def barrier(self) -> None:
-        """Wait until every rank is here."""
-        self.any(False)
+        """Wait until every rank has called this."""
+        self.any_rank(False)
 
-    def any(self, flag: bool) -> bool:
-        """True on every rank where it is True on one. Every rank has to call it."""
+    def any_rank(self, flag: bool) -> bool:
+        """Return True on every rank if the flag is True on at least one. Every rank must call it."""
         flags = torch.tensor([flag], dtype=torch.uint8)
         distributed.all_reduce(flags, distributed.ReduceOp.MAX)
         return bool(flags.item())
 
 
 def start(strategy_name: str, timeout_seconds: float) -> Ranks:
-    """Read the launch, prepare the libraries, meet the other ranks, check what they stand on, bring the process group
-    up, and open the metrics.
+    """Read the launch variables, prepare libraries, connect the ranks, run the preflight checks, initialise the process
+    group, and open the metrics.
 
-    Raises InputError for a launch that contradicts itself, a strategy that is not known or not installed, or a check
-    that failed; ConnectionError where the ranks did not meet.
+    Raise InputError if the launch variables contradict each other, the strategy is unknown or not installed, or a
+    preflight check fails. Raise ConnectionError if the ranks do not connect in time.
     """
     env = detect()
     strategies.check(strategy_name)
-    libraries.place(env)
-    store = meet(env, timeout_seconds) if env.world_size > 1 else HashStore()
+    libraries.set_variables(env)
+    store = connect_ranks(env, timeout_seconds) if env.world_size > 1 else HashStore()
     preflight = Preflight(env, store) if wanted(env) else None
     if preflight:
         preflight.before_the_group()
@@ -95,7 +96,8 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
 
 @contextmanager
 def started(*, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS) -> Generator[Ranks]:
-    """What `main` gives to a training, as a block: for a recorder, or a program with a main of its own."""
+    """Context manager that yields the same Ranks as `main` passes to a training. For programs with their own main
+    function."""
     ranks = start(strategy, timeout_seconds)
     try:
         yield ranks

@@ -1,10 +1,10 @@
-"""The order in which samples are seen: the same on any number of ranks, and resumed where it stopped."""
+"""A batch sampler whose order does not depend on the number of ranks, and which can resume within an epoch."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import torch
 from torch.utils.data import Sampler
@@ -16,28 +16,29 @@ Batch = TypeVar("Batch")
 
 
 class ResumableSampler(Sampler[list[int]]):
-    """A batch sampler for torch's DataLoader that gives each rank its share of every global batch.
+    """A batch sampler for torch's DataLoader that yields this rank's share of every global batch.
 
-    N ranks see together, step by step, the samples that one process sees with the same batch size: the order follows
-    from the seed and the epoch alone. Every rank makes the same number of steps, also where shares are unequal; a
-    rank that would get nothing of a small last batch gets one sample again, whose weight is 0.
+    Together, N ranks process the same samples in each step as one process with the same batch size. The order depends
+    on the seed and the epoch only. Every rank makes the same number of steps, also if the shares differ in size. A rank
+    without a share of a small last batch gets one repeated sample with weight 0.
 
-    The loop goes through `track`, which knows what was received where workers of a DataLoader have drawn ahead:
+    Iterate with `epoch_batches`, which counts the batches that the loop has received. The workers of a DataLoader draw
+    batches in advance, so the sampler itself cannot count them:
 
         for epoch in range(sampler.epoch, epochs):
-            for images, labels in sampler.track(loader):
+            for images, labels in sampler.epoch_batches(loader):
                 loss = cross_entropy(model(images), labels) * sampler.weight
 
-    length:     samples of the data set
-    batch_size: samples of a step, of all ranks together
-    drop_last:  leave out an epoch's last samples where they do not fill a batch
+    length:     number of samples in the data set
+    batch_size: number of samples per step over all ranks
+    drop_last:  drop the last samples of an epoch if they do not fill a batch
 
-    Raises InputError where there is no sample, or a batch has none for some rank.
+    The constructor raises InputError if there is no sample, or a batch has fewer samples than there are ranks.
     """
 
     weight: float
-    """What the mean loss of the batch received last is multiplied by, so that the average over the ranks, which
-    DistributedDataParallel takes, is the mean over the global batch. 1.0 where the ranks' shares are equal."""
+    """Factor for the mean loss of the last received batch. With it, the average over the ranks, which
+    DistributedDataParallel computes, is the mean over the global batch. 1.0 if the ranks' shares are equal."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class ResumableSampler(Sampler[list[int]]):
                     where="batch_size",
                     found=f"{batch_size} samples in a global batch of {ranks.world_size} ranks",
                     expected=f"at least {ranks.world_size}: one for each rank",
-                    fix="give a larger batch_size, or fewer processes",
+                    fix="use a larger batch_size, or fewer processes",
                 )
             )
         if drop_last and length < batch_size:
@@ -65,8 +66,8 @@ class ResumableSampler(Sampler[list[int]]):
                 Problem(
                     where="batch_size",
                     found=f"{batch_size} with drop_last, but the data set has {length} samples",
-                    expected="at least one whole batch an epoch",
-                    fix=f"give a batch_size of at most {length}, or drop_last=False",
+                    expected="at least one full batch per epoch",
+                    fix=f"use a batch_size of at most {length}, or drop_last=False",
                 )
             )
         self.batch_size = batch_size
@@ -75,20 +76,20 @@ class ResumableSampler(Sampler[list[int]]):
         self._rank, self._world_size = ranks.rank, ranks.world_size
         self._shuffle, self._seed, self._drop_last = shuffle, seed, drop_last
         self._epoch = 0
-        self._received = 0  # samples of this epoch that the loop has been given, over all ranks
+        self._received = 0  # samples of this epoch that the loops of all ranks have received
         self._drawn = self._exhausted = self._tracked = False
 
     @property
     def epoch(self) -> int:
-        """The epoch that it stands in, from 0."""
+        """The current epoch, from 0."""
         return self._epoch
 
     def __len__(self) -> int:
-        """Batches of a whole epoch, the same on every rank and wherever in the epoch it stands."""
+        """Return the number of batches per epoch. It is the same on every rank and does not change within an epoch."""
         return self._length // self.batch_size if self._drop_last else -(-self._length // self.batch_size)
 
     def __iter__(self) -> Iterator[list[int]]:
-        """This rank's share of each batch that is left in the epoch, as indices of samples."""
+        """Yield this rank's share of each remaining batch of the epoch, as sample indices."""
         if self._exhausted and not self._tracked:
             raise RuntimeError(_UNTRACKED)
         order = self._order()
@@ -97,13 +98,22 @@ class ResumableSampler(Sampler[list[int]]):
             yield self._share(order[start : start + self.batch_size])
         self._exhausted = True
 
-    def track(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Go through a DataLoader over this sampler (or the sampler itself) and count what the loop is given.
+    @overload
+    def epoch_batches(self) -> Iterator[list[int]]: ...
 
-        After the last batch the next epoch begins. A loop that is left early stays where it is.
+    @overload
+    def epoch_batches(self, loader: Iterable[Batch]) -> Iterator[Batch]: ...
+
+    def epoch_batches(self, loader: Iterable[Any] | None = None) -> Iterator[Any]:
+        """Yield the remaining batches of the epoch, and count them.
+
+        loader: a DataLoader over this sampler. Without it, the batches are lists of sample indices.
+
+        After the last batch, the next epoch begins. After a loop that ends early, the next call continues behind its
+        last batch.
         """
         self._tracked = True
-        iterator = self._iterate(batches)
+        iterator = self._iterate(self if loader is None else loader)
         for batch in iterator:
             size = min(self.batch_size, self._length - self._received)
             self._received += size
@@ -114,7 +124,7 @@ class ResumableSampler(Sampler[list[int]]):
         self._received = 0
 
     def state_dict(self) -> dict[str, int]:
-        """Where it stands: after the batch that the loop was given last."""
+        """Return the position behind the batch that the loop received last."""
         if self._drawn and not self._tracked:
             raise RuntimeError(_UNTRACKED)
         return {
@@ -126,9 +136,9 @@ class ResumableSampler(Sampler[list[int]]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there, with any world size and batch size.
+        """Restore a position. World size and batch size may differ.
 
-        Raises InputError where the order would be another: another length, seed or shuffle.
+        Raise InputError if the order would differ, that is, with another length, seed or shuffle.
         """
         mine = self.state_dict()
         for name in ("length", "seed", "shuffle"):
@@ -136,15 +146,15 @@ class ResumableSampler(Sampler[list[int]]):
                 raise InputError(
                     Problem(
                         where=f"checkpoint, sampler's {name}",
-                        found=f"{state[name]}, but this training has {mine[name]}",
-                        expected="the same: the order of the samples follows from it",
+                        found=f"{state[name]}, but this training uses {mine[name]}",
+                        expected="the same value, because the order of the samples depends on it",
                         fix=f"train with {name} {state[name]}, or without the checkpoint",
                     )
                 )
         self._epoch, self._received = state["epoch"], state["received"]
 
     def _iterate(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        # A DataLoader draws a random number when it starts an epoch. The epoch that is resumed had already drawn it.
+        # A DataLoader draws a random number at the start of an epoch. A resumed epoch has already drawn it.
         if self._received == 0:
             return iter(batches)
         state = torch.get_rng_state()
@@ -155,7 +165,7 @@ class ResumableSampler(Sampler[list[int]]):
     def _order(self) -> list[int]:
         if not self._shuffle:
             return list(range(self._length))
-        # torch's CPU generator uses 32 bits of a seed: seed and epoch are mixed into them.
+        # torch's CPU generator uses 32 bits of a seed, so seed and epoch are hashed to 32 bits.
         seed = zlib.crc32(f"{self._seed} {self._epoch}".encode())
         order: list[int] = torch.randperm(self._length, generator=torch.Generator().manual_seed(seed)).tolist()
         return order
@@ -175,6 +185,6 @@ class ResumableSampler(Sampler[list[int]]):
 
 
 _UNTRACKED = (
-    "the batches of this ResumableSampler were not counted, so it cannot know where it stands: "
-    "go through `for batch in sampler.track(loader)` instead of `for batch in loader`"
+    "the batches of this ResumableSampler were not counted, so its position is unknown: "
+    "use `for batch in sampler.epoch_batches(loader)` instead of `for batch in loader`"
 )

@@ -1,4 +1,4 @@
-"""The main of a training script."""
+"""The main function of a training script."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
 def main(
     train: Callable[[Ranks], None], *, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS
 ) -> NoReturn:
-    """Call train(ranks) with the process group up, and end the process.
+    """Initialise the process group, call train(ranks), and exit.
 
-    strategy:        how a model is spread over the ranks: "ddp", "fsdp", "deepspeed" or "horovod"
-    timeout_seconds: how long a rank waits for the others, when they meet and in every collective
+    train:           the training function. All ranks call it.
+    strategy:        "ddp", "fsdp", "deepspeed" or "horovod"
+    timeout_seconds: how long a rank waits for the others, at the rendezvous and in every collective
 
-    Exit codes: 0 trained to its end, 1 an exception (recorded with its traceback), 2 wrong input (an InputError),
-    143 saved and stopped for an eviction, 130 Ctrl-C; SystemExit keeps its own.
+    Exit codes: 0 success, 1 an exception (recorded with its traceback), 2 wrong input (an InputError), 143 saved and
+    stopped for an eviction, 130 Ctrl-C. SystemExit determines its own code.
     """
     ranks = None
     try:
@@ -31,7 +32,7 @@ def main(
         train(ranks)
         code = 0
     except BaseException as error:
-        # Recorded before anything else: among failed ranks the first is the cause, the others only lost their peer.
+        # Recorded first: the rank that failed first is the cause, and the others failed because they lost it.
         code = failure.record(error)
     if ranks is not None:
         ranks.metrics.close(_STATUS.get(code, "FAILED"))

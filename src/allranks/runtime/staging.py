@@ -1,4 +1,4 @@
-"""A mounted input's local copy, made once per instance and shared by its ranks."""
+"""Copy a mounted input to a local disk, once per instance, for all its ranks."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 
 COPY_THREADS = 16
-"""Files that are read at the same time: a mounted store answers slowly, and many requests at once."""
+"""Files that are copied in parallel. A mounted store has a high latency but serves many requests at once."""
 
 
 def stage(source: str | Path, *, copy: bool = True, timeout_seconds: float = 3600.0) -> Path:
-    """The path of a local copy of a file or a folder, which has the source's name.
+    """Copy a file or a folder to a local disk, and return the path of the copy, which has the source's name.
 
-    The first of an instance's ranks copies while the others wait; where it is killed the next one takes over. A copy
-    lives in the instance's temporary folder under the job's name, and is made again where names, sizes or times of the
+    One rank of the instance copies while the others wait. If it is killed, another one copies. The copy is in the
+    instance's temporary folder, under the job's name. It is made again if names, sizes or modification times of the
     source have changed. No process group is needed.
 
-    copy:            False gives the source itself, where it is on a local disk already or too large for one
+    copy:            False returns the source itself: it is already on a local disk, or too large for one
     timeout_seconds: how long to wait for the rank that copies
 
-    Raises InputError where there is no such source, or no room for it; TimeoutError.
+    Raise InputError if the source does not exist, or the disk is full. Raise TimeoutError after timeout_seconds.
     """
     source = Path(source)
     if not source.exists():
-        raise InputError(Problem("input", f"there is nothing at {source}", "a file or a folder", "look at the path"))
+        raise InputError(Problem("input", f"there is nothing at {source}", "a file or a folder", "correct the path"))
     if not copy:
         return source
     source = source.resolve()
@@ -57,7 +57,7 @@ def _job_folder() -> Path:
 
 
 def _files(source: Path) -> Iterator[Path]:
-    """Every file of the source, links followed, relative to the folder that holds the source."""
+    """Yield every file of the source, relative to the source's parent folder. Links are followed."""
     if source.is_file():
         yield Path(source.name)
     for folder, _, names in os.walk(source, followlinks=True):
@@ -71,7 +71,7 @@ def _stamp(source: Path, files: list[Path]) -> str:
             status = (source.parent / file).stat()
         except FileNotFoundError:
             problem = Problem(
-                f"input {source}", f"{file} is a link to nothing", "a file", "remove it, or what it misses"
+                f"input {source}", f"{file} is a link to nothing", "a file", "remove the link, or restore its target"
             )
             raise InputError(problem) from None
         stamp.update(b"%s\0%d\0%d\0" % (os.fsencode(file), status.st_size, status.st_mtime_ns))
@@ -80,7 +80,7 @@ def _stamp(source: Path, files: list[Path]) -> str:
 
 @contextmanager
 def _lock(path: Path, timeout_seconds: float) -> Generator[None]:
-    # The kernel gives the lock of a killed process back, which no marker file would.
+    # The kernel releases the lock of a killed process. A marker file would remain.
     deadline = time.monotonic() + timeout_seconds
     with path.open("a") as file:
         while True:
@@ -95,7 +95,7 @@ def _lock(path: Path, timeout_seconds: float) -> Generator[None]:
 
 
 def _copy(source: Path, files: list[Path], target: Path) -> None:
-    """Make the copy beside the target and rename it: a target that exists is whole."""
+    """Copy to a folder beside the target, and rename it, so that an existing target is always complete."""
     partial = target.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     (partial / source.name if source.is_dir() else partial).mkdir(parents=True)

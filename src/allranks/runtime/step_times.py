@@ -1,4 +1,4 @@
-"""How long a training's steps take, as a file that `compare_scaling` reads."""
+"""Measure how long training steps take, and write the times to a file that `compare_scaling` reads."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from allranks.runtime.machines import measured_on
 from allranks.runtime.ranks import Ranks
 
 EVERY = 10
-"""Steps of a point: on a GPU its end is waited for, and that is not free."""
+"""Steps per measured point. At the end of a point on a GPU, the process waits for the GPU."""
 
 Batch = TypeVar("Batch")
 
 
 @dataclass(frozen=True)
 class Pace:
-    """A point: the mean over the steps since the point before.
+    """A point: means over the steps since the previous point.
 
-    step:    steps made so far
-    seconds: of a step, with the time until its batch was there
-    samples: of a step, those of all ranks together once it is written
+    step:    number of steps so far
+    seconds: duration of a step, including the time to load its batch
+    samples: samples per step: of this rank; in the written file, of all ranks
     """
 
     step: int
@@ -36,18 +36,18 @@ class Pace:
 
 
 class StepTimes:
-    """The pace of a training. Every rank makes the same calls.
+    """Measure the step times of a training. Every rank must make the same calls.
 
         times = runtime.StepTimes(ranks, sample="image")
         for epoch in range(epochs):
-            for indices in times.track(sampler.track(sampler)):
+            for indices in times.track(sampler.epoch_batches()):
                 ...                                             # one step
-            ...                                                 # an evaluation here is no part of any step
+            ...                                                 # an evaluation here belongs to no step
         times.write(args.history)
 
-    sample: what is counted, in the singular
+    sample: the name of one sample, such as "image"
 
-    A training that goes on from a checkpoint has the times of what it made itself.
+    After a resume, the file contains only the steps since the resume.
     """
 
     def __init__(self, ranks: Ranks, *, sample: str = "sample") -> None:
@@ -58,10 +58,10 @@ class StepTimes:
         self._clear()
 
     def track(self, batches: Iterable[Batch], samples: Callable[[Batch], int] | None = None) -> Iterator[Batch]:
-        """Go through the batches of an epoch, one a step.
+        """Yield the batches of an epoch, one per step, and measure the steps.
 
-        samples: how many of this rank are in a batch; by default those of a list of indices, or of the first tensor of
-                 what a DataLoader gives
+        samples: returns the number of samples in a batch of this rank. By default, the length of a list of indices, or
+                 of the first tensor in a DataLoader's batch.
         """
         count = samples or _samples
         since = self._now()
@@ -69,7 +69,7 @@ class StepTimes:
             for batch in batches:
                 try:
                     yield batch
-                finally:  # also where the loop is left early: its last step was one
+                finally:  # also counts the last step of a loop that ends early
                     self._step += 1
                     self._steps += 1
                     self._samples += count(batch)
@@ -82,7 +82,10 @@ class StepTimes:
             self._seconds += self._now() - since
 
     def write(self, file: Path, **about: Any) -> None:
-        """Write the points, where they were measured and what else is to be known, as JSON on rank 0. A collective."""
+        """Write the points and the hardware to a JSON file on rank 0. Every rank must call it.
+
+        about: further keys of the file
+        """
         if self._steps:
             self._add()
         samples = torch.tensor([point.samples for point in self._points], dtype=torch.float64)

@@ -59,13 +59,13 @@ class Declared:
 
 
 def find_schedules(target: Path | None = None) -> tuple[Declared, ...]:
-    """The schedules of a file, or of a folder's files, by name.
+    """Return the schedules of a file, or of a folder's files, by name.
 
     target: by default the folder `pipelines` here or in the nearest folder above that has one. Of a folder, those
             Python files are imported whose text has the word JobSchedule, and those YAML files read that have the keys
             `trigger` and `create_job`; folders in it are not looked at
 
-    Call it, and use the entities that it finds, inside of `allranks.sdk.session.session`. Raises InputError with
+    Call it, and use the entities that it finds, inside of `allranks.sdk.session.session`. Raise InputError with
     everything that is wrong with any of them, and where there is none.
     """
     target = _default(Path.cwd()) if target is None else target

@@ -27,7 +27,7 @@ _HORIZON = 100
 
 
 def firings(trigger: Trigger, after: datetime, created: datetime) -> Iterator[datetime]:
-    """The moments at which a trigger fires, in UTC and in their order.
+    """Yield the moments at which a trigger fires, in UTC and in their order.
 
     after:   those after this moment, which has a time zone
     created: when the schedule was made, with a time zone: what is counted without a start is counted from there
@@ -68,7 +68,7 @@ def _steps(start: datetime, step: timedelta, after: datetime) -> Iterator[dateti
 
 
 def _in_order(walls: Iterable[datetime], place: ZoneInfo) -> Iterator[datetime]:
-    """The moments of ascending wall times, each once.
+    """Yield the moments of ascending wall times, each once.
 
     Only those that clocks leave out get out of order: they are held until one comes that clocks show.
     """
@@ -114,7 +114,7 @@ def _calendar(trigger: Recurrence, anchor: datetime, earliest: datetime) -> Iter
 
 
 def _days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[date]:
-    """The days on which it fires, ascending, from the period that `earliest` is in."""
+    """Yield the days on which it fires, ascending, from the period that `earliest` is in."""
     if trigger.frequency == "month":
         yield from _month_days(trigger, anchor, earliest)
         return

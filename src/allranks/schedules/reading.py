@@ -25,7 +25,8 @@ _FORMAT = "YYYY-MM-DDThh:mm:ss"
 
 
 def read_trigger(trigger: Any, place: Place) -> Trigger:
-    """The SDK's CronTrigger or RecurrenceTrigger as data. Raises InputError with everything that is wrong with it."""
+    """Return the SDK's CronTrigger or RecurrenceTrigger as data. Raise InputError with everything that is wrong with
+    it."""
     from azure.ai.ml.entities import CronTrigger, RecurrenceTrigger
 
     problems: list[Problem] = []
@@ -63,7 +64,7 @@ def _time_zone(given: Any, place: Place, problems: list[Problem]) -> str | None:
 
 
 def _wall_time(given: Any, key: str, name: str | None, place: Place, problems: list[Problem]) -> datetime | None:
-    """A time without an offset; one with an offset only where it is the zone's own at that time."""
+    """Return a time without an offset; one with an offset only where it is the zone's own at that time."""
     if given in (None, ""):
         return None
     try:
@@ -124,8 +125,8 @@ def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
 
 
 def _field_problem(field: str, names: tuple[str, ...]) -> str:
-    """What croniter would understand, but crontab as Azure ML has it does not. Numbers out of range are croniter's to
-    find, except for a Sunday that is 7."""
+    """Return what croniter would understand, but crontab as Azure ML has it does not. Numbers out of range are
+    croniter's to find, except for a Sunday that is 7."""
     if not _FIELD.fullmatch(field):
         return f"{field} is no list of numbers, ranges and steps"
     for part in field.lower().split(","):
@@ -220,7 +221,7 @@ def _week_days(given: Any, place: Place, problems: list[Problem]) -> tuple[str, 
 
 
 def _never(trigger: Trigger, place: Place) -> Iterator[Problem]:
-    """Whether there is any moment at which it fires."""
+    """Return whether there is any time at which it fires."""
     if trigger.start and trigger.end and trigger.end <= trigger.start:
         found = f"found {trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
         yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or leave the end out")

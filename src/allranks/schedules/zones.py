@@ -20,15 +20,15 @@ OLD = MappingProxyType(
 
 @functools.cache
 def zone(name: str) -> ZoneInfo:
-    """The zone of Windows' name. Raises KeyError where there is none."""
+    """Return the zone of Windows' name. Raise KeyError if there is none."""
     from tzlocal.windows_tz import win_tz
 
     return ZoneInfo(OLD.get(name) or win_tz[name])
 
 
 def similar(name: str, known: tuple[str, ...]) -> str:
-    """The name of Azure ML's that was likely meant: that of an IANA zone such as Europe/Berlin, or the most similar
-    one; empty where there is none."""
+    """Return the name of Azure ML's that was likely meant: that of an IANA zone such as Europe/Berlin, or the most
+    similar one; empty where there is none."""
     from tzlocal.windows_tz import tz_win
 
     if tz_win.get(name) in known:
@@ -39,7 +39,7 @@ def similar(name: str, known: tuple[str, ...]) -> str:
 
 
 def moment(wall: datetime, place: ZoneInfo) -> datetime:
-    """The moment of a wall time, in UTC, by RFC 5545's rule (3.3.5).
+    """Return the moment of a wall time, in UTC, by RFC 5545's rule (3.3.5).
 
     A time that is left out where clocks go forward is read with the offset from before: 02:30 is then what clocks show
     as 03:30. Of a time that comes twice the first one is meant. So a schedule fires neither less nor more often than
@@ -49,7 +49,7 @@ def moment(wall: datetime, place: ZoneInfo) -> datetime:
 
 
 def wall(instant: datetime, place: ZoneInfo) -> datetime:
-    """What clocks of the zone show at a moment."""
+    """Return what clocks of the zone show at a moment."""
     return instant.astimezone(place).replace(tzinfo=None, fold=0)
 
 

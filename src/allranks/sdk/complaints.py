@@ -14,12 +14,13 @@ _MISSING = " does not exist"
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether an exception is the SDK's own, whose message speaks to the user."""
+    """Return whether an exception is the SDK's own, whose message speaks to the user."""
     return type(error).__module__.partition(".")[0] in ("azure", "marshmallow", "mldesigner", "msrest")
 
 
 def said(error: BaseException) -> list[tuple[str, Any, str]]:
-    """What the SDK complains of: (key such as ``jobs.train.inputs.lr``, what stands there or None, what it says of it).
+    """Return what the SDK complains of: (key such as ``jobs.train.inputs.lr``, what stands there or None, what it says
+    of it).
 
     Its schema errors are JSON in the middle of a text, sometimes with another such text inside; of anything else the
     first paragraph is taken.
@@ -33,7 +34,7 @@ def said(error: BaseException) -> list[tuple[str, Any, str]]:
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception says, for the end of a sentence."""
+    """Return what an exception says, for the end of a sentence."""
     if not is_own(error):
         text = _shortened(str(error))
         return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -55,7 +56,7 @@ def _complaints(text: str, key: str, value: Any) -> Iterator[tuple[str, Any, str
 
 
 def _meaning(text: str) -> str:
-    """What a complaint comes down to."""
+    """Return what a complaint comes down to."""
     return _shortened(_choices(text) or _missing_file(text) or _kinds(text) or _reference(text) or text)
 
 
@@ -91,7 +92,7 @@ def _choices(text: str) -> str:
 
 
 def _kinds(text: str) -> str:
-    """What a value should have been, of a list of complaints such as "Not a valid integer."."""
+    """Return what a value should have been, of a list of complaints such as "Not a valid integer."."""
     kinds = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
     parts = [part for part in text.split("; ") if not part.startswith("Value passed is not a data binding string")]
     found = [match[1] for part in parts if (match := re.fullmatch(r"Not a valid (?:\w+ )*(\w+)\.", part))]

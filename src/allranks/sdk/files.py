@@ -73,7 +73,7 @@ def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileLis
     where:   the place that messages name
     without: folders in it that are left out without a word: those that snapshots are written to
 
-    Raises InputError where something cannot be read.
+    Raise InputError if something cannot be read.
     """
     path = Path(os.path.abspath(path))
     if not path.is_dir():
@@ -94,7 +94,7 @@ def list_merged(
 
     The SDK's rules differ from those of a folder without includes: ignore files below the first one count too, each
     for its own folder, and the first one counts for every include, as if that lay beside it. In the end that of the
-    merged folder counts for all of it. Raises InputError where something cannot be read.
+    merged folder counts for all of it. Raise InputError if something cannot be read.
     """
     if not includes:
         return list_path(code, where, without) if code else FileList()
@@ -125,12 +125,13 @@ def list_merged(
 
 
 def is_archive(include: Path) -> bool:
-    """Whether an additional include is an archive that the SDK makes: `lib.zip`, where there is a folder `lib`."""
+    """Return whether an additional include is an archive that the SDK makes: `lib.zip`, where there is a folder
+    `lib`."""
     return include.suffix == ".zip" and not include.exists() and include.with_suffix("").is_dir()
 
 
 def copy_links(files: Mapping[str, Path], into: Path) -> None:
-    """Make a folder that has exactly these files, as links to them. Raises InputError where two are in the way."""
+    """Make a folder that has exactly these files, as links to them. Raise InputError if two are in the way."""
     into.mkdir(parents=True)
     for name, path in files.items():
         target = into / name
@@ -154,7 +155,7 @@ class _Ignored:
     nested: bool = False
 
     def inside(self, folder: Path) -> _Ignored:
-        """What counts in a folder that is about to be read."""
+        """Return what counts in a folder that is about to be read."""
         rules = rules_of(folder)
         return replace(self, rules=(*self.rules, (str(folder), rules))) if rules.patterns else self
 
@@ -209,7 +210,7 @@ class _Bounds:
 def _listed(
     path: Path, name: str, ignored: _Ignored, roots: Sequence[Path], where: str, without: Collection[Path]
 ) -> FileList:
-    """What of a path leaves the machine. name: its own in the list; "" for the folder that becomes the list."""
+    """Return what of a path leaves the machine. name: its own in the list; "" for the folder that becomes the list."""
     real_roots = [os.path.realpath(root) for root in (path if path.is_dir() else path.parent, *roots)]
     bounds = _Bounds((*real_roots, str(project_of(Path(real_roots[1])))))
     walk = _Walk(bounds, frozenset(os.path.realpath(folder) for folder in without))
@@ -302,7 +303,7 @@ class _Walk:
 
 
 def _without_ignored(merged: FileList) -> FileList:
-    """The merged folder less what the ignore file in it names."""
+    """Return the merged folder less what the ignore file in it names."""
     file = next((merged.files[name] for name in NAMES if name in merged.files), None)
     if file is None:
         return merged

@@ -30,7 +30,7 @@ class IgnoreRules:
     patterns: tuple[Any, ...] = ()
 
     def exclude(self, name: str) -> bool:
-        """Whether a file is left out. name: relative to the folder of the rules; "." is that folder."""
+        """Return whether a file is left out. name: relative to the folder of the rules; "." is that folder."""
         excluded = False
         for pattern in self.patterns:
             if pattern.match_file(name) is not None:
@@ -38,7 +38,7 @@ class IgnoreRules:
         return excluded
 
     def exclude_all_in(self, folder: str) -> bool:
-        """Whether everything in a folder is left out, so that it need not be read.
+        """Return whether everything in a folder is left out, so that it need not be read.
 
         A rule that matches a folder's name, with or without a slash at its end, matches all that is in it. A later rule
         with an exclamation mark can take single files back in.
@@ -54,13 +54,13 @@ NO_RULES = IgnoreRules()
 
 
 def rules_of(folder: Path) -> IgnoreRules:
-    """Return the rules of the ignore file in a folder. Raises InputError where it cannot be read."""
+    """Return the rules of the ignore file in a folder. Raise InputError if it cannot be read."""
     file = next((folder / name for name in NAMES if (folder / name).exists()), None)
     return read_rules(file) if file else NO_RULES
 
 
 def read_rules(file: Path) -> IgnoreRules:
-    """Return the rules of an ignore file. Raises InputError where it cannot be read."""
+    """Return the rules of an ignore file. Raise InputError if it cannot be read."""
     from azure.ai.ml._utils._asset_utils import IgnoreFile
 
     try:

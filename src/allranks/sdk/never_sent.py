@@ -86,7 +86,7 @@ def why_folder(names: Iterable[str]) -> str:
 def why_file(path: Path) -> str:
     """Return why a regular file never leaves the machine, by its name and its first bytes, or "" where it may.
 
-    A `.pem` file with certificates and no key may leave. Raises OSError where the file cannot be read.
+    A `.pem` file with certificates and no key may leave. Raise OSError if the file cannot be read.
     """
     with open(path, "rb") as file:
         head = file.read(_HEAD)

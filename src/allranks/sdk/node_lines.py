@@ -49,7 +49,7 @@ class NodeLines:
         return found[1] if found else None
 
     def is_node(self, value: Any) -> bool:
-        """Whether this object stands in a pipeline."""
+        """Return whether this object stands in a pipeline."""
         return id(value) in self._made
 
     def line(self, job: Any, path: str) -> Line | None:

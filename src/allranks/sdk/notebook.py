@@ -41,7 +41,7 @@ class Cell:
 
 
 def cells(path: Path) -> list[Cell]:
-    """Return a notebook's cells of code. Raises InputError where the file is no notebook of Python."""
+    """Return a notebook's cells of code. Raise InputError if the file is no notebook of Python."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
@@ -69,7 +69,7 @@ def cells(path: Path) -> list[Cell]:
 def run(path: Path, module: ModuleType) -> None:
     """Run the cells in the module's namespace, one after the other. What they raise is not caught.
 
-    Raises InputError where the file is no notebook of Python.
+    Raise InputError if the file is no notebook of Python.
     """
     namespace = vars(module)
     namespace.setdefault("display", _nothing)
@@ -99,10 +99,10 @@ def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any]) -> None:
 
 
 def _compiled(source: str, file: str) -> tuple[Any, str]:
-    """The code of a cell, and its text as Python: each line that only IPython reads is replaced, and lines stay where
-    they are. What Python reads is never looked at, such as a text of several lines that begin with %.
+    """Return the code of a cell, and its text as Python: each line that only IPython reads is replaced, and lines stay
+    where they are. What Python reads is never looked at, such as a text of several lines that begin with %.
 
-    Raises SyntaxError for what neither reads.
+    Raise SyntaxError for what neither reads.
     """
     lines = source.split("\n")
     while True:
@@ -117,7 +117,7 @@ def _compiled(source: str, file: str) -> tuple[Any, str]:
 
 
 def _replaceable(lines: list[str], number: int) -> int | None:
-    """The line that Python stumbled over, or, where it says that a bracket or a quote before was not closed, the
+    """Return the line that Python stumbled over, or, where it says that a bracket or a quote before was not closed, the
     nearest one above."""
     for place in range(min(number, len(lines)) - 1, -1, -1):
         if _LINE_MAGIC.fullmatch(lines[place]) or _HELP.fullmatch(lines[place]):
@@ -177,7 +177,7 @@ def _write_file(argument: str, text: str, namespace: dict[str, Any]) -> None:
 
 
 def _expanded(text: str, namespace: dict[str, Any]) -> str:
-    """A magic's argument, in which IPython puts the values of ``{expression}`` and ``$name``."""
+    """Return a magic's argument, in which IPython puts the values of ``{expression}`` and ``$name``."""
     text = re.sub(r"\{([^{}]+)\}", lambda match: str(eval(match[1], namespace)), text)
     return re.sub(r"\$(\w+)", lambda match: str(namespace.get(match[1], match[0])), text)
 

@@ -164,7 +164,7 @@ class Component(Asset):
 
 
 def _any_outputs(node: Any) -> Any:
-    """The outputs of a node whose component is not known: each that is asked for is there."""
+    """Return the outputs of a node whose component is not known: each that is asked for is there."""
     from azure.ai.ml.entities._job.pipeline._io import OutputsAttrDict
 
     class AnyOutputs(OutputsAttrDict):  # type: ignore[misc]
@@ -205,7 +205,7 @@ class _Credential:
 
 
 def _identity() -> Any:
-    """A module that stands for azure.identity, without the half second that importing that takes."""
+    """Return a module that stands for azure.identity, without the half second that importing that takes."""
     module = ModuleType("azure.identity")
     real = importlib.util.find_spec("azure.identity")
     module.__path__ = list(real.submodule_search_locations or ()) if real else []
@@ -243,7 +243,7 @@ class _Poller:
 
 
 def _client_class(workspace: Workspace) -> type:
-    """The class that stands for MLClient: every client made of it tells this workspace."""
+    """Return the class that stands for MLClient: every client made of it tells this workspace."""
 
     class MLClient:
         """An MLClient that asks no workspace."""
@@ -313,7 +313,7 @@ class _Operations:
         return asset
 
     def _list(self, name: Any = "", *arguments: Any, **options: Any) -> list[Any]:
-        """The versions of an asset: the latest one. Without a name, what the file created."""
+        """Return the versions of an asset: the latest one. Without a name, what the file created."""
         if not name or self.collection not in _COLLECTIONS:
             return [
                 entity for (collection, _), entity in self.workspace.registered.items() if collection == self.collection
@@ -377,7 +377,7 @@ def _compute(name: str) -> Any:
 
 
 def _collection_of(entity: Any) -> str:
-    """Where `MLClient.create_or_update` puts an entity of this class, by the SDK's own names of the classes."""
+    """Return where `MLClient.create_or_update` puts an entity of this class, by the SDK's own names of the classes."""
     names = [kind.__name__ for kind in type(entity).__mro__]
     collections = {
         "Job": "jobs",
@@ -392,7 +392,7 @@ def _collection_of(entity: Any) -> str:
 
 
 def _configuration(path: Any, file_name: str) -> dict[str, str]:
-    """What the workspace's configuration file says, which the SDK looks for here and in the folders above."""
+    """Return what the workspace's configuration file says, which the SDK looks for here and in the folders above."""
     start = Path(path or ".").absolute()
     if start.is_file():
         files = [start]

@@ -14,12 +14,12 @@ _ARM = re.compile(r"/subscriptions/[^/]+/resourceGroups/", re.IGNORECASE)
 
 
 def is_remote(path: str) -> bool:
-    """Whether it is a URI or the name of an asset, which this machine cannot open."""
+    """Return whether it is a URI or the name of an asset, which this machine cannot open."""
     return bool(_SCHEME.match(path)) or path.startswith("azureml:")
 
 
 def located(path: str, base: Path) -> str:
-    """The path as a plan has it. base: the folder that relative paths are relative to."""
+    """Return the path as a plan has it. base: the folder that relative paths are relative to."""
     if path.startswith("file://"):
         parts = urlsplit(path)
         return os.path.normpath(unquote(parts.path))
@@ -35,7 +35,7 @@ def located(path: str, base: Path) -> str:
 
 
 def shown(path: str | Path) -> str:
-    """A path for messages: relative where it lies below the current folder."""
+    """Return a path for messages: relative where it lies below the current folder."""
     try:
         return str(Path(path).absolute().relative_to(Path.cwd()))
     except ValueError:

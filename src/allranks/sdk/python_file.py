@@ -41,7 +41,7 @@ class PythonFile:
     def running(self) -> Iterator[None]:
         """Run more of the file's code inside of this block, under the conditions under which the file was read.
 
-        Raises InputError, with the line, where the code raises.
+        Raise InputError, with the line, where the code raises.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(offline(self.workspace))
@@ -61,9 +61,8 @@ def read(path: Path, find: Find | None = None) -> PythonFile:
 
     find: gives the spec of a registered component on this machine, by its id, where there is one
 
-    Call it, and run the file's functions, inside of `importable` and `allranks.sdk.session.session`. Raises InputError
-    where the file cannot be read or its code raises.
-    """
+    Call it, and run the file's functions, inside of `importable` and `allranks.sdk.session.session`. Raise InputError
+    if the file cannot be read or its code raises."""
     name = f"_allranks_pipeline_{path.stem}"
     specification = None if path.suffix == NOTEBOOK else importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(specification) if specification else ModuleType("__main__")

@@ -45,7 +45,7 @@ def session() -> Iterator[None]:
 
 @contextlib.contextmanager
 def variable(name: str, value: str) -> Iterator[None]:
-    """Sets an environment variable inside of the block."""
+    """Set an environment variable inside of the block."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -59,7 +59,7 @@ def variable(name: str, value: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _temporary_folders() -> Iterator[Path]:
-    """Deletes the folders that two modules make, for additional includes and for expressions, and leave behind.
+    """Delete the folders that two modules make, for additional includes and for expressions, and leave behind.
 
     Gives the folder that they are in.
     """
@@ -94,7 +94,7 @@ def _muted() -> Iterator[None]:
 
 
 def _import() -> None:
-    """Imports the SDK without looking for garbage among what it makes, which stays: that takes a tenth of the time."""
+    """Import the SDK without looking for garbage among what it makes, which stays: that takes a tenth of the time."""
     if "azure.ai.ml" in sys.modules:
         return
     enabled = gc.isenabled()
@@ -109,7 +109,7 @@ def _import() -> None:
 
 @contextlib.contextmanager
 def _hurried() -> Iterator[None]:
-    """Spares two things that take most of the time that a node costs, and change nothing.
+    """Spare two things that take most of the time that a node costs, and change nothing.
 
     The SDK writes the whole component as YAML into the doc string of the function that makes a node, for each node; and
     reads a component's file once for each step, with the loader that is written in Python.

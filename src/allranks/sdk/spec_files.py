@@ -70,7 +70,7 @@ def kind(path: Path) -> Kind | None:
 
 
 def is_component(path: Path) -> bool:
-    """Whether a file describes a component, not a pipeline or a job."""
+    """Return whether a file describes a component, not a pipeline or a job."""
     return kind(path) is Kind.COMPONENT
 
 
@@ -85,7 +85,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _document(text: str) -> Mapping[str, Any]:
-    """A YAML file's keys; of one that is not YAML, the schema that it claims to have."""
+    """Return a YAML file's keys; of one that is not YAML, the schema that it claims to have."""
     try:
         found = yaml.load(text, Loader=_LOADER)
     except (yaml.YAMLError, ValueError):
@@ -120,7 +120,7 @@ def _is_component_in_python(text: str) -> bool:
 
 
 def _is_python(path: Path, text: str) -> bool:
-    """Whether a file that is called component.py can be read, so that its content decides."""
+    """Return whether a file that is called component.py can be read, so that its content decides."""
     if path.suffix != ".py":
         return False
     try:

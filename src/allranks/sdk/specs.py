@@ -25,7 +25,7 @@ SPECS = ("component.yaml", "component.py")
 def load(spec: Path) -> list[Any]:
     """azure-ai-ml's components of a spec: one of a YAML file, at least one of a Python file. Touches no network.
 
-    Raises InputError where the spec cannot be read or does not describe a component.
+    Raise InputError if the spec cannot be read or does not describe a component.
     """
     try:
         components = _load_python(spec) if spec.suffix == ".py" else [_load_yaml(spec)]
@@ -101,7 +101,8 @@ def _is_below(file: str | None, folder: Path) -> bool:
 
 
 def _complaints(error: Exception) -> list[tuple[str, str]]:
-    """What an exception says: keys and messages of the JSON that the SDK's have in their text, else its first line."""
+    """Return what an exception says: keys and messages of the JSON that the SDK's have in their text, else its first
+    line."""
     text = str(error)
     with contextlib.suppress(ValueError):
         found, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
@@ -112,7 +113,8 @@ def _complaints(error: Exception) -> list[tuple[str, str]]:
 
 
 def _shortened(text: str) -> str:
-    """A message in one line. Where a value fits none of several schemas the SDK says so of each; the first will do."""
+    """Return a message in one line. Where a value fits none of several schemas the SDK says so of each; the first will
+    do."""
     return " ".join(text.split("; ", 1)[0].split())
 
 

@@ -9,7 +9,7 @@ from types import FrameType
 
 
 def creates_when_it_fails(frame: FrameType | None, is_users: Callable[[str], bool]) -> bool:
-    """Whether the call stands in a ``try`` whose handler creates something, as in "get it, or else create it".
+    """Return whether the call stands in a ``try`` whose handler creates something, as in "get it, or else create it".
 
     frame: the frame that makes the call; the innermost one of the user's counts
     """

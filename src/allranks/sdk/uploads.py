@@ -43,7 +43,7 @@ def code_of(
     includes_where: that of the additional includes, where it is another
     without:        folders that are left out: those that snapshots are written to
 
-    Raises InputError where they cannot be put together, or all of them have to stay.
+    Raise InputError if they cannot be put together, or all of them have to stay.
     """
     code = component._get_origin_code_in_str()
     if code is not None and (is_remote(code) or code.startswith("git+")):
@@ -69,7 +69,7 @@ def merged(
 
 
 def _included(includes: Any, base: Path, where: str) -> list[Path]:
-    """The paths that are included. Raises InputError where one is not there."""
+    """Return the paths that are included. Raise InputError if one is not there."""
     try:
         # Those that are artifacts of Azure DevOps are downloaded.
         paths = [Path(path) for path in includes._get_resolved_additional_include_configs()]
@@ -88,17 +88,17 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
 
 
 def code_at(path: Path, where: str) -> FileList:
-    """Return the files of code that no component includes more in: a folder or a file. Raises InputError as above."""
+    """Return the files of code that no component includes more in: a folder or a file. Raise InputError as above."""
     return _not_empty(list_path(path, where), where)
 
 
 def context_of(folder: Path, where: str = "") -> FileList:
-    """Return the files of an environment's build context. Raises InputError where something cannot be read."""
+    """Return the files of an environment's build context. Raise InputError if something cannot be read."""
     return list_path(folder, where or str(folder))
 
 
 def uploads_of(job: Any) -> list[Upload]:
-    """Return what goes along with the SDK's job, each once. Raises InputError where something cannot be read."""
+    """Return what goes along with the SDK's job, each once. Raise InputError if something cannot be read."""
     found: dict[str, Upload] = {}
     users: dict[str, list[str]] = {}
     problems: list[Problem] = []
@@ -122,7 +122,7 @@ def uploads_of(job: Any) -> list[Upload]:
 
 
 def _identity(source: Any) -> tuple[Any, ...]:
-    """What tells one folder that is sent from another before it is read."""
+    """Return what tells one folder that is sent from another before it is read."""
     if isinstance(source, Path):
         return (source,)
     includes: Any = getattr(source, "_get_all_additional_includes_configs", list)()
@@ -142,7 +142,7 @@ def _files_of(kind: str, source: Any, where: str) -> Iterator[FileList | None]:
 
 
 def _not_empty(files: FileList, where: str) -> FileList:
-    """The files; raises InputError where there are none because each has to stay."""
+    """Return the files; raises InputError where there are none because each has to stay."""
     if files.files or not files.left_out:
         return files
     left = ", ".join(f"{one.name} ({one.reason})" for one in files.left_out[:5])
@@ -170,7 +170,7 @@ def _nodes(job: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _members(node: Any) -> dict[str, Any] | None:
-    """The nodes of a pipeline or of a loop; None of what is a step by itself.
+    """Return the nodes of a pipeline or of a loop; None of what is a step by itself.
 
     A pipeline has the bodies of its loops beside them: they are left to the loops.
     """
@@ -194,7 +194,7 @@ def _without_bodies(nodes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sources(node: Any, *, alone: bool) -> Iterator[tuple[str, Any]]:
-    """What a node takes along: a component or a local path as its code, and a local build context.
+    """Yield what a node takes along: a component or a local path as its code, and a local build context.
 
     alone: whether it is a job by itself, whose own environment is sent; of a step the SDK sends its component's
     """

@@ -41,18 +41,18 @@ class Line:
 
 
 def cell_file(notebook: Path, cell: int) -> str:
-    """The name under which a notebook's cell is compiled."""
+    """Return the name under which a notebook's cell is compiled."""
     return f"{notebook}{_CELL}{cell}"
 
 
 def line(file: str, number: int) -> Line:
-    """The line of a file, by the name under which it was compiled."""
+    """Return the line of a file, by the name under which it was compiled."""
     path, mark, cell = file.rpartition(_CELL)
     return Line(shown(path), number, int(cell)) if mark and cell.isdecimal() else Line(shown(file), number)
 
 
 def is_users(file: str) -> bool:
-    """Whether a file is neither a library's nor ours."""
+    """Return whether a file is neither a library's nor ours."""
     return not file.startswith("<") and not _is_library(file) and not file.startswith(_OWN)
 
 
@@ -81,7 +81,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 def problem(error: BaseException, path: Path) -> Problem:
-    """What is told of an exception that the code of this file raised."""
+    """Return what is told of an exception that the code of this file raised."""
     if isinstance(error, SyntaxError) and error.filename and not _is_library(error.filename):
         return Problem(str(line(error.filename, error.lineno or 1)), f"it is not Python: {error.msg}", "Python")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]

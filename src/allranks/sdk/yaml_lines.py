@@ -11,7 +11,7 @@ from allranks.errors import InputError, Problem
 
 
 def line_of(path: Path, *keys: str) -> int:
-    """The line, from 1, of the value at the end of those keys; of as much of the way as there is."""
+    """Return the line, from 1, of the value at the end of those keys; of as much of the way as there is."""
     node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     line = 1
     for key in keys:
@@ -25,12 +25,12 @@ def line_of(path: Path, *keys: str) -> int:
 
 
 def at(path: Path, *keys: str) -> str:
-    """The same as a place: file:line."""
+    """Return the same as a place: file:line."""
     return f"{path}:{line_of(path, *keys)}"
 
 
 def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any]:
-    """What the file says. Raises InputError where it cannot be read, is no YAML, or no keys and values.
+    """Return what the file says. Raise InputError if it cannot be read, is no YAML, or no keys and values.
 
     fix: what to do where it is not there
     """

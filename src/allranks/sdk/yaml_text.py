@@ -28,14 +28,14 @@ class YamlText:
     lines: dict[str, int]
 
     def place(self, key: str = "") -> str:
-        """The file and the line of a key, or of the innermost key around it that stands in the file."""
+        """Return the file and the line of a key, or of the innermost key around it that stands in the file."""
         while key and key not in self.lines:
             key = key.rpartition(".")[0]
         return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
 
 
 def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
-    """Reads a file. Raises InputError where it is no mapping, or says which keys are no text or stand there twice.
+    """Read a file. Raise InputError if it is no mapping, or says which keys are no text or stand there twice.
 
     may_be_empty: whether a file without any key, of comments alone, is a mapping
     """

@@ -107,16 +107,16 @@ def test_nothing_survives_the_supervisors_death_by_sigkill(engine: subprocess.Po
     _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
 
 
-def test_nothing_survives_a_keepers_death_by_sigkill(engine: subprocess.Popen[str], mark: str) -> None:
-    """What the keeper's end leaves is ended before the step is said to be over."""
+def test_nothing_survives_a_agents_death_by_sigkill(engine: subprocess.Popen[str], mark: str) -> None:
+    """What the agent's end leaves is ended before the step is said to be over."""
     below = _below(engine.pid)
     (one, *_) = _sleepers(mark)
-    keeper = one.parent()
-    assert keeper is not None
-    while "instances.agent.main" not in " ".join(keeper.cmdline()):
-        keeper = keeper.parent()
-        assert keeper is not None
-    keeper.kill()
+    agent = one.parent()
+    assert agent is not None
+    while "instances.agent.main" not in " ".join(agent.cmdline()):
+        agent = agent.parent()
+        assert agent is not None
+    agent.kill()
     out, _ = engine.communicate(timeout=BOUND)
     assert out.strip() == "Failed"
     assert psutil.wait_procs(below, timeout=BOUND)[1] == []

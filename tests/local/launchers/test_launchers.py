@@ -49,7 +49,7 @@ def test_mpirun_places_ranks_on_the_instances(kind: str, each: int, run_steps) -
 @needs_mpirun
 def test_only_its_user_may_read_what_passes_variables_to_mpirun_s_ranks(run_steps) -> None:
     """They may be secrets. A rank finds the launcher's folder from its own."""
-    command = "umask; cd ../../../launcher; stat -c %a . ranks.json notices.jsonl"
+    command = "umask; cd ../../../launcher; stat -c %a . ranks.json events.jsonl"
     before = os.umask(0)
     try:
         record = run_steps(Step("mpi", command, distribution=Mpi(1)))

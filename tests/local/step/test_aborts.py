@@ -30,8 +30,8 @@ def test_an_abort_after_the_reported_end_of_the_work_is_forgiven(kind: str, run_
 
 def test_a_rank_that_mpirun_starts_tells_its_process_id_too(tmp_path: Path) -> None:
     """By it the report of the rank is known from that of another process."""
-    (tmp_path / "notices").write_text('{"event": "started", "rank": 1, "pid": 7, "time": 1.0}\n')
-    (event,), _ = events.read(tmp_path / "notices")
+    (tmp_path / "events_file").write_text('{"event": "started", "rank": 1, "pid": 7, "time": 1.0}\n')
+    (event,), _ = events.read(tmp_path / "events_file")
     assert (event.program, event.pid) == ("rank 1", 7)
 
 

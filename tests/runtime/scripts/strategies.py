@@ -90,14 +90,14 @@ def losses(training: Any, ranks: runtime.Ranks, first: int, last: int, accumulat
     return found
 
 
-def prepare(name: str, ranks: runtime.Ranks, settings: runtime.Settings) -> Any:
+def prepare(name: str, ranks: runtime.Ranks, settings: runtime.TrainingSettings) -> Any:
     if name.startswith("zero"):
         name, settings = "deepspeed", replace(settings, zero_stage=int(name.removeprefix("zero")))
     return strategies.strategy(name, ranks.device).prepare(*model_and_optimizer(), settings)
 
 
 def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
-    plain = runtime.Settings(blocks=(Block,))
+    plain = runtime.TrainingSettings(blocks=(Block,))
     whole = prepare(name, ranks, plain)
     result: dict[str, Any] = {"whole": losses(whole, ranks, 0, RESUMED), "weights_then": listed(whole.weights())}
     result["whole"] += losses(whole, ranks, RESUMED, STEPS)
@@ -106,7 +106,7 @@ def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
     step = runtime.Checkpoints(folder / name, ranks, {"training": resumed}).load()
     result["resumed"] = losses(resumed, ranks, step, RESUMED)
     result["resumed_weights"] = listed(resumed.weights())
-    clipped = prepare(name, ranks, replace(plain, accumulate=2, clip_norm=0.05))
+    clipped = prepare(name, ranks, replace(plain, gradient_accumulation_steps=2, clip_norm=0.05))
     for group in clipped.optimizer.param_groups:
         group["lr"] = 0.02
     losses(clipped, ranks, 0, 3, accumulate=2)
@@ -133,7 +133,7 @@ def train(ranks: runtime.Ranks) -> None:
     found = {}
     for name in names:
         if what == "save":
-            training = prepare(name, ranks, runtime.Settings(blocks=(Block,)))
+            training = prepare(name, ranks, runtime.TrainingSettings(blocks=(Block,)))
             checkpoints = runtime.Checkpoints(folder / name, ranks, {"training": training})
             found[name] = {"whole": losses(training, ranks, 0, KEPT)}
             checkpoints.save(KEPT)

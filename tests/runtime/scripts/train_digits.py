@@ -49,7 +49,7 @@ def train(ranks: runtime.Ranks) -> None:
         step = checkpoints.load()
 
     while step < args.steps:
-        for pixels, digits in sampler.track(loader):
+        for pixels, digits in sampler.epoch_batches(loader):
             loss = functional.cross_entropy(training.model(pixels), digits) * sampler.weight
             training.backward(loss)
             training.step()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from allranks.errors import Problem
-    from allranks.hardware.setting import Setting
+    from allranks.hardware.network_variable import NetworkVariable
     from allranks.hardware.sizes import Size
 
 
@@ -94,7 +94,7 @@ def _row(size: Size) -> dict[str, Any]:
     return {**asdict(size), "infiniband": size.infiniband, "process_count_per_instance": size.processes}
 
 
-def _settings(size: Size) -> tuple[Setting, ...]:
+def _settings(size: Size) -> tuple[NetworkVariable, ...]:
     """What the runtime would set where Azure's files are there; what it finds at run time stands in brackets."""
     from dataclasses import replace
 

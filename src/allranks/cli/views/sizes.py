@@ -14,7 +14,7 @@ from rich.text import Text
 from allranks.cli.errors import warnings_text
 from allranks.errors import Problem
 from allranks.hardware import shared_memory
-from allranks.hardware.setting import Setting
+from allranks.hardware.network_variable import NetworkVariable
 from allranks.hardware.sizes import Size
 from allranks.runs.formatting import NOTHING
 
@@ -41,7 +41,7 @@ def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
     out.print(table)
 
 
-def print_size(out: Console, size: Size, settings: Sequence[Setting], warnings: Sequence[Problem]) -> None:
+def print_size(out: Console, size: Size, settings: Sequence[NetworkVariable], warnings: Sequence[Problem]) -> None:
     """Print the facts of one size, the settings that the runtime would make on it, and its warnings."""
     out.print(Text.assemble((size.name, "bold"), f"  {size.gpus} x {size.gpu}, {size.gpu_memory_gb} GB each"))
     facts = Table.grid(padding=(0, 2))

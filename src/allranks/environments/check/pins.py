@@ -46,7 +46,7 @@ def _files(environment: EnvironmentFolder) -> Iterator[Problem]:
 
 
 def _table(environment: EnvironmentFolder) -> Iterator[Problem]:
-    """The version of a package in the table is that of the files."""
+    """Yield a problem for each package whose version in the table differs from the files."""
     pinned = {pin.name: pin for path in files(environment.folder) for pin in pins(path) if pin.version}
     for row in environment.dockerfile.table:
         pin = pinned.get(key_of(row.name)) if row.name.endswith("_VERSION") else None
@@ -69,7 +69,7 @@ def _commands(environment: EnvironmentFolder) -> Iterator[Problem]:
 
 
 def _packages(words: list[str]) -> Iterator[str]:
-    """The packages that pip is asked for by name; not files, not options and their values."""
+    """Yield the packages that pip is asked for by name; not files, not options and their values."""
     values = {index + 1 for index, word in enumerate(words) if word in _TAKES_VALUE}
     for index, word in enumerate(words):
         bare = word.strip("\"'")

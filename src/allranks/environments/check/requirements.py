@@ -24,12 +24,12 @@ class Pin:
 
 
 def files(folder: Path) -> tuple[Path, ...]:
-    """The files that an environment installs from."""
+    """Return the files that an environment installs from."""
     return tuple(sorted((*folder.glob("requirements*.txt"), *folder.glob("device-*.txt"))))
 
 
 def pins(path: Path) -> Iterator[Pin]:
-    """The packages of a file, in its order."""
+    """Yield the packages of a file, in its order."""
     text, first = "", 0
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         stripped = line.split(" #")[0].strip()
@@ -43,7 +43,7 @@ def pins(path: Path) -> Iterator[Pin]:
 
 
 def normal(name: str) -> str:
-    """The name as all its spellings have in common."""
+    """Return the name as all its spellings have in common."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -16,7 +16,7 @@ SECONDS = 900
 
 
 def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
-    """Asks pip for the variant without GPUs and this Python. Downloads no more than what describes the packages."""
+    """Ask pip for the variant without GPUs and this Python. Downloads no more than what describes the packages."""
     chosen = [path for path in files(environment.folder) if path.name != "device-cuda.txt"]
     if not chosen:
         return
@@ -56,14 +56,14 @@ def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
 
 
 def _complaint(output: str, errors: str) -> list[str]:
-    """Which packages ask for what, where pip says so; else its errors."""
+    """Return which packages ask for what, where pip says so; else its errors."""
     _, _, cause = output.partition("The conflict is caused by:")
     lines = (cause.partition("\n\n")[0] if cause else errors).splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("WARNING")]
 
 
 def _named(said: list[str]) -> str:
-    """The package that pip's first complaint is about; "" where it names none."""
+    """Return the package that pip's first complaint is about; "" where it names none."""
     for line in said:
         for word in line.replace("ERROR:", "").split():
             if "==" in word:

@@ -38,7 +38,7 @@ UNMEASURED = {"base-image"}
 
 
 def findings(expectations: dict[str, Any], variant: set[str]) -> list[Finding]:
-    """What the probes of the sections of this variant find, and whether the tags are true."""
+    """Return what the probes of the sections of this variant find, and whether the tags are true."""
     facts: dict[str, str] = {}
     found: list[Finding] = []
     for section, wanted in expectations.items():
@@ -57,7 +57,8 @@ def _tag(name: str, value: str, facts: dict[str, str]) -> Finding:
 
 
 def variant_of(given: str | None) -> set[str]:
-    """What the image says it was built for; on a machine without an image, a CPU and the distribution's libraries."""
+    """Return what the image says it was built for; on a machine without an image, a CPU and the distribution's
+    libraries."""
     if given and given != "auto":
         return set(given.split())
     return {os.environ.get("ALLRANKS_DEVICE") or "cpu", os.environ.get("ALLRANKS_OFED") or "distribution"}

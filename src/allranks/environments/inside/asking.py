@@ -14,7 +14,8 @@ SECONDS = 120
 
 
 def output(*command: str, env: dict[str, str] | None = None, seconds: float = SECONDS) -> tuple[int, str]:
-    """The exit code and what the command printed on both streams; 127 and the reason where it cannot be started."""
+    """Return the exit code and what the command printed on both streams; 127 and the reason where it cannot be
+    started."""
     try:
         done = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, timeout=seconds, check=False
@@ -27,7 +28,7 @@ def output(*command: str, env: dict[str, str] | None = None, seconds: float = SE
 
 
 def of_python(code: str) -> Any:
-    """What code in a Python of its own leaves in `answer`; a text that says what went wrong where it fails.
+    """Return what code in a Python of its own leaves in `answer`; a text that says what went wrong where it fails.
 
     A library that cannot be imported may end its process: that of the questions goes on.
     """
@@ -40,7 +41,7 @@ def of_python(code: str) -> Any:
 
 
 def place() -> str:
-    """The folder from which this package can be imported, wherever its copy lies."""
+    """Return the folder from which this package can be imported, wherever its copy lies."""
     package = __package__ or ""
     return str(Path(__file__).resolve().parents[package.count(".") + 1])
 
@@ -50,14 +51,14 @@ def last_line(text: str) -> str:
 
 
 def first_version(text: str) -> str:
-    """The first thing in a text that looks like a version; "" where there is none."""
+    """Return the first thing in a text that looks like a version; "" where there is none."""
     match = re.search(r"\d+(\.\d+)+", text)
     return match[0] if match else ""
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """Whether a version is the one that is wanted, or within bounds such as >=3.11,<3.14. A build's own name behind "+"
-    counts only where the wanted one has it."""
+    """Return whether a version is the one that is wanted, or within bounds such as >=3.11,<3.14. A build's own name
+    behind "+" counts only where the wanted one has it."""
     if "+" not in wanted:
         version = version.split("+")[0]
     return all(_holds(version, bound.strip()) for bound in wanted.split(","))

@@ -16,7 +16,7 @@ from .system import version
 
 
 def packages(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """The version of each distribution."""
+    """Return the version of each distribution."""
     findings = []
     for name, expected in wanted.items():
         try:
@@ -73,7 +73,7 @@ def tensorflow(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def deepspeed_ops(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """The ops that were compiled with the package, and need no compiler where it is used."""
+    """Return the ops that were compiled with the package, and need no compiler where it is used."""
     said = of_python("from deepspeed.git_version_info import installed_ops\nanswer = installed_ops")
     if not isinstance(said, dict):
         return [Finding("deepspeed's ops", ", ".join(wanted), str(said), False)]
@@ -81,7 +81,7 @@ def deepspeed_ops(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
 
 
 def horovod(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """What Horovod was built with: mpi, gloo, nccl. Importing it proves torch."""
+    """Return what Horovod was built with: mpi, gloo, nccl. Importing it proves torch."""
     questions = ", ".join(f"'{name}': bool(h.{name}_built())" for name in wanted)
     said = of_python(f"import horovod.torch as h\nanswer = {{{questions}}}")
     if not isinstance(said, dict):

@@ -43,7 +43,7 @@ def _tried(count: int, kind: str) -> Finding:
 
 
 def main(kind: str, folder: str) -> None:
-    """Adds up rank + 1 over all ranks and writes the sum to a file: lines of ranks may run into each other."""
+    """Add up rank + 1 over all ranks, and write the sum to a file: printed lines of several ranks may mix."""
     rank, size = int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"])
     total = {"mpi4py": _by_mpi4py, "torch": _by_torch, "none": lambda *_: "-"}[kind](rank, size, folder)
     Path(folder, f"rank-{rank}").write_text(f"rank {rank} of {size}: {total}", encoding="utf-8")

@@ -27,7 +27,7 @@ def as_data(findings: list[Finding]) -> list[dict[str, object]]:
 
 
 def as_text(findings: list[Finding]) -> str:
-    """A line for each, and what was expected where it is something else."""
+    """Return a line for each, and what was expected where it is something else."""
     lines = []
     for finding in findings:
         mark = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]

@@ -40,7 +40,7 @@ def sshd(wanted: dict[str, Any], _facts: dict[str, str]) -> list[Finding]:
 
 
 def main() -> str:
-    """Starts it on a free port of this machine alone, and goes in; what went wrong, "" where nothing did."""
+    """Start sshd on a free port of the loopback interface, and log in. Return what went wrong, or ""."""
     with tempfile.TemporaryDirectory(prefix="sshd-") as name:
         folder = Path(name)
         for key in ("host", "own"):

@@ -96,13 +96,13 @@ class Launch:
     told: Callable[[Layout], int] = lambda layout: layout.world_size
 
     def command_for(self, layout: Layout) -> str:
-        """The command on every instance."""
+        """Return the command on every instance."""
         rank = "$OMPI_COMM_WORLD_RANK" if self.distribution is _mpi_per_node else "$NODE_RANK"
         each = layout.process_count_per_instance
         return self.command.format(nodes=layout.instance_count, each=each, rank=rank)
 
     def missing(self, project: Path) -> Stack | None:
-        """A stack that this machine lacks."""
+        """Return a stack that this machine lacks."""
         return next((stack for stack in self.stacks if stack.version(project) is None), None)
 
 

@@ -22,8 +22,8 @@ TIMEOUT = 240.0
 
 
 def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, project: Path) -> str:
-    """What is wrong with the launch; nothing where all ranks are distinct, world size and local ranks are right, the
-    stack's own all-reduce is correct, and every rank ended with 0.
+    """Return what is wrong with the launch; nothing where all ranks are distinct, world size and local ranks are right,
+    the stack's own all-reduce is correct, and every rank ended with 0.
 
     kind:    of the instances: auto, rack or loopback
     project: the folder with the virtual environments of stacks that have one of their own

@@ -1,5 +1,5 @@
-"""Where an emulated instance lives.
+"""Emulated instances.
 
-A kind of instances is a package with two halves: `kind`, which the engine imports, and `machines`, which the supervisor
-imports in a process that has the standard library alone.
+Each kind of instance is a package with two modules. The engine imports `kind`. The supervisor imports `isolation`, in a
+process that can use the standard library only.
 """

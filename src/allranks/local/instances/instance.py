@@ -1,4 +1,4 @@
-"""An emulated machine, and what sets one kind of them apart from another."""
+"""An emulated instance, and the interface of a kind of instance."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Instance:
-    """One emulated machine of a step.
+    """One emulated instance of a step.
 
-    index: which of the run's machines it is; two steps at the same time never have the same
+    index: number of the instance within the run. Steps that run at the same time have different indexes.
     """
 
     index: int
@@ -20,27 +20,28 @@ class Instance:
 
 
 class InstanceKind(Protocol):
-    """What the engine must know of a kind; how a process gets onto such a machine is the supervisor's matter."""
+    """What the engine needs to know about a kind of instance. How a process is isolated is in the kind's
+    `isolation`."""
 
     name: str
 
-    machines: str
-    """The module with the supervisor's half, the class `Machines`. It imports the standard library alone."""
+    isolation: str
+    """The supervisor's half, as ``MODULE:CLASS``. The module imports the standard library alone."""
 
     interface: str
-    """The network interface by which instances reach each other."""
+    """The network interface that connects the instances."""
 
     isolated: bool
-    """Whether each instance has ports, hostname, mounts and /tmp of its own."""
+    """Whether each instance has its own ports, hostname, mounts and /tmp."""
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
-        """The instances of a step, the first of which is the master, on these of the run's machines."""
+        """Return the instances of a step with these indexes. The first one is the master."""
 
     def master_port(self, master: Instance) -> int:
-        """A port that is free on the master."""
+        """Return a free port on the master."""
 
     def ports(self, count: int) -> tuple[int, ...]:
-        """So many free ports, all different, where the instances share ports; none where each has all its own."""
+        """Return `count` different free ports if the instances share ports, and none if each instance has its own."""
 
     def environment(self) -> Mapping[str, str]:
-        """Variables that a process needs here although Azure ML would not set them."""
+        """Return variables that a process needs on these instances and that Azure ML does not set."""

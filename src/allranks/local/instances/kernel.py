@@ -1,4 +1,5 @@
-"""The Linux calls that Python before 3.12 lacks: namespaces, mounts, the parent-death signal, the subreaper."""
+"""Linux system calls that Python before 3.12 does not offer: namespaces, mounts, the parent-death signal,
+subreapers."""
 
 from __future__ import annotations
 
@@ -35,30 +36,30 @@ def _call(function: Callable[..., int], what: str, *arguments: Any) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Moves this process (with NEWPID: its next children) into new namespaces. Raises OSError where that is not
-    allowed."""
+    """Move this process (with NEWPID: its next children) into new namespaces. Raise OSError if that is not
+    permitted."""
     _call(_libc.unshare, f"unshare({flags:#x})", flags)
 
 
 def map_identity(user: int, outer_user: int, group: int, outer_group: int) -> None:
-    """Says who this process is in the user namespace that it has just made. Raises OSError where that is not
-    allowed."""
+    """Map this process's user and group in the user namespace that it has just created. Raise OSError if that is not
+    permitted."""
     for file, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {outer_user} 1"),
         ("gid_map", f"{group} {outer_group} 1"),
     ):
-        with open(f"/proc/self/{file}", "w", encoding="utf-8") as told:
-            told.write(text)
+        with open(f"/proc/self/{file}", "w", encoding="utf-8") as mapping:
+            mapping.write(text)
 
 
 def setns(descriptor: int, kind: int) -> None:
-    """Moves this process into the namespace that the descriptor holds open."""
+    """Move this process into the namespace that the descriptor refers to. Raise OSError on failure."""
     _call(_libc.setns, f"setns({kind:#x})", descriptor, kind)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """mount(2). Raises OSError with the target in it."""
+    """Call mount(2). Raise OSError, which names the target, on failure."""
     _call(
         _libc.mount,
         f"mount {kind or 'bind'} on {target}",
@@ -71,15 +72,15 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def set_hostname(name: str) -> None:
-    """The hostname of this UTS namespace."""
+    """Set the hostname of this UTS namespace."""
     _call(_libc.sethostname, f"sethostname({name})", name.encode(), len(name.encode()))
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
-    """Has the kernel send this process a signal when the thread that forked it ends."""
+    """Ask the kernel to send this process a signal when the thread that forked it ends."""
     _call(_libc.prctl, "prctl(PR_SET_PDEATHSIG)", PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def become_subreaper() -> None:
-    """Makes this process the parent of every orphan below it."""
+    """Make this process the parent of its descendants whose own parent ends."""
     _call(_libc.prctl, "prctl(PR_SET_CHILD_SUBREAPER)", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

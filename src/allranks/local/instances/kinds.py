@@ -1,4 +1,4 @@
-"""The kinds of instances that the engine offers."""
+"""The kinds of instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's end of the supervisor: starts it, sends it commands, hands its events to whoever waits for them."""
+"""The engine's interface to the supervisor: start it, send commands, receive events."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from allranks.local.instances.kinds import INSTANCE_KINDS
 
 
 class UnfitError(Exception):
-    """This machine cannot offer the kind of instances that was asked for; the text says why."""
+    """This machine does not support the requested kind of instance. The message is the reason."""
 
 
 @dataclass(frozen=True)
-class Machine:
-    """An emulated machine as a step finds it.
+class InstanceSpec:
+    """An emulated instance and its configuration for a step.
 
-    index:     which of the run's machines it is
+    index:     number of the instance within the run
     hosts:     (address, name) of every instance of the step
     shm_size:  bytes of /dev/shm
-    temporary: the folder for temporary files, which is /tmp where the machine has its own
-    keep:      paths below /tmp that the step needs, although its /tmp is its own
-    read_only: (source, target) of folders and files that are to be seen, but not changed, at `target`
+        temporary: the folder for temporary files; it is mounted at /tmp if the instance has its own /tmp
+    keep:      paths below this machine's /tmp that the step needs; they stay visible in the instance's own /tmp
+    read_only: (source, target) of folders and files to mount read-only at `target`
     """
 
     index: int
@@ -41,8 +41,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Program:
-    """A process on a machine: its name among the step's, its arguments, all of its environment, its working directory,
-    and its log."""
+    """A process to start on an instance: its name, unique within the step, its arguments, its complete environment, its
+    working directory, and its log."""
 
     name: str
     arguments: Sequence[str]
@@ -53,18 +53,19 @@ class Program:
 
 @dataclass(frozen=True)
 class Event:
-    """What a keeper tells.
+    """An event that an agent or the supervisor reports.
 
-    kind:    started, exited (a program), failed (the machine could not be entered; `reason`), gone (the keeper and
-             everything it started)
-    program: whose event it is; "" for the keeper's own
-    code:    exit code; below 0 the number of the signal that ended the program
-    pid:     of a program that started, as the instance numbers its processes
-    time:    seconds since the epoch, taken where it happened
+    kind:    started or exited (a program), failed (the instance could not be set up; `reason`), gone (the agent and all
+             its processes have ended)
+    agent:   its name
+    program: the name of the program; "" for an event of the agent itself
+    code:    exit code; if negative, the number of the signal that ended the program
+    pid:     process id of a program that started, within the instance
+    time:    seconds since the epoch at which the event occurred
     """
 
     kind: str
-    keeper: str
+    agent: str
     time: float
     program: str = ""
     code: int | None = None
@@ -73,9 +74,9 @@ class Event:
 
 
 class Supervisor:
-    """A running supervisor. `close` ends every process that it ever started.
+    """A running supervisor. `close` ends all its processes.
 
-    kind: of the machines that it offers
+    kind: of its instances
     """
 
     def __init__(
@@ -94,15 +95,15 @@ class Supervisor:
 
     @classmethod
     async def start(cls, kind: str) -> Supervisor:
-        """Start a supervisor for a kind of machines, a key of INSTANCE_KINDS.
+        """Start a supervisor for a kind of instances, a key of INSTANCE_KINDS.
 
-        Raise UnfitError where this machine cannot offer them.
+        Raise UnfitError if this machine does not support it.
         """
         process = await asyncio.create_subprocess_exec(
-            *boot.command("instances.agent.main", INSTANCE_KINDS[kind].machines),
+            *boot.command("instances.agent.main", INSTANCE_KINDS[kind].isolation),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            # A Ctrl-C at the terminal is the engine's to handle.
+            # Ctrl-C at the terminal must reach the engine only.
             start_new_session=True,
         )
         assert process.stdout is not None
@@ -110,7 +111,7 @@ class Supervisor:
         try:
             first = await process.stdout.readline()
         except asyncio.CancelledError:
-            # Ctrl-C at this moment. Nobody else knows the process yet.
+            # After Ctrl-C at this point, no other code can end the process.
             process.stdin.close()
             await process.wait()
             raise
@@ -124,26 +125,26 @@ class Supervisor:
         return supervisor
 
     async def launch(
-        self, keeper: str, machine: Machine, programs: Sequence[Program], events: asyncio.Queue[Event | None]
+        self, agent: str, instance: InstanceSpec, programs: Sequence[Program], events: asyncio.Queue[Event | None]
     ) -> None:
-        """Starts a keeper on the machine, and it the programs. Events go to the queue until `gone`.
+        """Start programs on an instance, under an agent of that name. Put its events into the queue, `gone` last.
 
-        events: whoever reads them may put None there, as a reminder to itself
+        events: the reader may put None into it, as a reminder to itself
         """
-        self._queues[keeper] = events
+        self._queues[agent] = events
         await self._send(
             command="start",
-            keeper=keeper,
-            machine=vars(machine),
+            agent=agent,
+            instance=vars(instance),
             programs=[vars(program) for program in programs],
         )
 
-    async def signal(self, keeper: str, number: int) -> None:
-        """Sends a signal to all programs of the keeper and to what they started in their process groups."""
-        await self._send(command="signal", keeper=keeper, number=int(number))
+    async def signal(self, agent: str, number: int) -> None:
+        """Send a signal to the process groups of all programs of an agent."""
+        await self._send(command="signal", agent=agent, number=int(number))
 
     async def close(self) -> None:
-        """Ends everything and waits until it is gone."""
+        """End all processes, and wait until they have ended."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
@@ -153,31 +154,31 @@ class Supervisor:
 
     async def _send(self, **command: Any) -> None:
         self._writer.write((json.dumps(command, separators=(",", ":")) + "\n").encode())
-        with contextlib.suppress(ConnectionError):  # its death is told by the end of its events
+        with contextlib.suppress(ConnectionError):  # `_read` reports the end of the supervisor
             await self._writer.drain()
 
     async def _read(self) -> None:
         while line := await self._reader.readline():
-            told = json.loads(line)
-            if told["event"] == "ready":
+            message = json.loads(line)
+            if message["event"] == "ready":
                 continue
             event = Event(
-                told["event"],
-                told["keeper"],
-                told["time"],
-                told.get("program", ""),
-                told.get("code"),
-                told.get("reason", ""),
-                told.get("pid"),
+                message["event"],
+                message["agent"],
+                message["time"],
+                message.get("program", ""),
+                message.get("code"),
+                message.get("reason", ""),
+                message.get("pid"),
             )
-            queue = self._queues.get(event.keeper)
+            queue = self._queues.get(event.agent)
             if event.kind == "gone":
-                self._queues.pop(event.keeper, None)
+                self._queues.pop(event.agent, None)
             if queue is not None:
                 queue.put_nowait(event)
-        # Whatever still waits must not wait for ever: nothing that this supervisor started is left by now.
+        # The supervisor and all its processes have ended. Waiting callers must not wait for ever.
         now = asyncio.get_running_loop().time()
-        for keeper, queue in self._queues.items():
-            queue.put_nowait(Event("failed", keeper, now, reason="the supervisor was killed"))
-            queue.put_nowait(Event("gone", keeper, now))
+        for agent, queue in self._queues.items():
+            queue.put_nowait(Event("failed", agent, now, reason="the supervisor was killed"))
+            queue.put_nowait(Event("gone", agent, now))
         self._queues.clear()

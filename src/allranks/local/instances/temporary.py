@@ -1,7 +1,8 @@
-"""Temporary folders of instances: on disk, and removed when they are no longer used, however their owner ended.
+"""Temporary folders of instances, on disk. They are removed when they are no longer used, also after their owner was
+killed.
 
-The owner holds a lock on its folder, which the kernel releases when the owner ends. Whoever comes later removes folders
-that nobody holds. This module imports the standard library alone, since the supervisor removes folders too.
+The owner holds a lock on its folder, which the kernel releases when the owner ends. `sweep` removes the folders without
+a lock. This module imports the standard library only, because the supervisor removes folders too.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 class TemporaryFolders:
     """The folders of one attempt.
 
-    folder:    holds them; it is nobody else's to enter
-    instances: one for each instance, which any user of that instance may write to, as /tmp
+        folder:    their parent folder, which only this user may enter
+    instances: one for each instance; every user may write to it, as to /tmp
     """
 
     folder: Path
@@ -27,17 +28,17 @@ class TemporaryFolders:
     lock: int
 
     def remove(self) -> None:
-        """Remove the folders. What cannot be removed is left to `sweep`."""
+        """Remove the folders. Leave what cannot be removed to `sweep`."""
         remove(self.folder)
         os.close(self.lock)
 
 
 def make(root: Path, count: int) -> TemporaryFolders:
-    """Make the folders of an attempt below `root`. Raises OSError where that fails."""
-    import tempfile  # the supervisor does without
+    """Make the folders of an attempt below `root`. Raise OSError on failure."""
+    import tempfile  # not needed by the supervisor, which starts faster without it
 
     root.mkdir(exist_ok=True)
-    with _locked(root, fcntl.LOCK_SH):  # no sweep between the two lines
+    with _locked(root, fcntl.LOCK_SH):  # no sweep between creating the folder and locking it
         folder = Path(tempfile.mkdtemp(dir=root, prefix=""))
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -49,7 +50,7 @@ def make(root: Path, count: int) -> TemporaryFolders:
 
 
 def sweep(root: Path) -> None:
-    """Remove what owners that were killed have left below `root`."""
+    """Remove the folders below `root` whose owners were killed."""
     for folder, lock in _dead(root):
         remove(folder)
         os.close(lock)
@@ -68,7 +69,7 @@ def _dead(root: Path) -> list[tuple[Path, int]]:
     dead: list[tuple[Path, int]] = []
     with contextlib.suppress(FileNotFoundError), _locked(root, fcntl.LOCK_EX):
         for folder in root.iterdir():
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # its owner has just removed it
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # its owner has just removed the folder
                 lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,8 +81,8 @@ def _dead(root: Path) -> list[tuple[Path, int]]:
 
 
 def remove(folder: str | Path) -> None:
-    """Remove a folder as far as possible, also with folders in it that are read-only."""
-    import shutil  # the supervisor needs it at its end alone
+    """Remove a folder, including its read-only folders. Ignore what cannot be removed."""
+    import shutil  # the supervisor needs it only when it ends
 
     shutil.rmtree(folder, ignore_errors=True)
     if not os.path.isdir(folder):

@@ -1,4 +1,4 @@
-"""How the ranks of each distribution type are started: one module for each way, and the table."""
+"""Launchers: how the ranks of each distribution type are started. A new launcher is one module and one table row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What ranks tell that the engine has not started itself: mpirun's. Each tells of its start and its end in one file."""
+"""Launcher events: the starts and exits of ranks that mpirun starts instead of the engine. Ranks write them to a
+file."""
 
 from __future__ import annotations
 
@@ -9,19 +10,19 @@ from allranks.local.instances.supervisor import Event
 
 
 def rank_name(rank: int) -> str:
-    """The name of a rank among the programs of a step."""
+    """Return the name of a rank's program."""
     return f"rank {rank}"
 
 
 def read(path: Path, offset: int = 0) -> tuple[list[Event], int]:
-    """The events after an offset in the file (bytes), and the offset of what is not yet there. A line that is still
-    being written counts as not there."""
+    """Return the events after an offset in the file (in bytes), and the offset for the next call. A last line that is
+    still being written is left for the next call."""
     with open(path, "rb") as file:
         file.seek(offset)
         whole, newline, _ = file.read().rpartition(b"\n")
-    told = [json.loads(line) for line in whole.splitlines()]
+    messages = [json.loads(line) for line in whole.splitlines()]
     events = [
         Event(one["event"], "", one["time"], rank_name(one["rank"]), one.get("code"), pid=one.get("pid"))
-        for one in told
+        for one in messages
     ]
     return events, offset + len(whole) + len(newline)

@@ -1,5 +1,4 @@
-"""What a launcher is asked, and what it answers: the processes that the engine starts for a step, and which of them end
-it."""
+"""The interface of a launcher: its input, and the programs that the engine starts for a step."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from allranks.local.instances.supervisor import Program
 class Assignment:
     """The ranks of a step, ready to be started.
 
-    ranks:       what each rank runs, in the order of the ranks
+    ranks:       the program of each rank, in the order of the ranks
     kind:        of the instances
-    environment: for each instance, what a program of the launcher's own is given
-    folder:      for the launcher's own files, which makes it where it has any; every instance sees it
-    log:         where the launcher's own programs print
+    environment: for each instance, the environment of the launcher's own programs
+    folder:      for the launcher's own files. Every instance can read it. The launcher creates it if needed.
+    log:         the log file of the launcher's own programs
     """
 
     launch: Launch
@@ -34,7 +33,7 @@ class Assignment:
     log: Path
 
     def by_instance(self) -> list[list[Program]]:
-        """The ranks of each instance."""
+        """Return the ranks of each instance."""
         found: list[list[Program]] = [[] for _ in self.launch.addresses]
         for process, rank in zip(processes(self.launch), self.ranks, strict=True):
             found[process.instance_rank].append(rank)
@@ -43,24 +42,25 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Launching:
-    """What the engine starts on each instance, and when the step has ended.
+    """The programs to start on each instance, and the condition for the end of the step.
 
-    decisive: names of the programs whose end is the step's; the others are ended when these are done
-    linger:   seconds that the others have to end by themselves
-    notices:  the file in which ranks that the engine does not start itself tell of their start and end
+    decisive:    names of the programs that the step waits for. When they have exited, the others are ended.
+    linger:      seconds that the others have to exit by themselves
+    events_file: the file with the start and exit events of ranks that the engine does not start itself
     """
 
     programs: Sequence[Sequence[Program]]
     decisive: frozenset[str]
     linger: float = 0.0
-    notices: Path | None = None
+    events_file: Path | None = None
 
 
 class Launcher(Protocol):
     """One way to start the ranks of a step."""
 
     def missing(self, path: str) -> Problem | None:
-        """What this machine lacks. path: where a rank looks for programs. `where` is a key of the step."""
+        """Return a problem if this machine lacks a program or package of the launcher, else None. `where` is a key of
+        the step. path: PATH of the ranks."""
 
     def launch(self, assignment: Assignment) -> Launching:
-        """What to start. May write files into the assignment's folder."""
+        """Return the programs to start. May write files into the assignment's folder."""

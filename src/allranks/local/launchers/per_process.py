@@ -1,5 +1,4 @@
-"""The platform itself starts every process, each with its own variables: distribution type pytorch, and jobs without a
-distribution."""
+"""Distribution type pytorch, and steps without a distribution: the platform starts every process."""
 
 from __future__ import annotations
 
@@ -7,10 +6,10 @@ from allranks.errors import Problem
 from allranks.local.launchers.launching import Assignment, Launching
 
 
-def missing(path: str) -> Problem | None:  # noqa: ARG001 - a shell is everywhere
+def missing(path: str) -> Problem | None:  # noqa: ARG001 - needs only a shell
     return None
 
 
 def launch(assignment: Assignment) -> Launching:
-    """Every rank, and the step ends with the last."""
+    """Start every rank. The step ends when the last one exits."""
     return Launching(assignment.by_instance(), frozenset(rank.name for rank in assignment.ranks))

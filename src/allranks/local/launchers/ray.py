@@ -1,8 +1,8 @@
-"""A real Ray cluster over the instances, its head on the first: distribution type ray.
+"""Distribution type ray: a real Ray cluster on the instances, with its head on the first one.
 
-Undocumented, and our reading of what the settings say (facts about `ray start` on the head node and on worker nodes):
-the command runs once, on the head, when every node has joined; a worker node's process is Ray itself.
-"""
+Azure ML does not document which processes run. We conclude from the settings (arguments of `ray start` for the head
+node and for worker nodes) that the command runs once, on the head, when all nodes have joined, and that a worker node
+runs Ray only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ PATIENCE = 120
 """Seconds that the head waits for the other nodes."""
 
 OBJECT_STORE = 256 << 20
-"""Bytes that an instance keeps objects in: Ray takes 30 % of a machine's memory, which here several instances share."""
+"""Bytes of an instance's object store. Ray's default is 30 % of the machine's memory, which several instances share
+here."""
 
 START = """
 RAY_ADDRESS= {start} >&2 || exit $?
@@ -47,7 +48,7 @@ SERVE = "exec sleep infinity\n"
 
 
 def missing(path: str) -> Problem | None:
-    """No Ray."""
+    """Return a problem if Ray is not installed."""
     if shutil.which(RAY, path=path):
         return None
     return Problem(
@@ -59,7 +60,7 @@ def missing(path: str) -> Problem | None:
 
 
 def launch(assignment: Assignment) -> Launching:
-    """A Ray node on each instance. The step ends with the command on the head."""
+    """Start a Ray node on each instance. The step ends when the command on the head exits."""
     assignment.folder.mkdir(parents=True, exist_ok=True)
     joined = [str(assignment.folder / f"joined_{number}") for number in range(len(assignment.ranks))]
     programs = []
@@ -87,7 +88,7 @@ def _start(assignment: Assignment, number: int) -> Sequence[str]:
     settings, launch = assignment.launch.distribution, assignment.launch
     assert isinstance(settings, Ray)
     host, _, port = head(settings, launch).rpartition(":")
-    given = assignment.environment[number]
+    environment = assignment.environment[number]
     common = [
         *(RAY, "start", "--disable-usage-stats"),
         *("--node-ip-address", launch.addresses[number]),
@@ -100,7 +101,7 @@ def _start(assignment: Assignment, number: int) -> Sequence[str]:
         *common,
         *("--head", "--port", port, "--include-dashboard", str(bool(settings.include_dashboard)).lower()),
         *dashboard,
-        # Nothing below it: the paths of the sockets there are long enough.
-        *(("--temp-dir", given["TMPDIR"]) if "TMPDIR" in given else ()),
+        # Without a subfolder: the socket paths in it are already close to the length limit.
+        *(("--temp-dir", environment["TMPDIR"]) if "TMPDIR" in environment else ()),
         *shlex.split(settings.head_node_additional_args),
     ]

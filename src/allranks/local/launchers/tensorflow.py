@@ -1,4 +1,4 @@
-"""Workers and parameter servers of TensorFlow: the platform starts all of them, and the chief's end is the step's."""
+"""Distribution type tensorflow: the platform starts workers and parameter servers; the step ends with the chief."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from allranks.errors import Problem
 from allranks.local.launchers.launching import Assignment, Launching
 
 LINGER = 30.0
-"""Seconds that the other workers have after the chief, which they end together with where nobody is a server."""
+"""Seconds that the other workers have to exit after the chief, if there are no parameter servers."""
 
 
-def missing(path: str) -> Problem | None:  # noqa: ARG001 - the script's own import tells
+def missing(path: str) -> Problem | None:  # noqa: ARG001 - the script's own import fails if TensorFlow is missing
     return None
 
 
 def launch(assignment: Assignment) -> Launching:
-    """Every task. Parameter servers, and workers that serve a chief, wait for requests and never end by themselves."""
+    """Start every task. Parameter servers, and workers that serve a chief, wait for requests and do not exit."""
     settings = assignment.launch.distribution
     assert isinstance(settings, TensorFlow)
     linger = 0.0 if settings.parameter_server_count else LINGER

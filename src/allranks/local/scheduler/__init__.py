@@ -1,5 +1,5 @@
-"""The local scheduler: a process that fires schedules through the engine, and forgets nothing when it is killed.
+"""The local scheduler: a process that runs scheduled pipelines through the engine, and loses nothing if it is killed.
 
-What fires when is written into the ledger before anything starts, and each run is a process of its own, which outlives
-a scheduler that is killed, by design: the next one finds it still running, or goes on with what it had not finished.
+Every firing is written to the ledger before its run starts. Each run is a separate process, which continues if the
+scheduler is killed. The next scheduler finds it running, or resumes it.
 """

@@ -1,4 +1,4 @@
-"""The scheduler's sense of time, and how it is woken."""
+"""The scheduler's clock, and the signals that wake it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from datetime import datetime, timezone
 from typing import Protocol
 
 LONGEST = 30.0
-"""Seconds that a wait lasts at most: the machine's clock may be set, and a laptop may have slept."""
+"""Maximum seconds of a wait, because the machine's clock may be changed, or a laptop suspended."""
 
 GLANCE = 1.0
-"""Seconds between looks at something that cannot wake the scheduler: a run that another scheduler started."""
+"""Seconds between polls of a run that an earlier scheduler started, whose end sends no signal."""
 
 
 class Clock(Protocol):
-    """What the scheduler asks for the time and waits by."""
+    """The clock's interface for the scheduler."""
 
     def now(self) -> datetime:
-        """The time, with its zone."""
+        """Return the current time, with a time zone."""
 
     def wait(self, until: datetime | None, *, children: bool, glance: bool) -> None:
-        """Waits until then, or until a signal comes.
+        """Wait until a time, or until a signal arrives.
 
-        until:    None where nothing will be due
-        children: whether processes of this one run, whose end is a signal
-        glance:   whether there is something to look at now and then
+        until:    None if nothing is due
+        children: whether child processes are running, whose end sends a signal
+        glance:   whether to return after GLANCE seconds at the latest, to poll
         """
 
 
@@ -47,7 +47,7 @@ class SystemClock:
         self._wakeup = signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         self._handlers = {number: signal.signal(number, lambda *_: self._stop()) for number in numbers}
-        # Handled by nobody else, but only what has a handler wakes.
+        # Only signals with a handler wake the scheduler.
         self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         return self
 
@@ -66,6 +66,6 @@ class SystemClock:
         self.listen(min(max(seconds, 0.0), GLANCE if glance else LONGEST))
 
     def listen(self, seconds: float) -> None:
-        """Waits for a signal, but no longer than so many seconds."""
+        """Wait for a signal, for at most `seconds`."""
         if select.select([self._ears], [], [], seconds)[0]:
             self._ears.recv(4096)

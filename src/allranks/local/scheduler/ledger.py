@@ -1,8 +1,7 @@
-"""What the scheduler must not forget, in one SQLite file: the schedules, and each of their firings.
+"""The ledger: the schedules and their firings, in one SQLite file.
 
-Every change is one transaction. A firing is claimed, and its schedule's cursor moved past it, before its run starts;
-the run's name follows from the schedule and the time, so a firing can be claimed only once.
-"""
+Every change is one transaction. A firing is claimed, and its schedule's cursor moved past it, before its run starts.
+The run's name consists of the schedule's name and the time, so a firing can be claimed only once."""
 
 from __future__ import annotations
 
@@ -18,9 +17,9 @@ from allranks.runs.workspace import private_file
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 
 VERSION = 1
-"""Of the tables below; a file of another version is refused, not guessed at."""
+"""Version of the tables below. Files of another version are rejected."""
 
-# Moments are whole microseconds since the epoch.
+# Times are integers: microseconds since the epoch.
 TABLES = """
 CREATE TABLE schedule (name TEXT PRIMARY KEY, position INTEGER NOT NULL, display_name TEXT NOT NULL, source TEXT NOT
 NULL, trigger TEXT NOT NULL, plan TEXT NOT NULL, created INTEGER NOT NULL, cursor INTEGER NOT NULL, active INTEGER NOT
@@ -34,7 +33,8 @@ STRICT;
 """
 
 CLAIMED, RUNNING, STOPPING, STOPPED, ENDED = "claimed", "running", "stopping", "stopped", "ended"
-"""The states of a firing. Stopping: its run was told to stop with the scheduler; stopped: it did, and goes on later."""
+"""The states of a firing. Stopping: its run was asked to stop together with the scheduler. Stopped: it has stopped, and
+the next scheduler resumes it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FIRING = "SELECT run, schedule, at, state, workspace, status, reason, attempts, pid, started, ended FROM firing"
@@ -42,7 +42,7 @@ _FIRING = "SELECT run, schedule, at, state, workspace, status, reason, attempts,
 
 @dataclass(frozen=True)
 class Kept:
-    """A schedule to be kept. plan: as JSON."""
+    """A schedule to save in the ledger. plan: as JSON."""
 
     name: str
     display_name: str
@@ -55,8 +55,8 @@ class Kept:
 class Entry:
     """A schedule of the ledger.
 
-    created: when it was first seen with this trigger
-    cursor:  everything up to this moment has been dealt with
+    created: the time at which it was first read with this trigger
+    cursor:  firings up to this time have been run or counted as missed
     """
 
     name: str
@@ -72,7 +72,7 @@ class Firing:
     """One firing and its run.
 
     run:       the run's name
-    at:        when the schedule fired
+    at:        the time of the firing
     workspace: the folder of the workspace in which it runs
     status:    the run's, once it has ended
     """
@@ -92,7 +92,7 @@ class Firing:
 
 @dataclass(frozen=True)
 class Missed:
-    """Firings that are not made up for."""
+    """Consecutive firings that were skipped."""
 
     schedule: str
     first: datetime
@@ -101,7 +101,7 @@ class Missed:
 
 
 def run_name(schedule: str, at: datetime) -> str:
-    """``nightly-20260105T013000Z``."""
+    """Return the name of a firing's run, such as ``nightly-20260105T013000Z``."""
     return f"{schedule}-{at.astimezone(timezone.utc):%Y%m%dT%H%M%SZ}"
 
 
@@ -109,12 +109,12 @@ class Ledger:
     """An open ledger. Use it as a context manager, on one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file, and makes it where there is none. Raises InputError where it is no ledger of this version."""
+        """Open the file, and create it if it does not exist. Raise InputError if it is not a ledger of this version."""
         try:
             private_file(path)
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             self._connection.execute("PRAGMA journal_mode = WAL")
-            # A claim is on the disk before its run starts, so not even a power failure fires it again.
+            # A claim is on disk before its run starts, so it is not repeated after a power failure.
             self._connection.execute("PRAGMA synchronous = FULL")
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
             if version == 0:
@@ -132,8 +132,8 @@ class Ledger:
         self._connection.close()
 
     def replace(self, schedules: Iterable[Kept], now: datetime) -> None:
-        """Keeps these schedules instead of those that were kept. One whose trigger is the same goes on where it was;
-        any other begins now."""
+        """Replace the active schedules. A schedule whose trigger has not changed keeps its cursor; all others start
+        now."""
         second = _number(now.replace(microsecond=0))
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -143,7 +143,8 @@ class Ledger:
                 begun = connection.execute(
                     "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (kept.name, trigger)
                 ).fetchone()
-                # One microsecond before: a recurrence without a start fires at its creation, a whole second.
+                # One microsecond earlier, because a recurrence without a start fires at its creation, which is a full
+                # second.
                 created, cursor = begun or (second, second - 1)
                 connection.execute(
                     "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
@@ -151,7 +152,7 @@ class Ledger:
                 )
 
     def schedules(self) -> list[Entry]:
-        """Those that are to be fired, in the order in which they were declared."""
+        """Return the active schedules, in the order in which they were declared."""
         rows = self._connection.execute(
             "SELECT name, display_name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY position"
         )
@@ -161,14 +162,14 @@ class Ledger:
         ]
 
     def plan(self, schedule: str) -> str:
-        """The plan of a schedule, as JSON."""
+        """Return the plan of a schedule, as JSON."""
         (plan,) = self._connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
         return str(plan)
 
     def claim(self, schedule: str, at: datetime, workspace: Path, missed: Missed | None = None) -> Firing | None:
-        """Makes a firing this scheduler's to run, and moves the cursor past it and what is not made up for.
+        """Claim a firing, and move the schedule's cursor past it and past the skipped firings.
 
-        None where it had been claimed before.
+        Return None if it was already claimed.
         """
         run = run_name(schedule, at)
         with self._connection as connection:
@@ -182,7 +183,7 @@ class Ledger:
         return self.firing(run) if done.rowcount else None
 
     def miss(self, missed: Missed) -> None:
-        """Moves the cursor past firings that are not made up for."""
+        """Record skipped firings, and move the schedule's cursor past them."""
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             self._miss(missed)
@@ -194,33 +195,33 @@ class Ledger:
             self._connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
 
     def missed(self, schedule: str) -> list[Missed]:
-        """What was not made up for, in its order."""
+        """Return a schedule's skipped firings in chronological order."""
         rows = self._connection.execute(
             "SELECT schedule, first, last, count FROM missed WHERE schedule = ? ORDER BY first", (schedule,)
         )
         return [Missed(name, _moment(first), _moment(last), count) for name, first, last, count in rows]
 
     def firing(self, run: str) -> Firing:
-        """The firing of that run. Raises KeyError where there is none."""
+        """Return the firing of that run. Raise KeyError if there is none."""
         for firing in self._firings("WHERE run = ?", run):
             return firing
         raise KeyError(run)
 
     def open(self) -> list[Firing]:
-        """The firings whose runs have not ended, the earliest first."""
+        """Return the firings whose runs have not ended, the earliest first."""
         return list(self._firings("WHERE state != ? ORDER BY at, run", ENDED))
 
     def latest(self, schedule: str) -> Firing | None:
-        """The schedule's last firing that was run."""
+        """Return the schedule's last claimed firing; None if there is none."""
         return next(self._firings("WHERE schedule = ? ORDER BY at DESC LIMIT 1", schedule), None)
 
     def firings(self, schedule: str) -> list[Firing]:
-        """Every firing of a schedule that was run, the earliest first."""
+        """Return all claimed firings of a schedule, the earliest first."""
         return list(self._firings("WHERE schedule = ? ORDER BY at", schedule))
 
     def begin(self, run: str, pid: int, now: datetime) -> Firing | None:
-        """Its process has started. None where there is nothing left to do."""
-        # One that is told to stop before it has begun stays so.
+        """Record that the process of a run has started. Return its firing, or None if the run has already ended."""
+        # A run that was asked to stop before it started stays in that state.
         done = self._connection.execute(
             "UPDATE firing SET state = CASE state WHEN ? THEN state ELSE ? END, pid = ?, attempts = attempts + 1,"
             " started = coalesce(started, ?)"
@@ -230,15 +231,15 @@ class Ledger:
         return self.firing(run) if done.rowcount else None
 
     def stop(self, run: str) -> None:
-        """Its run is about to be told to stop, and is to go on with the next scheduler."""
+        """Record that a run will be asked to stop. The next scheduler resumes it."""
         self._connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPING, run, ENDED))
 
     def stopped(self, run: str) -> None:
-        """It did."""
+        """Record that a run has stopped."""
         self._connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPED, run, ENDED))
 
     def end(self, run: str, status: str, reason: str, now: datetime) -> None:
-        """Its run has ended. One that was canceled because its scheduler stopped has not: it goes on later."""
+        """Record the end of a run. A run that was canceled because its scheduler stopped counts as stopped instead."""
         if status == "Canceled" and self.firing(run).state == STOPPING:
             self.stopped(run)
             return
@@ -301,4 +302,4 @@ def _loaded(text: str) -> Trigger:
 
 def _unusable(path: Path, found: str) -> Problem:
     fix = "move the file away, or use another folder: --folder DIR"
-    return Problem(str(path), f"not a ledger of schedules that can be used: {found}", "", fix)
+    return Problem(str(path), f"not a valid ledger of schedules: {found}", "", fix)

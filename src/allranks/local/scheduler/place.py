@@ -1,4 +1,4 @@
-"""Where the scheduler's files are in a workspace, and who holds them."""
+"""The scheduler's files in a workspace, and their locks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from allranks.runs.workspace import Workspace
 
 @dataclass(frozen=True)
 class SchedulesPlace:
-    """Names of what is in a workspace for the scheduler."""
+    """Paths of the scheduler's files in a workspace."""
 
     workspace: Workspace
 
@@ -25,18 +25,18 @@ class SchedulesPlace:
 
     @property
     def folder(self) -> Path:
-        """One file for each run: what its process says that is no step's."""
+        """The folder of the logs: one file per run, with the output of its process."""
         return self.workspace.root / "schedules"
 
     def secrets(self, schedule: str) -> Path:
-        """The folder of the secrets of a schedule's plan, which the ledger lacks."""
+        """Return the folder with the secrets of a schedule's plan. The ledger does not contain them."""
         return self.folder / "secrets" / schedule
 
     def log(self, run: str) -> Path:
         return self.folder / f"{run}.log"
 
     def own(self, run: str) -> Workspace:
-        """A workspace for a run that begins while another one has this workspace."""
+        """Return a separate workspace for a run that overlaps with another one."""
         return Workspace(self.workspace.root / "overlaps" / run)
 
     def plans(self) -> list[str]:
@@ -54,15 +54,16 @@ class SchedulesPlace:
         return found
 
     def make(self) -> None:
-        """Makes the folders. Raises InputError where they can't be made."""
+        """Create the folders. Raise InputError on failure."""
         self.workspace.make()
         self.folder.mkdir(exist_ok=True)
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Keeps other schedulers out; the kernel lets go when this process ends, however it ends.
+        """Context manager that locks the workspace for this scheduler. The kernel releases the lock when this process
+        ends.
 
-        Raises InputError where another scheduler has the workspace, with the id of its process.
+        Raise InputError, which names the process, if another scheduler has locked the workspace.
         """
         self.make()
         with open(self.workspace.root / "scheduler.lock", "a+", encoding="utf-8") as file:
@@ -81,9 +82,10 @@ class SchedulesPlace:
             yield
 
     def take(self, run: str) -> int | None:
-        """The run's log, open and locked, for its process to inherit; None where such a process is alive.
+        """Open and lock the log of a run, and return its descriptor for the run's process to inherit. Return None if
+        such a process is running.
 
-        The lock belongs to whoever has the descriptor: it is let go when the last of them has ended.
+        The lock belongs to all processes that have the descriptor. It is released when the last one ends.
         """
         descriptor = os.open(self.log(run), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:

@@ -1,7 +1,7 @@
-"""Reads declared schedules into the ledger: ``python -m allranks.local.scheduler.reading WORKSPACE TARGET``.
+"""Read declared schedules into the ledger: ``python -m allranks.local.scheduler.reading WORKSPACE TARGET``.
 
-In a process of its own, because azure-ai-ml takes 100 MB and two seconds, and the scheduler is to stay small.
-"""
+This is a separate process, because importing azure-ai-ml takes 100 MB and two seconds, and the scheduler runs for a
+long time."""
 
 from __future__ import annotations
 
@@ -24,25 +24,27 @@ if TYPE_CHECKING:
 
 
 def read(place: SchedulesPlace, target: Path | None) -> None:
-    """Reads the schedules of a file or a folder (by default the project's) into the ledger, by that process.
+    """Read the schedules of a file or a folder (by default the project's) into the ledger, in a separate process.
 
-    Raises InputError with everything that is wrong with them; the ledger is then as it was.
+    Raise InputError with all problems. The ledger does not change then.
     """
     words = [sys.executable, "-m", "allranks.local.scheduler.reading", str(place.workspace.root)]
-    with tempfile.NamedTemporaryFile(prefix="allranks-", suffix=".json") as told:
-        # A Ctrl-C at the terminal is this process's to handle, which ends the other one.
+    with tempfile.NamedTemporaryFile(prefix="allranks-", suffix=".json") as answer:
+        # Ctrl-C at the terminal must reach this process only, which then ends the other one.
         done = subprocess.run(
-            [*words, told.name, *([str(target)] if target else [])], check=False, start_new_session=True
+            [*words, answer.name, *([str(target)] if target else [])], check=False, start_new_session=True
         )
-        problems = json.loads(told.read() or "null")
+        problems = json.loads(answer.read() or "null")
     if problems:
         raise InputError.of(Problem(**problem) for problem in problems)
     if done.returncode:
-        raise InputError(Problem(str(target or "schedules"), "their reader ended without saying why", "", "see above"))
+        raise InputError(
+            Problem(str(target or "schedules"), "the process that reads them ended without a reason", "", "see above")
+        )
 
 
 def read_here(place: SchedulesPlace, target: Path | None) -> None:
-    """The same in this process."""
+    """Read the schedules in this process."""
     from allranks.local.scheduler.ledger import Ledger
     from allranks.sdk import session
 
@@ -72,7 +74,7 @@ def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[K
             found = f"found {declared.entity.create_job}, a job of a workspace"
             fix = "declare it with the pipeline itself"
             where = f"schedule {schedule.name}, key create_job ({schedule.where})"
-            problems.append(Problem(where, found, "a pipeline, which alone can run here", fix))
+            problems.append(Problem(where, found, "a pipeline: only pipelines can run here", fix))
             continue
         try:
             job = declared.entity.create_job

@@ -1,6 +1,6 @@
 """The process of one firing's run: ``python -m allranks.local.scheduler.running WORKSPACE RUN OPTIONS``.
 
-It inherits its locked log as standard output and standard error, so that a scheduler sees whether it is alive.
+It inherits its locked log as standard output and standard error. The lock shows schedulers that it is running.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from allranks.runs.records import RunRecord
 
 Execute = Callable[[str, Firing], tuple[str, str]]
-"""Runs a plan (as JSON) for a firing; gives the status in which it ended, and the reason where it failed."""
+"""Runs a plan (as JSON) for a firing. Returns the final status, and the reason of a failure."""
 
 
 def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descriptor: int) -> subprocess.Popen[bytes]:
-    """Starts the process. It is in a session of its own: neither a Ctrl-C nor the scheduler's death ends it."""
+    """Start the process in its own session, so that neither Ctrl-C nor the end of the scheduler ends it."""
     module = "allranks.local.scheduler.running"
     words = [sys.executable, "-m", module, str(place.workspace.root), firing.run, json.dumps(options), str(descriptor)]
     return subprocess.Popen(
@@ -44,7 +44,7 @@ def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descri
 
 
 def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
-    """Runs a firing's plan, unless its run has ended already, and writes into the ledger what came of it."""
+    """Run a firing's plan, unless its run has already ended, and record the result in the ledger."""
     with Ledger(place.ledger) as ledger:
         firing = ledger.begin(run, os.getpid(), datetime.now(timezone.utc))
         plan = ledger.plan(firing.schedule) if firing else ""
@@ -59,7 +59,8 @@ def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
 
 
 def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str, str]:
-    """Runs the plan by the engine, or goes on with the run that was begun for this firing before."""
+    """Run the plan with the engine, or resume the run that was started for this firing before. Return the final status,
+    and the reason of a failure."""
     from allranks.local.engine import DiskFullError
 
     workspace = Workspace(Path(firing.workspace))
@@ -88,13 +89,13 @@ def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspac
         return run(converter().loads(plan, Plan), workspace, chosen)
     locks.wait(workspace.run_folder(begun[0].id))
     if history.run(workspace, begun[0].id).status in (Status.COMPLETED, Status.FAILED):
-        return history.run(workspace, begun[0].id)  # it was killed between its end and the ledger
+        return history.run(workspace, begun[0].id)  # the process was killed before it recorded the result in the ledger
     return resume(begun[0].id, workspace, chosen)
 
 
 def main() -> None:
     root, run, options, descriptor = sys.argv[1:]
-    # The lock is this process's alone: what it starts may outlive it.
+    # Processes that this one starts may outlive it, and must not inherit the lock.
     os.set_inheritable(int(descriptor), False)
     _silence_standard_streams(int(descriptor))
     place = SchedulesPlace(Workspace(Path(root)))
@@ -103,7 +104,8 @@ def main() -> None:
 
 
 def _silence_standard_streams(descriptor: int) -> None:
-    """Opens the log anew for what is printed: those who inherit the streams do not inherit the lock with them."""
+    """Open the log again for the output of this process, so that a process that inherits the streams does not inherit
+    the lock."""
     log = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -1,4 +1,4 @@
-"""Fires schedules when they are due, and answers for what was missed."""
+"""Run schedules when they are due, and handle missed firings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from allranks.local.scheduler.place import SchedulesPlace
 from allranks.schedules.firings import firings
 
 TOLERANCE = timedelta(seconds=60)
-"""How late a run may start, and its firing is still no missed one."""
+"""How late a run may start before its firing counts as missed."""
 
 
 class MissedPolicy(str, Enum):
-    """What becomes of firings whose time passed while no scheduler ran, or while the run before still did."""
+    """How to handle firings that were due while no scheduler or still the previous run was running."""
 
     SKIP = "skip"
     ONCE = "once"
@@ -37,16 +37,16 @@ class Child(Protocol):
 
 
 Starter = Callable[[Firing, int], Child]
-"""Starts the process of a firing's run, which inherits the descriptor of its locked log."""
+"""Starts the process of a firing's run. The process inherits the descriptor of its locked log."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """What there is to say of a schedule.
+    """The state of a schedule.
 
-    next:    when it fires next; None: it has ended
-    latest:  its last firing that was run
-    waiting: whether it is due, but its run before has not ended
+    next:    time of the next firing; None if the schedule has ended
+    latest:  its last claimed firing
+    waiting: whether it is due, but its previous run has not ended
     """
 
     entry: Entry
@@ -56,31 +56,31 @@ class Line:
 
 
 class Watcher:
-    """Is told what happens; does nothing unless a subclass says otherwise."""
+    """Callbacks for events of the scheduler. They do nothing unless a subclass overrides them."""
 
     def state(self, lines: list[Line]) -> None:
-        """How the schedules stand, after every look at them."""
+        """Called with the states of the schedules after every pass."""
 
     def fired(self, firing: Firing) -> None:
-        """A firing's run starts."""
+        """Called when a firing's run has started."""
 
     def goes_on(self, firing: Firing, *, alive: bool) -> None:
-        """A run of an earlier scheduler: its process is alive, or else it is started again where it was."""
+        """Called for a run of an earlier scheduler. alive: its process is still running; otherwise it is resumed."""
 
     def ended(self, firing: Firing) -> None:
-        """A run has ended, or has been stopped with the scheduler."""
+        """Called when a run has ended, or has stopped together with the scheduler."""
 
     def missed(self, missed: Missed) -> None:
-        """Firings are not made up for."""
+        """Called when firings are skipped."""
 
     def stopping(self, running: int) -> None:
-        """The scheduler ends, and so many runs with it."""
+        """Called when the scheduler stops. running: number of runs that stop with it."""
 
 
 class Scheduler:
-    """Fires what the ledger has, until it is told to stop.
+    """Run the schedules of the ledger until `stop` is called.
 
-    overlap: whether a firing that is due starts although its schedule's run before has not ended
+    overlap: whether a run starts although the previous run of its schedule has not ended
     """
 
     def __init__(
@@ -106,13 +106,13 @@ class Scheduler:
         self._stops = 0
 
     def stop(self) -> None:
-        """Ends `run` in good order; a second time, its runs at once. May be called by a signal's handler."""
+        """Make `run` stop its runs and return. The second call stops them immediately. Signal handlers may call it."""
         self._stops += 1
 
     def run(self) -> None:
-        """Goes on with what an earlier scheduler left, then fires what is due, until `stop`.
+        """Resume the runs of an earlier scheduler, then run what is due, until `stop` is called.
 
-        When it returns, no process that it started is left.
+        When it returns, all processes that it started have ended.
         """
         self._recover()
         while not self._stops:
@@ -121,7 +121,7 @@ class Scheduler:
                 self._fire(name, self._clock.now())
             lines = [self._line(entry) for entry in self._entries.values()]
             self._watcher.state(lines)
-            # What waits for its schedule's run before has no time of its own.
+            # A schedule that waits for its previous run is due when that run ends, not at a time.
             due = [line.next for line in lines if line.next is not None and not line.waiting]
             self._clock.wait(min(due, default=None), children=bool(self._children), glance=self._has_adopted())
         self._close()
@@ -135,7 +135,7 @@ class Scheduler:
                 self._watcher.goes_on(firing, alive=True)
             elif self._policy is MissedPolicy.SKIP and not (firing.state == CLAIMED and now - firing.at <= TOLERANCE):
                 os.close(descriptor)
-                self._ledger.end(firing.run, "Interrupted", "not gone on with: --missed skip", now)
+                self._ledger.end(firing.run, "Interrupted", "not resumed: --missed skip", now)
                 self._watcher.ended(self._ledger.firing(firing.run))
             else:
                 self._ledger.stopped(firing.run)
@@ -143,7 +143,7 @@ class Scheduler:
                 self._begin(firing, descriptor)
 
     def _fire(self, name: str, now: datetime) -> None:
-        """Everything of a schedule that is due and may start."""
+        """Start the runs of a schedule that are due and may start."""
         while True:
             entry = self._entries[name]
             chosen, left = self._choose(self._due(entry, now), now)
@@ -157,7 +157,7 @@ class Scheduler:
             busy = any(firing.schedule == name for firing in self._running.values())
             if busy and not (self._overlap and now - chosen <= TOLERANCE):
                 return
-            # An engine has its workspace for itself: what shall run beside another run has one of its own.
+            # A run that overlaps with another one gets its own workspace.
             beside = self._overlap and bool(self._running)
             workspace = self._place.own(run_name(name, chosen)) if beside else self._place.workspace
             firing = self._ledger.claim(name, chosen, workspace.root, missed)
@@ -178,7 +178,7 @@ class Scheduler:
             yield at
 
     def _choose(self, due: Iterator[datetime], now: datetime) -> tuple[datetime | None, list[datetime]]:
-        """Of what is due the one to run now, and those before it that are not made up for."""
+        """Return the firing to run now, if any, and the earlier firings to skip."""
         if self._policy is MissedPolicy.ALL:
             return next(due, None), []
         left: list[datetime] = []
@@ -222,14 +222,14 @@ class Scheduler:
         return len(self._running) > len(self._children)
 
     def _close(self) -> None:
-        """Stops the runs. They go on with the next scheduler."""
+        """Stop the runs. The next scheduler resumes them."""
         self._reap()
         if self._running:
             self._watcher.stopping(len(self._running))
-        told = 0
+        signals_sent = 0
         while self._running:
-            if told < self._stops:
-                told += 1
+            if signals_sent < self._stops:
+                signals_sent += 1
                 self._signal_all()
             self._clock.wait(None, children=bool(self._children), glance=True)
             for run in list(self._running):

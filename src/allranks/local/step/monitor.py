@@ -34,7 +34,7 @@ GRACE = 30.0
 class Watched:
     """What is watched.
 
-    keepers:   one an instance
+    agents:   one an instance
     launching: what was started
     log:       of the launcher's own programs
     reports:   the report file of each rank
@@ -42,7 +42,7 @@ class Watched:
     """
 
     record: StepRecord
-    keepers: frozenset[str]
+    agents: frozenset[str]
     events: asyncio.Queue[Event | None]
     launching: Launching
     log: Path
@@ -62,10 +62,10 @@ class Watch:
         self._recorder = recorder
         self._supervisor = supervisor
         self._stopping = stopping
-        self._left = set(watched.keepers)
-        self._running: dict[str, set[str]] = {keeper: set() for keeper in watched.keepers}
+        self._left = set(watched.agents)
+        self._running: dict[str, set[str]] = {agent: set() for agent in watched.agents}
         self._working = set(watched.launching.decisive)
-        self._read = self._noticed = 0
+        self._read = self._launcher_offset = 0
         self._moved = False
         self._pids: dict[int, int | None] = {}
         self._failed: float | None = None
@@ -93,7 +93,7 @@ class Watch:
                 self._take(event, clock())
             else:
                 self._read_report()
-                self._read_notices(clock())
+                self._read_launcher_events(clock())
                 if self._moved:
                     self._moved = False
                     self._recorder.keep(self._record)
@@ -123,16 +123,16 @@ class Watch:
         )
 
     async def _signal(self, number: int) -> None:
-        for keeper in self._left:
-            if not self._done or self._running[keeper]:  # a keeper whose programs have ended ends by itself
-                await self._supervisor.signal(keeper, number)
+        for agent in self._left:
+            if not self._done or self._running[agent]:  # an agent whose programs have ended ends by itself
+                await self._supervisor.signal(agent, number)
 
     def _take(self, event: Event, now: float) -> None:
         if event.kind == "gone":
-            self._left.discard(event.keeper)
-            if self._running[event.keeper] and not self._broken:
+            self._left.discard(event.agent)
+            if self._running[event.agent] and not self._broken:
                 # Whoever keeps an instance tells of the end of everything on it, and has not.
-                instance = event.keeper.rpartition("/")[2]
+                instance = event.agent.rpartition("/")[2]
                 self._broken = f"instance {instance} was killed from outside the run"
         elif event.kind == "failed":
             self._broken = event.reason
@@ -148,12 +148,12 @@ class Watch:
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
             # Whoever starts ranks ends after them: what they told is to be known first. Not so where it was killed.
             self._orphaned = event.code < 0
-            self._read_notices(now)
+            self._read_launcher_events(now)
             self._launcher = verdict.how(event.program, event.code)
         if event.kind == "started":
-            self._running.get(event.keeper, set()).add(event.program)
+            self._running.get(event.agent, set()).add(event.program)
         if event.kind == "exited":
-            self._running.get(event.keeper, set()).discard(event.program)
+            self._running.get(event.agent, set()).discard(event.program)
             self._working.discard(event.program)
             if not self._working and self._done is None:
                 self._done = now
@@ -181,9 +181,11 @@ class Watch:
             rank.status = Status.FAILED
             self._failed = self._failed or now
 
-    def _read_notices(self, now: float) -> None:
-        if self._watched.launching.notices is not None:
-            events, self._noticed = launcher_events.read(self._watched.launching.notices, self._noticed)
+    def _read_launcher_events(self, now: float) -> None:
+        if self._watched.launching.events_file is not None:
+            events, self._launcher_offset = launcher_events.read(
+                self._watched.launching.events_file, self._launcher_offset
+            )
             for event in events:
                 self._take(event, now)
 

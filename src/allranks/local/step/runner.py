@@ -26,7 +26,7 @@ from allranks.local import installed, interpreters, reuse
 from allranks.local.boot import SOURCE
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
-from allranks.local.instances.supervisor import Event, Machine, Program, Supervisor
+from allranks.local.instances.supervisor import Event, InstanceSpec, Program, Supervisor
 from allranks.local.launchers import LAUNCHERS, Assignment
 from allranks.local.launchers import events as launcher_events
 from allranks.local.scope import Scope
@@ -472,11 +472,11 @@ class CommandRunner:
         given: list[Given],
         ports: Ports,
         temporary_folder: str,
-    ) -> Machine:
+    ) -> InstanceSpec:
         data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
         outputs = [os.path.dirname(path) for path in ports.outputs.values()]
         keep = [*self._kept(interpreter), *(path for path in (*data, *outputs) if os.path.exists(path))]
-        return Machine(
+        return InstanceSpec(
             instance.index,
             instance.address,
             instance.hostname,

@@ -1,2 +1,2 @@
-"""MLflow runs of steps. MLflow takes seconds to import and 200 MB, so a process of its own talks to it, started while
-the engine does other things."""
+"""MLflow runs of steps. Importing MLflow takes seconds and 200 MB, so a separate process calls it. The process starts
+while the engine does other work."""

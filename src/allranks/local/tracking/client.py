@@ -1,4 +1,4 @@
-"""The engine's end of the tracker."""
+"""The engine's interface to the tracker process."""
 
 from __future__ import annotations
 
@@ -17,49 +17,48 @@ from allranks.runs.records import Point
 from allranks.runs.workspace import Workspace
 
 BIG_LINE = 1 << 28
-"""Bytes that one answer may have: a long run's curves come in one."""
+"""Maximum bytes of one answer, which contains all curves of an MLflow run."""
 
 REQUEST_SECONDS = 120.0
-"""How long an answer may take. The first one includes MLflow's import and the creation of its database, which took 25 s
-on two busy cores."""
+"""Time limit for an answer. The first one includes the import of MLflow and the creation of its database, which took 25
+s on two busy cores."""
 
 CLOSE_SECONDS = 5.0
-"""How long the process may take to end by itself. It has nothing left to do by then."""
+"""How long the process may take to exit when it has no work left."""
 
 
 class TrackingError(Exception):
-    """MLflow refused or broke; the text says how. Metrics are worth a note, not a run."""
+    """MLflow failed; the message says why. It leads to a note, and does not end the run."""
 
 
 class Tracking:
-    """Makes and ends MLflow runs, one request at a time. The process behind it is started by the first use, or by
-    `warm_up`.
+    """Create and end MLflow runs, one request at a time. The first request starts the tracker process, or `warm_up`.
 
-    wanted: whether any step is to have an MLflow run
+    enabled: whether steps get MLflow runs
 
-    A process that does not answer in time, or answers with something that is no answer, is ended. Every later request
-    then fails at once.
+    A process that does not answer in time, or gives an invalid answer, is killed. Every later request then fails
+    immediately.
     """
 
-    def __init__(self, workspace: Workspace, *, wanted: bool = True) -> None:
+    def __init__(self, workspace: Workspace, *, enabled: bool = True) -> None:
         self._workspace = workspace
-        self._wanted = wanted
+        self._enabled = enabled
         self._lock = asyncio.Lock()
         self._start: asyncio.Task[asyncio.subprocess.Process] | None = None
         self._numbers = itertools.count()
         self._broken = ""
 
     def tracks(self, step: Step) -> bool:
-        """Whether a step gets an MLflow run."""
-        return self._wanted and may_track(step)
+        """Return whether a step gets an MLflow run."""
+        return self._enabled and may_track(step)
 
     def warm_up(self) -> None:
-        """Starts the process without waiting for it."""
+        """Start the process without waiting for it."""
         if self._start is None:
             self._start = asyncio.create_task(self._spawn())
 
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
-        """Makes an MLflow run and returns its id. Raises TrackingError."""
+        """Create an MLflow run, and return its id. Raise TrackingError on failure."""
         answer = await self._ask(request="create", experiment=experiment, name=name, tags=dict(tags))
         try:
             return str(answer["run_id"])
@@ -67,7 +66,7 @@ class Tracking:
             raise TrackingError("the process that talks to MLflow gave no run id") from None
 
     async def end(self, run_id: str, status: str) -> dict[str, list[Point]]:
-        """Ends an MLflow run as FINISHED, FAILED or KILLED and returns its curves. Raises TrackingError."""
+        """End an MLflow run as FINISHED, FAILED or KILLED, and return its curves. Raise TrackingError on failure."""
         answer = await self._ask(request="end", run_id=run_id, status=status)
         try:
             return {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
@@ -75,13 +74,13 @@ class Tracking:
             raise TrackingError("the process that talks to MLflow gave no curves") from None
 
     def abandon(self) -> None:
-        """End the process without waiting for what it does: the request under way and all later ones fail at once."""
+        """Kill the process. The current request and all later ones fail immediately."""
         self._broken = self._broken or "the run was stopped before MLflow answered"
         if self._start is not None and self._start.done() and self._start.exception() is None:
             _kill(self._start.result())
 
     async def close(self) -> None:
-        """Ends the process, and waits for that."""
+        """End the process, and wait until it has exited."""
         if self._start is None:
             return
         with contextlib.suppress(OSError):
@@ -102,7 +101,7 @@ class Tracking:
             if self._broken:
                 raise TrackingError(self._broken)
             try:
-                # Whoever asks may be cancelled; the process is for all.
+                # The caller may be cancelled; other callers still need the process.
                 process = await asyncio.shield(self._start)
                 answer = await asyncio.wait_for(self._exchange(process, request), REQUEST_SECONDS)
             except asyncio.TimeoutError:
@@ -120,7 +119,7 @@ class Tracking:
         return answer
 
     async def _exchange(self, process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and return its answer. Raises ValueError for something that is no answer."""
+        """Send a request, and return its answer. Raise ValueError if the answer is invalid."""
         assert process.stdin is not None
         assert process.stdout is not None
         number = next(self._numbers)
@@ -136,7 +135,7 @@ class Tracking:
             answer = json.loads(line)
             if not isinstance(answer, dict):
                 raise ValueError("it answered with something else than an object")
-            # Whoever asked before may have been cancelled: that answer is nobody's.
+            # An answer with another number belongs to a request that was cancelled.
             if answer.get("number") == number:
                 return answer
 
@@ -152,7 +151,7 @@ class Tracking:
 
 
 def command(workspace: Workspace) -> tuple[str, ...]:
-    """The command of the tracker."""
+    """Return the command that starts the tracker process."""
     module = "allranks.local.tracking.tracker"
     uri, files = workspace.tracking_uri, str(workspace.tracked_files)
     return (sys.executable, "-m", module, str(os.getpid()), uri, files)

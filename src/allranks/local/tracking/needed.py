@@ -1,4 +1,4 @@
-"""Which steps are given an MLflow run."""
+"""Which steps get an MLflow run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from allranks.plan.graph import Step
 
 
 def may_track(step: Step) -> bool:
-    """Whether the step could log to MLflow: it is installed, and the step has code or starts Python.
+    """Return whether the step may log to MLflow: MLflow is installed, and the step has code or starts Python.
 
-    On Azure ML every job has an MLflow run, which costs nothing there. Here making one takes some 10 ms after a start
-    of seconds, so a step that only runs, say, `cp`, goes without.
-    """
+    On Azure ML, every job has an MLflow run. Here, creating one takes about 10 ms, after seconds for the first one, so
+    a step that only runs `cp`, for example, gets none."""
     return (step.code is not None or "python" in step.command) and find_spec("mlflow") is not None

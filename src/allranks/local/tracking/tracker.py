@@ -1,5 +1,5 @@
-"""The process that talks to MLflow: one JSON request a line on stdin, one JSON answer a line on stdout, in the same
-order and with the number of its request."""
+"""The process that calls MLflow. It reads one JSON request per line from stdin, and writes one JSON answer per line to
+stdout, in the same order and with the number of the request."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from allranks.local.instances.kernel import die_with_parent
 
 
 def main(engine: str, tracking_uri: str, artifacts: str) -> None:
-    """Serves until stdin ends.
+    """Answer requests until stdin ends.
 
     engine:    the process id of the engine
-    artifacts: the folder in which new experiments keep their files
+    artifacts: the folder for the artifacts of new experiments
     """
     die_with_parent()
     if os.getppid() != int(engine):
-        return  # the engine was gone before the kernel knew of that
+        return  # the engine ended before `die_with_parent`
     os.umask(0o077)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print must not mix with answers
+    os.dup2(2, 1)  # output of libraries must not mix with answers
     logging.disable(logging.WARNING)
     from mlflow.tracking import MlflowClient
 
@@ -34,13 +34,13 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
         number = request.pop("number")
         try:
             answer = HANDLERS[request.pop("request")](client, artifacts, **request)
-        except Exception as error:  # whatever goes wrong in MLflow must not end the run: the engine notes it
+        except Exception as error:  # no failure of MLflow may end the run; the engine adds a note
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps({"number": number, **answer}), file=answers)
 
 
 def create(client: Any, artifacts: str, *, experiment: str, name: str, tags: dict[str, str]) -> dict[str, Any]:
-    """Makes an MLflow run, and the experiment where it is new."""
+    """Create an MLflow run, and its experiment if it does not exist."""
     found = client.get_experiment_by_name(experiment)
     if found is None:
         location = "file://" + os.path.join(artifacts, experiment.replace("/", "_"))
@@ -50,8 +50,8 @@ def create(client: Any, artifacts: str, *, experiment: str, name: str, tags: dic
     return {"run_id": client.create_run(experiment_id, run_name=name, tags=tags).info.run_id}
 
 
-def end(client: Any, artifacts: str, *, run_id: str, status: str) -> dict[str, Any]:  # noqa: ARG001 - handlers are called alike
-    """Ends an MLflow run. Answers with its curves: [step, value, seconds since the epoch] by metric."""
+def end(client: Any, artifacts: str, *, run_id: str, status: str) -> dict[str, Any]:  # noqa: ARG001 - all handlers have the same signature
+    """End an MLflow run. Return its curves: by metric, points [step, value, seconds since the epoch]."""
     client.set_terminated(run_id, status)
     metrics = client.get_run(run_id).data.metrics
     return {

@@ -39,7 +39,7 @@ def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: Rank
 
 
 def in_the_group(measured: Sequence[tuple[list[Link], Sum]], env: RankEnv) -> list[Finding]:
-    """The same for what the ranks measured within it.
+    """Return the same for what the ranks measured within it.
 
     measured: by each rank, the links from its instance, if it measured any, and the first all-reduce
     """

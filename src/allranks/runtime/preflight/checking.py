@@ -47,7 +47,7 @@ class Preflight:
 
     def before_the_group(self) -> None:
         """Names, clocks, shared memory, GPUs and versions: what is known without a process group, and would keep it
-        from coming up. Raises InputError where a check failed."""
+        from coming up. Raise InputError if a check failed."""
         env = self._env
         self._began = time.perf_counter()
         texts = self._gathered("facts", facts.gather(env).as_text())
@@ -56,7 +56,7 @@ class Preflight:
         self._conclude("before", all_checks.before_the_group(ranks, offsets, env) if ranks else [])
 
     def in_the_group(self, device: torch.device) -> None:
-        """The network between the instances and a first all-reduce. Raises InputError where a check failed.
+        """The network between the instances and a first all-reduce. Raise InputError if a check failed.
 
         device: of this rank's tensors
         """
@@ -68,7 +68,7 @@ class Preflight:
         self._conclude("in", all_checks.in_the_group(measured, env) if measured else [])
 
     def _gathered(self, key: str, text: str) -> list[bytes]:
-        """Every rank's text, on rank 0 alone."""
+        """Return every rank's text, on rank 0 alone."""
         self._store.set(f"{key}/{self._env.rank}", text)
         if self._env.rank != 0:
             return []
@@ -105,10 +105,10 @@ class Preflight:
 
 
 def wanted(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether there is anything to check between ranks, or a report is asked for, and nobody said that nothing is to be
-    checked.
+    """Return whether there is anything to check between ranks, or a report is asked for, and nobody said that nothing
+    is to be checked.
 
-    Raises InputError where the variable is neither 0 nor 1.
+    Raise InputError if the variable is neither 0 nor 1.
     """
     on = variables.integer(environ, VARIABLE, below=2, default=1)
     return bool(on) and (env.world_size > 1 or bool(environ.get(report.VARIABLE)))

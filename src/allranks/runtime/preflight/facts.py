@@ -59,7 +59,7 @@ class Facts:
 
 
 def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
-    """The facts of this rank. Nothing is waited for but the resolver of names."""
+    """Return the facts of this rank. Nothing is waited for but the resolver of names."""
     memory = shared_memory.found()
     return Facts(
         rank=env.rank,
@@ -89,7 +89,7 @@ def _versions() -> dict[str, str]:
 
 
 def _gpu(env: RankEnv, environ: Mapping[str, str]) -> str | None:
-    """The GPU's own id where CUDA tells it, else the one that CUDA_VISIBLE_DEVICES gives to this rank."""
+    """Return the GPU's own id where CUDA tells it, else the one that CUDA_VISIBLE_DEVICES gives to this rank."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count:
         return str(torch.cuda.get_device_properties(env.local_rank % count).uuid)

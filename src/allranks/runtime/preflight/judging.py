@@ -204,7 +204,7 @@ def network(links: Sequence[Link], local_world_size: int) -> Iterable[Finding]:
 
 
 def said_well(check: str, text: str, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings of a check, or that all is well with it."""
+    """Return the findings of a check, or that all is well with it."""
     return list(findings) or [Finding(check, OK, text)]
 
 

@@ -44,7 +44,7 @@ class Sum:
 
 
 def measure_links(env: RankEnv) -> list[Link]:
-    """The links of the ring of instances that start at this rank's: one, or none where it does not speak for its
+    """Return the links of the ring of instances that start at this rank's: one, or none where it does not speak for its
     instance. Every rank has to call it; it takes some milliseconds, and seconds where a link is slow.
     """
     if env.local_rank != 0 or env.instance_count < 2:

@@ -8,7 +8,8 @@ from allranks.runtime.preflight.finding import OK, Finding
 
 
 def table(title: str, findings: Sequence[Finding]) -> str:
-    """A line for each check that went well; for each other one who it is about, what was expected, and the fix."""
+    """Return a line for each check that went well; for each other one who it is about, what was expected, and the
+    fix."""
     lines = [title]
     for finding in findings:
         who = f"{finding.who}: " if finding.who else ""

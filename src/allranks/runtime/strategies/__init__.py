@@ -1,4 +1,4 @@
-"""How a model is spread over the ranks: the one table that a new strategy is added to."""
+"""Strategies that distribute a model over the ranks. A new strategy is one file and one entry in `STRATEGIES`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ import torch
 from torch import nn, optim
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.settings import Settings
+from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies.training import Training
 
 __all__ = ["STRATEGIES", "Strategy", "Training", "check", "strategy"]
 
 
 class Strategy(Protocol):
-    """What a strategy does to a model."""
+    """A strategy on one device."""
 
-    def prepare(self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None) -> Training:
-        """The model on this rank's device, and the optimizer made of its parameters, ready for a loop. A collective.
+    def prepare(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
+    ) -> Training:
+        """Move the model to this rank's device, wrap the model and its optimizer, and return them for a training loop.
+        A collective.
 
-        The optimizer is a new one, with nothing in its state. Raises InputError for settings that the strategy has
-        nothing for.
-        """
+        The optimizer must be new, with an empty state. Raise InputError for settings that the strategy does not
+        support."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A strategy's module and class below this package, the library that it needs, and what installs that."""
+    """A strategy's module and class in this package, the library that it needs, and the command that installs it."""
 
     module: str
     name: str
@@ -47,19 +49,20 @@ STRATEGIES = {
 
 
 def check(name: str) -> None:
-    """Raise InputError where there is no strategy of this name, or its library is not installed."""
+    """Raise InputError if there is no strategy of this name, or its library is not installed."""
     if name not in STRATEGIES:
         names = ", ".join(sorted(STRATEGIES))
-        raise InputError(Problem("strategy", repr(name), f"one of {names}", "give one of these names"))
+        raise InputError(Problem("strategy", repr(name), f"one of {names}", "use one of these names"))
     entry = STRATEGIES[name]
     if find_spec(entry.library) is None:
         raise InputError(Problem(f"strategy {name}", f"{entry.library} is not installed", fix=entry.install))
 
 
 def strategy(name: str, device: torch.device) -> Strategy:
-    """The strategy of a name, with its library set up on the process group that is up. Raises what `check` raises."""
+    """Return the strategy of a name, with its library initialised. The process group must be initialised. Raise
+    InputError as `check` does."""
     check(name)
     entry = STRATEGIES[name]
     module: Any = import_module(f"{__name__}.{entry.module}")
-    made: Strategy = getattr(module, entry.name)(device)
-    return made
+    created: Strategy = getattr(module, entry.name)(device)
+    return created

@@ -1,10 +1,10 @@
-"""Counting the backward passes that make a step."""
+"""Count the backward passes of an optimizer step."""
 
 from __future__ import annotations
 
 
 class Accumulation:
-    """Where a training stands among the backward passes of a step."""
+    """Counter of the backward passes in the current optimizer step. passes: backward passes per step."""
 
     def __init__(self, passes: int) -> None:
         self.passes = passes
@@ -12,11 +12,11 @@ class Accumulation:
 
     @property
     def is_last(self) -> bool:
-        """Whether the pass that comes completes a step."""
+        """Whether the next backward pass completes a step."""
         return self._done == self.passes - 1
 
     def count(self) -> bool:
-        """Count a pass as done; True where it completed a step."""
+        """Count a backward pass. Return True if it completed a step."""
         complete = self.is_last
         self._done = 0 if complete else self._done + 1
         return complete

@@ -1,4 +1,4 @@
-"""Computing in bfloat16 within a model whose weights and outputs stay in float32."""
+"""Run a model in bfloat16 with float32 weights and outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_map
 
 
 class Bfloat16(nn.Module):
-    """A model under autocast. Its outputs are float32, so that a loss is not computed in eight bits of precision."""
+    """A model under autocast. Its outputs are float32, so that the loss is computed in full precision."""
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         super().__init__()
@@ -18,14 +18,14 @@ class Bfloat16(nn.Module):
         self._device_type = device.type
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
-        """What the model gives, with every bfloat16 tensor in it as float32."""
+        """Return the model's outputs, with bfloat16 tensors converted to float32."""
         with torch.autocast(self._device_type, dtype=torch.bfloat16):
             outputs = self.model(*inputs, **options)
         return tree_map(_widened, outputs)
 
 
-def computing_in(precision: str, model: nn.Module, device: torch.device) -> nn.Module:
-    """The model itself for "float32", the model under autocast for "bfloat16"."""
+def with_precision(precision: str, model: nn.Module, device: torch.device) -> nn.Module:
+    """Return the model under autocast if precision is "bfloat16", else the model itself."""
     return Bfloat16(model, device) if precision == "bfloat16" else model
 
 

@@ -1,4 +1,4 @@
-"""torch's DistributedDataParallel: every rank holds the whole model, gradients are averaged over the ranks."""
+"""torch's DistributedDataParallel: every rank has a replica of the model, and gradients are averaged over the ranks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 from torch import distributed, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
-from allranks.runtime.settings import Settings
-from allranks.runtime.strategies import recomputation, states, unsupported
-from allranks.runtime.strategies.bfloat16 import computing_in
+from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies import checkpoint_state, recomputation
+from allranks.runtime.strategies.bfloat16 import with_precision
 from allranks.runtime.strategies.torch_training import TorchTraining
 
 
@@ -21,36 +21,38 @@ class Ddp:
 
     device: torch.device
 
-    def prepare(self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None) -> DdpTraining:
-        """The model on its device under DistributedDataParallel, and its optimizer. A collective."""
-        settings = settings or Settings()
-        unsupported.refuse("ddp", settings, "offload", "deepspeed_config", "compression")
+    def prepare(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
+    ) -> DdpTraining:
+        """Move the model to its device and wrap it in DistributedDataParallel. A collective."""
+        settings = settings or TrainingSettings()
+        reject_unsupported("ddp", settings, "offload", "deepspeed_config", "compression")
         model = model.to(self.device)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)
         devices = [self.device.index] if self.device.type == "cuda" else None
-        wrapped = DistributedDataParallel(computing_in(settings.precision, model, self.device), device_ids=devices)
+        wrapped = DistributedDataParallel(with_precision(settings.precision, model, self.device), device_ids=devices)
         return DdpTraining(wrapped, model, optimizer, settings)
 
 
 class DdpTraining(TorchTraining):
-    """What a training loop calls; see `Training`."""
+    """A training under DistributedDataParallel; see `Training`."""
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
-        return states.on_cpu(self._plain.state_dict()) if distributed.get_rank() == 0 else {}
+        return checkpoint_state.to_cpu(self._plain.state_dict()) if distributed.get_rank() == 0 else {}
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return states.pack("ddp", self._plain.state_dict(), self.optimizer.state_dict())
+        return checkpoint_state.pack("ddp", self._plain.state_dict(), self.optimizer.state_dict())
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
-        model, optimizer = states.unpack("ddp", state)
+        model, optimizer = checkpoint_state.unpack("ddp", state)
         self._plain.load_state_dict(model)
         self.optimizer.load_state_dict(optimizer)
 
-    def _send_gradients(self, wanted: bool) -> None:
-        # What no_sync() does, which has to surround the forward pass as well: that one is the loop's own.
+    def _set_gradient_sync(self, enabled: bool) -> None:
+        # As no_sync() does, which would also have to surround the forward pass in the training loop.
         assert isinstance(self.model, DistributedDataParallel)
-        self.model.require_backward_grad_sync = wanted
+        self.model.require_backward_grad_sync = enabled

@@ -1,4 +1,4 @@
-"""DeepSpeed's ZeRO: the optimizer's state, gradients and weights sharded by stages."""
+"""DeepSpeed's ZeRO: the optimizer's state, gradients and weights are sharded, depending on the stage."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn, optim
 
-from allranks.runtime.settings import Settings
-from allranks.runtime.strategies import deepspeed_config, recomputation, states, unsupported, zero_states
-from allranks.runtime.strategies.bfloat16 import computing_in
+from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies import checkpoint_state, deepspeed_config, recomputation, zero_states
+from allranks.runtime.strategies.bfloat16 import with_precision
 
 
 @dataclass(frozen=True)
 class DeepSpeed:
-    """DeepSpeed on torch's process group, which is up already: it looks for no launcher of its own."""
+    """DeepSpeed on torch's process group, which is already initialised."""
 
     device: torch.device
 
@@ -24,31 +24,31 @@ class DeepSpeed:
         import deepspeed.ops
 
         if self.device.type == "cpu":
-            # DeepSpeed's own all-reduce works where its launcher has set LOCAL_SIZE, but every rank would build or load
-            # it, and wait for the others' lock. Set before DeepSpeed asks a compiler about each of its operations.
+            # DeepSpeed's own all-reduce needs LOCAL_SIZE from its launcher, and every rank would build or load it and
+            # wait for the others' lock. Disabled before DeepSpeed tests the compiler for each of its operations.
             deepspeed.ops.__compatible_ops__ = {}
-        # torch tells DeepSpeed so at every collective of every step.
+        # torch warns DeepSpeed at every collective of every step.
         warnings.filterwarnings("ignore", message=r"`torch\.distributed\.\w+` is deprecated", category=FutureWarning)
 
     def prepare(
-        self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
     ) -> DeepSpeedTraining:
-        """The model and its optimizer in DeepSpeed's engine. A collective.
+        """Create DeepSpeed's engine for the model and its optimizer. A collective.
 
-        The optimizer is the loop's own, an ordinary one of torch, so that no operation has to be compiled; where the
-        configuration has one, that one is taken.
+        The optimizer is the loop's own torch optimizer, so that no operation has to be compiled. If DeepSpeed's
+        configuration has an optimizer, that one replaces it.
         """
         import deepspeed
 
-        settings = settings or Settings()
-        unsupported.refuse("deepspeed", settings, "compression")
+        settings = settings or TrainingSettings()
+        reject_unsupported("deepspeed", settings, "compression")
         config = deepspeed_config.configuration(settings, distributed.get_world_size(), self.device)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)
         lower = settings.precision == "bfloat16" or deepspeed_config.enabled(config, "bf16")
         own = "optimizer" in config
         engine, *_ = deepspeed.initialize(
-            model=computing_in("bfloat16" if lower else "float32", model.to(self.device), self.device),
+            model=with_precision("bfloat16" if lower else "float32", model.to(self.device), self.device),
             optimizer=None if own else optimizer,
             model_parameters=[parameter for parameter in model.parameters() if parameter.requires_grad],
             config=config,
@@ -58,7 +58,7 @@ class DeepSpeed:
 
 
 class DeepSpeedTraining:
-    """What a training loop calls; see `Training`."""
+    """A training with DeepSpeed's engine; see `Training`."""
 
     def __init__(self, engine: Any, plain: nn.Module) -> None:
         self.model: nn.Module = engine
@@ -67,7 +67,7 @@ class DeepSpeedTraining:
 
     @property
     def optimizer(self) -> optim.Optimizer:
-        """DeepSpeed's, around the loop's own: its `param_groups` are what is stepped with."""
+        """DeepSpeed's optimizer, which wraps the loop's own. Its `param_groups` are the ones that are used."""
         optimizer: optim.Optimizer = self._engine.optimizer
         return optimizer
 
@@ -87,9 +87,11 @@ class DeepSpeedTraining:
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return states.pack("deepspeed", zero_states.weights(self._plain), zero_states.gather(self._engine, self._plain))
+        return checkpoint_state.pack(
+            "deepspeed", zero_states.weights(self._plain), zero_states.gather(self._engine, self._plain)
+        )
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
-        weights, optimizer = states.unpack("deepspeed", state)
+        weights, optimizer = checkpoint_state.unpack("deepspeed", state)
         zero_states.scatter(self._engine, self._plain, weights, optimizer)

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.settings import Settings
+from allranks.runtime.settings import TrainingSettings
 
 
-def configuration(settings: Settings, world_size: int, device: torch.device) -> dict[str, Any]:
-    """What `deepspeed.initialize` is given. A key whose value is "auto" is taken from the settings.
+def configuration(settings: TrainingSettings, world_size: int, device: torch.device) -> dict[str, Any]:
+    """Return the configuration for `deepspeed.initialize`. Keys whose value is "auto" come from the settings.
 
-    Raises InputError where the file cannot be read, contradicts the layout, or asks for what the device cannot do.
+    Raise InputError if the file cannot be read, contradicts the layout, or requires what the device does not support.
     """
     path = settings.deepspeed_config
     given = {} if path is None else _read(path)
@@ -29,28 +29,28 @@ def configuration(settings: Settings, world_size: int, device: torch.device) -> 
                 where=f"{path}, key fp16",
                 found="enabled, on the CPU",
                 expected="float32 or bfloat16: DeepSpeed has no fp16 without a GPU",
-                fix='leave fp16 out, or take "bf16": {"enabled": true}',
+                fix='leave fp16 out, or use "bf16": {"enabled": true}',
             )
         )
     return config
 
 
 def enabled(config: Mapping[str, Any], key: str) -> bool:
-    """Whether a section such as bf16 is switched on."""
+    """Return whether a section such as bf16 is enabled."""
     return bool(config.get(key, {}).get("enabled", False))
 
 
-def _defaults(settings: Settings) -> dict[str, Any]:
+def _defaults(settings: TrainingSettings) -> dict[str, Any]:
     zero: dict[str, Any] = {"stage": settings.zero_stage}
     if settings.offload:
         zero["offload_optimizer"] = {"device": "cpu"}
         if settings.zero_stage == 3:
             zero["offload_param"] = {"device": "cpu"}
     return {
-        "gradient_accumulation_steps": settings.accumulate,
+        "gradient_accumulation_steps": settings.gradient_accumulation_steps,
         "gradient_clipping": settings.clip_norm or 0.0,
         "zero_optimization": zero,
-        # The optimizer is an ordinary one of torch: no operation to compile, on the CPU as on a GPU.
+        # The optimizer is a torch optimizer, so no operation has to be compiled, on the CPU or on a GPU.
         "zero_allow_untested_optimizer": True,
         "zero_force_ds_cpu_optimizer": False,
         "steps_per_print": 1 << 30,
@@ -58,7 +58,8 @@ def _defaults(settings: Settings) -> dict[str, Any]:
 
 
 def _batches(config: Mapping[str, Any], world_size: int, where: str) -> dict[str, int]:
-    """The batch sizes that DeepSpeed insists on. It only checks that they agree: what is trained on is the loop's."""
+    """Return the batch sizes that DeepSpeed requires. It only checks that they agree; the training loop determines the
+    actual batches."""
     accumulate = int(config["gradient_accumulation_steps"])
     share = config.get("train_micro_batch_size_per_gpu")
     total = config.get("train_batch_size")

@@ -1,4 +1,4 @@
-"""torch's fully_shard (FSDP2): each rank holds its part of every parameter, gradient and optimizer state."""
+"""torch's fully_shard (FSDP2): each rank has a shard of every parameter, gradient and optimizer state."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 
-from allranks.runtime.settings import Settings
-from allranks.runtime.strategies import recomputation, states, unsupported
-from allranks.runtime.strategies.bfloat16 import computing_in
+from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies import checkpoint_state, recomputation
+from allranks.runtime.strategies.bfloat16 import with_precision
 from allranks.runtime.strategies.torch_training import TorchTraining
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -33,14 +33,16 @@ _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 @dataclass(frozen=True)
 class Fsdp:
-    """fully_shard over all ranks: block by block where the settings name blocks, else the model in one piece."""
+    """fully_shard over all ranks: block by block if the settings name blocks, otherwise the model as one unit."""
 
     device: torch.device
 
-    def prepare(self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None) -> FsdpTraining:
-        """The sharded model, and the optimizer with its parameters taken by the sharded ones. A collective."""
-        settings = settings or Settings()
-        unsupported.refuse("fsdp", settings, "deepspeed_config", "compression")
+    def prepare(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
+    ) -> FsdpTraining:
+        """Shard the model, and replace the optimizer's parameters by the sharded ones. A collective."""
+        settings = settings or TrainingSettings()
+        reject_unsupported("fsdp", settings, "deepspeed_config", "compression")
         blocks = recomputation.modules(model, settings.blocks)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)
@@ -51,26 +53,26 @@ class Fsdp:
         precision = MixedPrecisionPolicy(
             param_dtype=torch.bfloat16 if lower else None, reduce_dtype=torch.float32 if lower else None
         )
-        # On the CPU everything is where offloading would bring it.
+        # On the CPU, offloading has no effect.
         offload = CPUOffloadPolicy() if settings.offload and self.device.type != "cpu" else OffloadPolicy()
         for module in (*blocks, model):
             fully_shard(module, mesh=mesh, mp_policy=precision, offload_policy=offload)
         sharded = dict(model.named_parameters())
         for group in optimizer.param_groups:
             group["params"] = [sharded[names[id(parameter)]] for parameter in group["params"]]
-        return FsdpTraining(computing_in(settings.precision, model, self.device), model, optimizer, settings)
+        return FsdpTraining(with_precision(settings.precision, model, self.device), model, optimizer, settings)
 
 
 class FsdpTraining(TorchTraining):
-    """What a training loop calls; see `Training`."""
+    """A training under fully_shard; see `Training`."""
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
-        return states.on_cpu(get_model_state_dict(self._plain, options=_WHOLE))
+        return checkpoint_state.to_cpu(get_model_state_dict(self._plain, options=_WHOLE))
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return states.pack(
+        return checkpoint_state.pack(
             "fsdp",
             get_model_state_dict(self._plain, options=_WHOLE),
             get_optimizer_state_dict(self._plain, self.optimizer, options=_WHOLE),
@@ -78,10 +80,10 @@ class FsdpTraining(TorchTraining):
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
-        model, optimizer = states.unpack("fsdp", state)
+        model, optimizer = checkpoint_state.unpack("fsdp", state)
         set_model_state_dict(self._plain, model, options=StateDictOptions(full_state_dict=True))
         set_optimizer_state_dict(self._plain, self.optimizer, optimizer, options=StateDictOptions(full_state_dict=True))
 
-    def _send_gradients(self, wanted: bool) -> None:
+    def _set_gradient_sync(self, enabled: bool) -> None:
         assert isinstance(self._plain, FSDPModule)
-        self._plain.set_requires_gradient_sync(wanted)
+        self._plain.set_requires_gradient_sync(enabled)

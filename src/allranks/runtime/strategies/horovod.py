@@ -1,4 +1,4 @@
-"""Horovod's DistributedOptimizer: every rank holds the whole model, gradients are averaged by MPI or gloo."""
+"""Horovod's DistributedOptimizer: every rank has a replica of the model, and MPI or gloo averages the gradients."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn, optim
 
-from allranks.runtime.settings import Settings
-from allranks.runtime.strategies import horovod_launch, recomputation, states, unsupported
+from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies import checkpoint_state, horovod_launch, recomputation
 from allranks.runtime.strategies.accumulation import Accumulation
-from allranks.runtime.strategies.bfloat16 import computing_in
+from allranks.runtime.strategies.bfloat16 import with_precision
 
 
 @dataclass(frozen=True)
 class Horovod:
-    """Horovod beside torch's process group: it sends gradients by its own means."""
+    """Horovod beside torch's process group. Horovod uses its own connections for gradients."""
 
     device: torch.device
 
@@ -24,39 +24,41 @@ class Horovod:
         horovod_launch.initialise()
 
     def prepare(
-        self, model: nn.Module, optimizer: optim.Optimizer, settings: Settings | None = None
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
     ) -> HorovodTraining:
-        """The model on its device with rank 0's weights, and the optimizer in Horovod's. A collective."""
+        """Move the model to its device, broadcast rank 0's weights, and wrap the optimizer in Horovod's. A
+        collective."""
         import horovod.torch as hvd
 
-        settings = settings or Settings()
-        unsupported.refuse("horovod", settings, "offload", "deepspeed_config")
+        settings = settings or TrainingSettings()
+        reject_unsupported("horovod", settings, "offload", "deepspeed_config")
         model = model.to(self.device)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         if optimizer.state:
-            # Of a new optimizer it would make the state by a step, which decays the weights and counts as the first.
+            # For a new optimizer, Horovod would create the state by a step, which decays the weights and counts as a
+            # step.
             hvd.broadcast_optimizer_state(optimizer, root_rank=0)
         distributed = hvd.DistributedOptimizer(
             optimizer,
             named_parameters=model.named_parameters(),
             compression=getattr(hvd.Compression, settings.compression),
-            backward_passes_per_step=settings.accumulate,
+            backward_passes_per_step=settings.gradient_accumulation_steps,
         )
-        return HorovodTraining(computing_in(settings.precision, model, self.device), model, distributed, settings)
+        return HorovodTraining(with_precision(settings.precision, model, self.device), model, distributed, settings)
 
 
 class HorovodTraining:
-    """What a training loop calls; see `Training`."""
+    """A training with Horovod's optimizer; see `Training`."""
 
-    def __init__(self, model: nn.Module, plain: nn.Module, optimizer: Any, settings: Settings) -> None:
+    def __init__(self, model: nn.Module, plain: nn.Module, optimizer: Any, settings: TrainingSettings) -> None:
         self.model = model
         self.optimizer: optim.Optimizer = optimizer
         self._horovod = optimizer
         self._plain = plain
         self._clip_norm = settings.clip_norm
-        self._accumulation = Accumulation(settings.accumulate)
+        self._accumulation = Accumulation(settings.gradient_accumulation_steps)
 
     def backward(self, loss: Tensor) -> None:
         """See `Training`."""
@@ -78,14 +80,14 @@ class HorovodTraining:
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
-        return states.on_cpu(self._plain.state_dict()) if torch.distributed.get_rank() == 0 else {}
+        return checkpoint_state.to_cpu(self._plain.state_dict()) if torch.distributed.get_rank() == 0 else {}
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return states.pack("horovod", self._plain.state_dict(), self._horovod.state_dict())
+        return checkpoint_state.pack("horovod", self._plain.state_dict(), self._horovod.state_dict())
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
-        model, optimizer = states.unpack("horovod", state)
+        model, optimizer = checkpoint_state.unpack("horovod", state)
         self._plain.load_state_dict(model)
         self._horovod.load_state_dict(optimizer)

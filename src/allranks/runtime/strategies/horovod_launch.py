@@ -24,7 +24,7 @@ def initialise() -> None:
 
 
 def _gloo(env: RankEnv) -> dict[str, str]:
-    """The variables that horovodrun would give a rank (horovod.runner.gloo_run)."""
+    """Return the variables that horovodrun would give a rank (horovod.runner.gloo_run)."""
     meeting: list[Any] = [None]
     if distributed.get_rank() == 0:
         meeting = [_serve(env)]

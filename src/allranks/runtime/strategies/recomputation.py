@@ -1,4 +1,4 @@
-"""Activation checkpointing: less memory for more time."""
+"""Activation checkpointing, which trades computing time for memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from allranks.errors import InputError, Problem
 
 
 def recompute(model: nn.Module, blocks: tuple[type[nn.Module], ...]) -> None:
-    """Let the model's modules of these classes forget what is inside them, and compute it again in the backward pass.
+    """Enable activation checkpointing for the model's modules of these classes.
 
-    Names of parameters stay as they are. Raises InputError where the model has no such module.
+    Parameter names do not change. Raise InputError if the model has no such module.
     """
     for block in modules(model, blocks):
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 
 
 def modules(model: nn.Module, blocks: tuple[type[nn.Module], ...]) -> list[nn.Module]:
-    """The model's modules of these classes. Raises InputError where classes are given and there is none."""
+    """Return the model's modules of these classes. Raise InputError if `blocks` is not empty and there is none."""
     found = [module for module in model.modules() if isinstance(module, blocks)]
     if blocks and not found:
         names = ", ".join(block.__qualname__ for block in blocks)

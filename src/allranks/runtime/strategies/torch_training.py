@@ -1,4 +1,4 @@
-"""The backward pass and the step of strategies whose gradients torch itself averages: DDP and FSDP."""
+"""Backward pass and optimizer step of the strategies whose gradients torch averages: DDP and FSDP."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn, optim
 
-from allranks.runtime.settings import Settings
+from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies.accumulation import Accumulation
 
 
 class TorchTraining(ABC):
-    """model: what the loop calls. plain: the module whose parameters the optimizer has."""
+    """Base class of DdpTraining and FsdpTraining.
 
-    def __init__(self, model: nn.Module, plain: nn.Module, optimizer: optim.Optimizer, settings: Settings) -> None:
+    model: the module to call in the forward pass
+    plain: the module whose parameters the optimizer has
+    """
+
+    def __init__(
+        self, model: nn.Module, plain: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings
+    ) -> None:
         self.model = model
         self.optimizer = optimizer
         self._plain = plain
         self._clip_norm = settings.clip_norm
-        self._accumulation = Accumulation(settings.accumulate)
-        self._send_gradients(self._accumulation.is_last)
+        self._accumulation = Accumulation(settings.gradient_accumulation_steps)
+        self._set_gradient_sync(self._accumulation.is_last)
 
     def backward(self, loss: Tensor) -> None:
         """See `Training`."""
@@ -34,9 +40,9 @@ class TorchTraining(ABC):
                 nn.utils.clip_grad_norm_(self._plain.parameters(), self._clip_norm)
             self.optimizer.step()
             self.optimizer.zero_grad()
-        self._send_gradients(self._accumulation.is_last)
+        self._set_gradient_sync(self._accumulation.is_last)
         return complete
 
     @abstractmethod
-    def _send_gradients(self, wanted: bool) -> None:
-        """Say whether the next backward pass averages the gradients over the ranks."""
+    def _set_gradient_sync(self, enabled: bool) -> None:
+        """Enable or disable gradient synchronisation for the next backward pass."""

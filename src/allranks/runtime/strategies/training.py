@@ -1,4 +1,4 @@
-"""A model and its optimizer under a strategy: what a training loop calls."""
+"""The interface of a strategy for a training loop."""
 
 from __future__ import annotations
 
@@ -8,45 +8,48 @@ from torch import Tensor, nn, optim
 
 
 class Training(Protocol):
-    """A model and its optimizer, spread over the ranks.
+    """A model and its optimizer, distributed over the ranks.
 
-        for images, labels in sampler.track(loader):
+        for images, labels in sampler.epoch_batches(loader):
             training.backward(loss(training.model(images), labels) * sampler.weight)
             if training.step():
                 step += 1
 
-    Every rank makes the same calls. That goes for the model too, in training as in evaluation: a sharded model's ranks
-    fetch each other's parameters in the forward pass.
+    Every rank must make the same calls. This includes calls of the model, in training and in evaluation: the ranks of a
+    sharded model gather parameters in the forward pass.
     """
 
     @property
     def model(self) -> nn.Module:
-        """What is called forward."""
+        """The module to call in the forward pass."""
 
     @property
     def optimizer(self) -> optim.Optimizer:
-        """Its `param_groups` take what a schedule writes."""
+        """The optimizer. Learning rate schedules change its `param_groups`."""
 
     def backward(self, loss: Tensor) -> None:
-        """Add a loss's gradients to those of this step, divided by the number of passes that make a step."""
+        """Compute gradients of the loss, divided by the number of backward passes per step, and add them to the
+        step's."""
 
     def step(self) -> bool:
-        """Change the weights where this was a step's last backward pass, and tell whether it was.
+        """Clip the gradients, step the optimizer and set the gradients to zero, if the last backward pass completed a
+        step.
 
-        Clips, steps the optimizer, and makes the gradients zero.
+        Return whether it did.
         """
 
     def weights(self) -> dict[str, Any]:
-        """The plain model's state_dict, whole, on the CPU: on rank 0, and an empty one on the others. A collective."""
+        """Return the full state dict of the unwrapped model, on the CPU, on rank 0; {} on other ranks. A collective."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps: the same for every number of ranks. Whole on rank 0 alone. A collective.
+        """Return the state for a checkpoint, which does not depend on the number of ranks. It is complete on rank 0
+        only. A collective.
 
-        Gradients of a step that is not complete are not kept: call it after `step` has returned True.
+        Gradients of an incomplete step are not saved. Call it after `step` has returned True.
         """
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take a whole state on, which every rank is given. A collective.
+        """Load the full state dict. Every rank must pass the same state. A collective.
 
-        Raises InputError where another strategy made it.
+        Raise InputError if another strategy saved it.
         """

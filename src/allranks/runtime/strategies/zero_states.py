@@ -15,7 +15,7 @@ from allranks.errors import InputError, Problem
 
 
 def weights(model: nn.Module) -> dict[str, Any]:
-    """The model's state_dict in float32 on the CPU on rank 0, {} on the others. A collective."""
+    """Return the model's state_dict in float32 on the CPU on rank 0, {} on the others. A collective."""
     main = distributed.get_rank() == 0
     whole: dict[int, Tensor] = {}
     kept: dict[str, Any] = {}
@@ -32,7 +32,7 @@ def weights(model: nn.Module) -> dict[str, Any]:
 
 
 def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
-    """The optimizer's state by the parameters' names, on rank 0. A collective.
+    """Return the optimizer's state by the parameters' names, on rank 0. A collective.
 
     zero:    whether it is sharded
     tensors: by parameter, by key (exp_avg, ...), what has the parameter's shape
@@ -66,18 +66,19 @@ def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
 
 
 def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: dict[str, Any]) -> None:
-    """Let every rank take its part of what `weights` and `gather` gave, which every rank is given. A collective.
+    """Load this rank's shard of the states that `weights` and `gather` returned. Every rank must pass the same states.
+    A collective.
 
-    Raises InputError where one is of a sharded optimizer and the other is not.
+    Raise InputError if the state is of a sharded optimizer and the engine's is not, or the other way round.
     """
     if optimizer["zero"] != _sharded(engine):
         kinds = {True: "ZeRO 1, 2 or 3", False: "ZeRO 0"}
         raise InputError(
             Problem(
                 where="checkpoint",
-                found=f"made under {kinds[optimizer['zero']]}",
-                expected=f"one of {kinds[not optimizer['zero']]}",
-                fix="go on with the stage that it was made under",
+                found=f"saved with {kinds[optimizer['zero']]}",
+                expected=f"a checkpoint of {kinds[not optimizer['zero']]}",
+                fix="resume with the stage that it was saved with",
             )
         )
     _set_weights(model, weights)
@@ -105,7 +106,7 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
 
 
 def _set_whole(parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
-    """Keep this rank's part of a parameter's float32 weights, or of the optimizer's tensor of a key."""
+    """Set this rank's shard of a parameter's float32 weights, or of the optimizer's tensor `key`."""
     from deepspeed import utils
 
     value = value.to(parameter.device)
@@ -115,7 +116,7 @@ def _set_whole(parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
         else:
             utils.safe_set_full_optimizer_state(parameter, value, key)
         return
-    # ZeRO 3's parts are equal, with zeros after the last weight, which DeepSpeed's setter of whole values leaves out.
+    # ZeRO 3's shards are equal and padded with zeros. DeepSpeed's setter for full values does not pad.
     world_size = distributed.get_world_size()
     size = -(-value.numel() // world_size)
     padded = nn.functional.pad(value.flatten(), (0, size * world_size - value.numel()))
@@ -143,7 +144,7 @@ def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
 
 
 def _whole(parameter: nn.Parameter) -> Tensor:
-    """The parameter in float32, not sharded. A collective."""
+    """Return the full parameter in float32. A collective."""
     import deepspeed
     from deepspeed.utils import safe_get_full_fp32_param
 
@@ -161,7 +162,7 @@ def _sharded(engine: Any) -> bool:
 
 
 def _partitions(engine: Any) -> list[Tensor]:
-    """This rank's flat parts of the float32 weights, by which the optimizer keeps its state."""
+    """Return this rank's flat shards of the float32 weights. They are the keys of the optimizer's state."""
     optimizer = engine.optimizer
     if engine.zero_optimization_stage() == 3:
         return list(optimizer.fp32_partitioned_groups_flat)

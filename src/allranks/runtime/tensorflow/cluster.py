@@ -57,19 +57,19 @@ class Cluster:
         return tuple(task for task in tasks if task != self.chief)
 
     def endpoint(self, task: tuple[str, int]) -> str:
-        """Where a task listens, `host:port`."""
+        """Return where a task listens, `host:port`."""
         role, index = task
         return self.tasks[role][index]
 
 
 def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
-    """The cluster that TF_CONFIG describes; None where this process trains alone.
+    """Return the cluster that TF_CONFIG describes; None where this process trains alone.
 
     Azure ML lists workers and parameter servers and no chief ("Distributed GPU training guide"), while
     ParameterServerStrategy wants a chief that coordinates and trains nothing: worker 0 becomes it, worker 1 becomes
     worker 0, and so on. A chief that is there already stays.
 
-    Raises InputError where TF_CONFIG cannot be read, where parameter servers would have nobody to serve, and where
+    Raise InputError if TF_CONFIG cannot be read, where parameter servers would have nobody to serve, and where
     another launcher started several processes, each of which would train alone.
     """
     place = tensorflow.read(environ)

@@ -21,7 +21,7 @@ GO = "go"
 def roll_call(cluster: Cluster, timeout_seconds: float) -> None:
     """Wait until every task of the cluster is up. The chief listens at its own port, which TensorFlow uses afterwards.
 
-    Raises ConnectionError, that names who is missing, where the tasks did not meet within timeout_seconds.
+    Raise ConnectionError, that names who is missing, where the tasks did not meet within timeout_seconds.
     """
     deadline = time.monotonic() + timeout_seconds
     if cluster.is_chief:
@@ -73,7 +73,7 @@ def _answer(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
 
 
 def _said(connection: socket.socket, timeout_seconds: float) -> str:
-    """The line that comes; nothing where none does."""
+    """Return the line that comes; nothing where none does."""
     try:
         connection.settimeout(timeout_seconds)
         with connection.makefile("r", encoding="utf-8", errors="replace") as lines:

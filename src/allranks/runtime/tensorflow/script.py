@@ -130,7 +130,7 @@ def _meet(training: Training) -> None:
 
 
 def _watched(cluster: Cluster) -> dict[str, str]:
-    """The tasks that this one must not lose: the chief looks after all the others, and they after the chief."""
+    """Return the tasks that this one must not lose: the chief looks after all the others, and they after the chief."""
     if not cluster.is_chief:
         return {CHIEF: cluster.endpoint(cluster.chief)}
     return {f"{role} {index}": cluster.endpoint((role, index)) for role, index in cluster.others}

@@ -18,7 +18,7 @@ def share_cores(cluster: Cluster | None) -> None:
 
 
 def alone() -> Any:
-    """The strategy of one process: MirroredStrategy where it has several GPUs, else TensorFlow's default."""
+    """Return the strategy of one process: MirroredStrategy where it has several GPUs, else TensorFlow's default."""
     import tensorflow as tf
 
     if len(tf.config.list_physical_devices("GPU")) > 1:
@@ -51,7 +51,7 @@ def parameter_servers(cluster: Cluster) -> Any:
 
 
 def server(cluster: Cluster) -> Any:
-    """A worker or a parameter server, listening: it does what the chief tells it."""
+    """Return a worker or a parameter server, listening: it does what the chief tells it."""
     import tensorflow as tf
 
     return tf.distribute.Server(

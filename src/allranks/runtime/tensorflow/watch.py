@@ -73,13 +73,13 @@ class Watch:
 
 
 def lost(name: str, sight: Sight, timeout_seconds: float) -> ConnectionError:
-    """What is said of a task that is missing."""
+    """Return what is said of a task that is missing."""
     how = "is gone; its own log says why" if sight.appeared else f"did not appear within {timeout_seconds:g} s"
     return ConnectionError(f"{name} at {sight.endpoint} {how}")
 
 
 def wait_until_gone(name: str, endpoint: str, timeout_seconds: float) -> None:
-    """Wait for a task's end. Raises ConnectionError where it did not appear within timeout_seconds."""
+    """Wait for a task's end. Raise ConnectionError if it did not appear within timeout_seconds."""
     sight = Sight(endpoint)
     while not sight.missing(timeout_seconds):
         time.sleep(INTERVAL_SECONDS)

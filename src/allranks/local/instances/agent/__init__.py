@@ -1,10 +1,9 @@
-"""The processes that start ranks and see to it that none outlives its run. They import the standard library alone, so
-that they start in milliseconds.
+"""The processes that start ranks and end them with their run. They import the standard library only, so that they start
+in milliseconds.
 
-    engine -> supervisor (one a run) -> keeper (one for each instance of a step) -> ranks
+    engine -> supervisor (one per run) -> agent (one per instance of a step) -> ranks
 
-The engine writes commands to the supervisor's stdin and reads events from its stdout, one JSON object a line. The end
-of stdin means that the
-engine is gone, however it went: the supervisor then ends every keeper, and a keeper that loses its supervisor ends
-every rank.
+The engine writes commands to the supervisor's stdin and reads events from its stdout, one JSON object per line. When
+stdin ends, the engine has exited or was killed: the supervisor then ends every agent. An agent whose supervisor ends
+kills its ranks.
 """

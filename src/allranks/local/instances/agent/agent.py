@@ -1,5 +1,4 @@
-"""The keeper of one instance during one step: starts what runs there, tells of their ends, and leaves nothing
-behind."""
+"""What the agent of one instance does during one step: start the programs, report their exits, kill what is left."""
 
 from __future__ import annotations
 
@@ -14,46 +13,48 @@ from allranks.local.instances.agent import starter
 from allranks.local.instances.agent.descendants import end_descendants
 
 
-def tell(events: int, **event: Any) -> None:
-    """Writes an event for the engine. A line below PIPE_BUF (4,096 bytes) is written whole, whoever else writes to the
-    same pipe."""
+def write_event(events: int, **event: Any) -> None:
+    """Write an event for the engine. A line shorter than PIPE_BUF (4,096 bytes) is written atomically, although other
+    processes write to the same pipe."""
     os.write(events, (json.dumps(event, separators=(",", ":")) + "\n").encode())
 
 
-def keep(name: str, programs: list[dict[str, Any]], control: int, events: int) -> None:
-    """Runs until every program has ended, then kills whatever they left. The caller has made this process a subreaper
-    or a namespace's first.
+def run_programs(name: str, programs: list[dict[str, Any]], control: int, events: int) -> None:
+    """Run programs until all have exited, then kill the processes that they left behind.
 
-    programs: name, arguments, environment, folder, log of each
-    control:  a pipe on which each byte is a signal's number for all of them; its end means that the supervisor is gone
-    events:   where `started` and `exited` are told, with the program's name and the time
+    The caller must have made this process a subreaper or the first process of a PID namespace.
+
+    programs: name, arguments, environment, folder and log of each program
+    control:  a pipe. Each byte is the number of a signal to send to all programs. Its end means that the supervisor has
+              ended.
+    events:   the descriptor for `started` and `exited` events, with the program's name and the time
     """
-    wake, wakened = os.pipe()
-    os.set_blocking(wakened, False)
-    signal.set_wakeup_fd(wakened)
+    wake_reader, wake_writer = os.pipe()
+    os.set_blocking(wake_writer, False)
+    signal.set_wakeup_fd(wake_writer)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
-        _run(name, programs, control, events, wake)
+        _run(name, programs, control, events, wake_reader)
     finally:
         end_descendants()
 
 
-def _run(name: str, programs: list[dict[str, Any]], control: int, events: int, wake: int) -> None:
+def _run(name: str, programs: list[dict[str, Any]], control: int, events: int, wake_reader: int) -> None:
     running: dict[int, str] = {}
     for program in programs:
         pid = starter.start(program["arguments"], program["environment"], program["folder"], program["log"])
         running[pid] = program["name"]
-        tell(events, event="started", keeper=name, program=program["name"], pid=pid, time=time.time())
+        write_event(events, event="started", agent=name, program=program["name"], pid=pid, time=time.time())
     while running:
-        # SIGCHLD may come before select() waits: its byte is in the pipe by then, so nothing is missed.
-        ready, _, _ = select.select([wake, control], [], [])
-        if wake in ready:
-            os.read(wake, 4096)
+        # A SIGCHLD that arrives before select() waits has already written its byte to the pipe.
+        ready, _, _ = select.select([wake_reader, control], [], [])
+        if wake_reader in ready:
+            os.read(wake_reader, 4096)
         while (ended := _reap()) is not None:
             pid, status = ended
             if pid in running:
                 code = os.waitstatus_to_exitcode(status)
-                tell(events, event="exited", keeper=name, program=running.pop(pid), code=code, time=time.time())
+                write_event(events, event="exited", agent=name, program=running.pop(pid), code=code, time=time.time())
         if control in ready:
             numbers = os.read(control, 64)
             if not numbers:
@@ -75,7 +76,7 @@ def _signal_group(leader: int, number: int) -> None:
     try:
         os.killpg(leader, number)
     except ProcessLookupError:
-        # Between fork and setsid there is no group of that name yet.
+        # Between fork and setsid, the process group does not exist yet.
         try:
             os.kill(leader, number)
         except ProcessLookupError:

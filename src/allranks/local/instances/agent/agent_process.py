@@ -1,4 +1,4 @@
-"""A keeper as the supervisor sees it: a process that gets its machine ready, waits for a step, and keeps it."""
+"""The agent's process: the supervisor forks it, it prepares its instance, waits for a step and runs it."""
 
 from __future__ import annotations
 
@@ -8,89 +8,92 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from allranks.local.instances.agent.agent import keep, tell
-from allranks.local.instances.agent.machines import Machines
+from allranks.local.instances.agent.agent import run_programs, write_event
+from allranks.local.instances.agent.isolation import Isolation
 
 LENGTH = 8
-"""Bytes in which an order's length stands before it."""
+"""Bytes of the length prefix of a command."""
 
 
 @dataclass(frozen=True)
-class KeeperProcess:
-    """control: a pipe to it. First comes the order, then each byte is a signal's number; its end means that the
-    supervisor is gone."""
+class AgentProcess:
+    """An agent, as the supervisor sees it.
+
+    control: the write end of a pipe. The `start` command comes first; each byte after it is the number of a signal.
+    """
 
     pid: int
     control: int
 
-    def order(self, command: bytes) -> None:
-        """Says what to keep: the engine's `start` command. Raises BrokenPipeError where the keeper is gone."""
+    def send_start(self, command: bytes) -> None:
+        """Send the engine's `start` command. Raise BrokenPipeError if the agent has ended."""
         data = len(command).to_bytes(LENGTH, "big") + command
         while data:
             data = data[os.write(self.control, data) :]
 
     def signal(self, number: int) -> None:
-        """Has the keeper send a signal to its programs. Raises BrokenPipeError where it is gone."""
+        """Ask the agent to send a signal to its programs. Raise BrokenPipeError if the agent has ended."""
         os.write(self.control, bytes([number]))
 
     def close(self) -> None:
         os.close(self.control)
 
 
-def fork(machines: Machines, index: int, address: str, events: int, not_its_own: Iterable[int]) -> KeeperProcess:
-    """Forks a keeper for the machine of that index.
+def fork(isolation: Isolation, index: int, address: str, events: int, close_in_child: Iterable[int]) -> AgentProcess:
+    """Fork an agent for the instance of that index.
 
-    events:      where it tells of its programs
-    not_its_own: descriptors to close: another keeper's pipe held open would hide the supervisor's death from it
+    events:         the descriptor to which the agent writes events
+    close_in_child: descriptors that the agent must close. Another agent would not notice the end of the supervisor as
+                    long as a process holds its pipe open.
 
-    Raises OSError where it cannot be forked.
+    Raise OSError if the fork fails.
     """
     listen, control = os.pipe()
     try:
-        pid = machines.fork(index, address)
+        pid = isolation.fork(index, address)
     except OSError:
         os.close(listen)
         os.close(control)
         raise
     if pid:
         os.close(listen)
-        return KeeperProcess(pid, control)
+        return AgentProcess(pid, control)
     status = 1
     try:
-        for descriptor in (control, *not_its_own):
+        for descriptor in (control, *close_in_child):
             os.close(descriptor)
-        status = _live(machines, index, listen, events)
+        status = _run(isolation, index, listen, events)
     finally:
         os._exit(status)
 
 
-def _live(machines: Machines, index: int, control: int, events: int) -> int:
-    """Returns the exit status."""
-    unready: OSError | None = None
+def _run(isolation: Isolation, index: int, control: int, events: int) -> int:
+    """Prepare the instance, wait for a step and run it. Return the exit status of the agent."""
+    failure: OSError | None = None
     try:
-        machines.prepare(index)
+        isolation.prepare(index)
     except OSError as error:
-        unready = error  # for whoever comes with an order
+        failure = error  # reported when a step is to start
     length = _read(control, LENGTH)
-    order = _read(control, int.from_bytes(length, "big"))
-    if not order:
+    line = _read(control, int.from_bytes(length, "big"))
+    if not line:
         return 0
-    command = json.loads(order)
+    command = json.loads(line)
     try:
-        if unready is not None:
-            raise unready
-        machines.enter(command["machine"])
-        keep(command["keeper"], command["programs"], control, events)
+        if failure is not None:
+            raise failure
+        isolation.enter(command["instance"])
+        run_programs(command["agent"], command["programs"], control, events)
     except BrokenPipeError:
-        return 1  # the engine is gone, and nobody reads events any more
+        return 1  # the engine has ended and no longer reads events
     except OSError as error:
-        tell(events, event="failed", keeper=command["keeper"], reason=str(error), time=time.time())
+        write_event(events, event="failed", agent=command["agent"], reason=str(error), time=time.time())
         return 1
     return 0
 
 
 def _read(descriptor: int, count: int) -> bytes:
-    """So many bytes and none of what follows; b"" where the other end is closed before."""
+    """Read exactly `count` bytes. Return b"" if the other end is closed before that."""
     data = b""
     while len(data) < count:
         if not (more := os.read(descriptor, count - len(data))):

@@ -1,4 +1,4 @@
-"""Every process below this one: found by walking /proc, ended for good."""
+"""Find the descendants of this process in /proc, and kill them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 
 def descendants(root: int) -> list[int]:
-    """Ids of the processes below `root`, its children first."""
+    """Return the ids of the descendants of `root`, its children first."""
     children = _by_parent()
     found: list[int] = []
     level = [root]
@@ -20,25 +20,25 @@ def descendants(root: int) -> list[int]:
 
 
 def _by_parent() -> dict[int, list[int]]:
-    """The children of every process of this machine, by their parent."""
+    """Return the children of every process on this machine, by the id of their parent."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", "rb") as file:
-                    # The name in parentheses may itself hold spaces and parentheses.
+                    # The name in parentheses may itself contain spaces and parentheses.
                     parent = int(file.read().rpartition(b")")[2].split()[1])
             except (OSError, ValueError, IndexError):
-                continue  # it ended while we looked
+                continue  # it ended meanwhile
             children.setdefault(parent, []).append(int(entry))
     return children
 
 
 def end_descendants() -> None:
-    """Kills everything below this process and reaps it; returns when nothing is left.
+    """Kill and reap all descendants of this process. Return when none is left.
 
-    This process must be a subreaper or the first of its namespace: then an orphan becomes its child, and having no
-    child left means that nobody is left, however fast they fork.
+    This process must be a subreaper or the first process of its PID namespace. An orphan then becomes its child, so no
+    descendant is left when no child is left, however fast they fork.
     """
     while _has_children():
         for pid in descendants(os.getpid()):
@@ -49,10 +49,10 @@ def end_descendants() -> None:
         os.waitpid(-1, 0)
 
 
-def end_orphans(known: Collection[int]) -> None:
-    """Kills and reaps every child of this process but the known ones, and everything below it. This process must be a
-    subreaper, as above."""
-    while orphans := [pid for pid in _by_parent().get(os.getpid(), ()) if pid not in known]:
+def end_orphans(spared: Collection[int]) -> None:
+    """Kill and reap the children of this process that are not in `spared`, and their descendants. This process must be
+    a subreaper."""
+    while orphans := [pid for pid in _by_parent().get(os.getpid(), ()) if pid not in spared]:
         for orphan in orphans:
             for pid in (*descendants(orphan), orphan):
                 with contextlib.suppress(ProcessLookupError):
@@ -62,7 +62,7 @@ def end_orphans(known: Collection[int]) -> None:
 
 
 def _has_children() -> bool:
-    """Whether a child is left once those that have ended are reaped."""
+    """Reap the children that have ended. Return whether a child is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue

@@ -1,4 +1,4 @@
-"""The supervisor: one process a run, between the engine and everything that the run starts."""
+"""The supervisor: one process per run, between the engine and the agents."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from typing import Any
 
 from allranks.local.instances import kernel, temporary
 from allranks.local.instances.agent import agent_process
-from allranks.local.instances.agent.agent import tell
-from allranks.local.instances.agent.agent_process import KeeperProcess
+from allranks.local.instances.agent.agent import write_event
+from allranks.local.instances.agent.agent_process import AgentProcess
 from allranks.local.instances.agent.descendants import end_descendants, end_orphans
-from allranks.local.instances.agent.machines import Machines, find
+from allranks.local.instances.agent.isolation import Isolation, find
 
 
-def main(module: str) -> None:
-    """Serves the engine until its stdin ends, then ends everything.
+def main(isolation_class: str) -> None:
+    """Execute the engine's commands until stdin ends, then end all processes.
 
-    module: has the class `Machines` of the kind of instances. What it cannot offer on this machine is told as an
-            `unfit` event with the reason.
+    isolation_class: ``MODULE:CLASS``, the isolation of a kind of instances. If this machine does not support it, the
+                     supervisor writes an `unfit` event with the reason and returns.
     """
-    # stdout is the engine's: nothing but events may go there.
+    # The engine reads events from stdout, so other output must not go there.
     events = os.dup(1)
     os.dup2(2, 1)
-    # Whoever is gone needs no events: that the engine is, is also the end of stdin, so there is nothing to report.
+    # If the engine has ended, stdin ends too, and nobody needs the events.
     with contextlib.suppress(BrokenPipeError):
         try:
-            machines = find(module)()
+            isolation = find(isolation_class)()
         except OSError as error:
-            tell(events, event="unfit", reason=str(error))
+            write_event(events, event="unfit", reason=str(error))
             return
-        supervisor = Supervisor(machines, events)
+        supervisor = Supervisor(isolation, events)
         try:
             kernel.become_subreaper()
             supervisor.serve()
@@ -45,33 +45,33 @@ def main(module: str) -> None:
 
 
 class Supervisor:
-    """Hands each instance of a step to a keeper, passes signals on, and tells when a keeper is gone.
+    """Start an agent for each instance of a step, forward signals to it, and report its end.
 
-    Once a step has taken a machine, the next keeper of that machine gets ready at once: a chain of steps does not wait
-    for its namespaces.
+    When a step starts on an instance, the supervisor forks a spare agent for the next step on it. A chain of steps
+    therefore does not wait for namespaces to be created.
     """
 
-    def __init__(self, machines: Machines, events: int) -> None:
-        self.machines = machines
+    def __init__(self, isolation: Isolation, events: int) -> None:
+        self.isolation = isolation
         self.events = events
-        self.keepers: dict[str, KeeperProcess] = {}
-        self.spares: dict[int, KeeperProcess] = {}
+        self.agents: dict[str, AgentProcess] = {}
+        self.spare_agents: dict[int, AgentProcess] = {}
         self.temporary: dict[str, str] = {}
-        self.wake, wakened = os.pipe()
-        os.set_blocking(wakened, False)
-        signal.set_wakeup_fd(wakened)
+        self.wake_reader, wake_writer = os.pipe()
+        os.set_blocking(wake_writer, False)
+        signal.set_wakeup_fd(wake_writer)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # the engine decides when its run ends
+            signal.signal(number, signal.SIG_IGN)  # the engine decides when the run ends
 
     def serve(self) -> None:
-        """Obeys commands until the engine closes the pipe or dies."""
-        tell(self.events, event="ready", pid=os.getpid(), time=time.time())
+        """Execute commands until the engine closes the pipe or ends."""
+        write_event(self.events, event="ready", pid=os.getpid(), time=time.time())
         pending = b""
         while True:
-            ready, _, _ = select.select([0, self.wake], [], [])
-            if self.wake in ready:
-                os.read(self.wake, 4096)
+            ready, _, _ = select.select([0, self.wake_reader], [], [])
+            if self.wake_reader in ready:
+                os.read(self.wake_reader, 4096)
                 self._reap()
             if 0 in ready:
                 chunk = os.read(0, 1 << 16)
@@ -79,41 +79,41 @@ class Supervisor:
                     return
                 *lines, pending = (pending + chunk).split(b"\n")
                 for line in lines:
-                    self._obey(line)
+                    self._execute(line)
 
     def remove_temporary(self) -> None:
-        """Remove the temporary folders of machines that were in use when the engine ended: it cannot do so itself."""
+        """Remove the temporary folders of the instances that were in use when the engine ended."""
         for folder in self.temporary.values():
             temporary.remove(folder)
 
-    def _obey(self, line: bytes) -> None:
+    def _execute(self, line: bytes) -> None:
         command = json.loads(line)
         if command["command"] == "start":
-            self._start(command["keeper"], command["machine"], line)
-        elif command["command"] == "signal" and command["keeper"] in self.keepers:
+            self._start(command["agent"], command["instance"], line)
+        elif command["command"] == "signal" and command["agent"] in self.agents:
             with contextlib.suppress(BrokenPipeError):  # its instance has just ended
-                self.keepers[command["keeper"]].signal(command["number"])
+                self.agents[command["agent"]].signal(command["number"])
 
-    def _start(self, name: str, machine: dict[str, Any], order: bytes) -> None:
-        index, address = machine["index"], machine["address"]
-        keeper = self.spares.pop(index, None)
-        self.temporary[name] = machine["temporary"]
+    def _start(self, name: str, instance: dict[str, Any], command: bytes) -> None:
+        index, address = instance["index"], instance["address"]
+        agent = self.spare_agents.pop(index, None)
+        self.temporary[name] = instance["temporary"]
         try:
-            keeper = keeper or self._fork(index, address)
-            self.keepers[name] = keeper
-            keeper.order(order)
-            self.spares[index] = self._fork(index, address)
+            agent = agent or self._fork(index, address)
+            self.agents[name] = agent
+            agent.send_start(command)
+            self.spare_agents[index] = self._fork(index, address)
         except BrokenPipeError:
-            return  # it was killed before it began, and is reaped like any other
+            return  # the agent was killed before it began; _reap reports it
         except OSError as error:
-            if name in self.keepers:
-                return  # only the spare could not be forked: the next step tries again, and tells of it
-            tell(self.events, event="failed", keeper=name, reason=str(error), time=time.time())
-            tell(self.events, event="gone", keeper=name, time=time.time())
+            if name in self.agents:
+                return  # only the spare agent failed to fork: the next step tries again and reports a failure
+            write_event(self.events, event="failed", agent=name, reason=str(error), time=time.time())
+            write_event(self.events, event="gone", agent=name, time=time.time())
 
-    def _fork(self, index: int, address: str) -> KeeperProcess:
-        others = [keeper.control for keeper in (*self.keepers.values(), *self.spares.values())]
-        return agent_process.fork(self.machines, index, address, self.events, [0, *others])
+    def _fork(self, index: int, address: str) -> AgentProcess:
+        others = [agent.control for agent in (*self.agents.values(), *self.spare_agents.values())]
+        return agent_process.fork(self.isolation, index, address, self.events, [0, *others])
 
     def _reap(self) -> None:
         while True:
@@ -123,15 +123,15 @@ class Supervisor:
                 return
             if not pid:
                 return
-            for index in [index for index, spare in self.spares.items() if spare.pid == pid]:
-                self.spares.pop(index).close()
-            for name in [name for name, keeper in self.keepers.items() if keeper.pid == pid]:
-                self.keepers.pop(name).close()
+            for index in [index for index, spare in self.spare_agents.items() if spare.pid == pid]:
+                self.spare_agents.pop(index).close()
+            for name in [name for name, agent in self.agents.items() if agent.pid == pid]:
+                self.agents.pop(name).close()
                 if status:
-                    # It was killed, and what it kept is this process's own now, where no namespace has ended it.
-                    end_orphans({keeper.pid for keeper in (*self.keepers.values(), *self.spares.values())})
-                tell(self.events, event="gone", keeper=name, time=time.time())
-                self.temporary.pop(name)  # the engine has been told, and removes it
+                    # The agent was killed. Without a PID namespace, its ranks are now children of this process.
+                    end_orphans({agent.pid for agent in (*self.agents.values(), *self.spare_agents.values())})
+                write_event(self.events, event="gone", agent=name, time=time.time())
+                self.temporary.pop(name)  # the engine has received the event and removes the folder
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Instances that are addresses on 127.0.0.0/8."""
+"""Instances that are addresses in 127.0.0.0/8."""

@@ -1,1 +1,1 @@
-"""Instances that are namespaces of the kernel."""
+"""Instances that are Linux namespaces."""

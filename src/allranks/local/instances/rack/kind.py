@@ -1,4 +1,4 @@
-"""Instances that are namespaces: each has its own address, hostname, ports, processes, /tmp and /dev/shm."""
+"""Instances that are Linux namespaces: each has its own address, hostname, ports, processes, /tmp and /dev/shm."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from allranks.local.instances.instance import Instance
 
 class Rack:
     name = "rack"
-    machines = "allranks.local.instances.rack.machines"
+    isolation = "allranks.local.instances.rack.isolation:RackIsolation"
     interface = "eth0"
     isolated = True
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
         return tuple(Instance(index, _address(index), f"node-{rank}") for rank, index in enumerate(indexes))
 
-    def master_port(self, master: Instance) -> int:  # noqa: ARG002 - every master has all its ports to itself
+    def master_port(self, master: Instance) -> int:  # noqa: ARG002 - no other instance uses the master's ports
         return MASTER_PORT
 
     def ports(self, count: int) -> tuple[int, ...]:  # noqa: ARG002
@@ -28,6 +28,6 @@ class Rack:
 
 
 def _address(index: int) -> str:
-    # 10.77.0.0/16 exists in the rack alone; the first machine is 10.77.0.10.
+    # 10.77.0.0/16 exists inside the rack only. The first instance is 10.77.0.10.
     high, low = divmod(index + 10, 256)
     return f"10.77.{high}.{low}"

@@ -1,2 +1,2 @@
-"""The programs that a launcher needs on the emulated instances: a way into each, and what stands between mpirun and a
-rank. Like the supervisor they import the standard library alone."""
+"""Programs that mpirun needs on the emulated instances: an rsh server, its client, and a wrapper that starts a rank.
+Like the supervisor, they import the standard library only."""

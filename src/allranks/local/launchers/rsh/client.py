@@ -1,4 +1,5 @@
-"""Runs a command on an emulated instance, as `ssh HOST COMMAND...` does: what mpirun calls for each other instance."""
+"""The rsh client: run a command on an emulated instance, like `ssh HOST COMMAND...`. mpirun calls it for every instance
+except the first."""
 
 from __future__ import annotations
 
@@ -8,33 +9,33 @@ import sys
 import time
 
 PATIENCE = 30.0
-"""Seconds until a door must be open: all instances of a step start at about the same time."""
+"""Seconds until a server must accept connections. All instances of a step start at about the same time."""
 
 
 def socket_name(host: str) -> str:
-    """The name of a host's socket in the folder of the doors."""
-    return f"{host}.door"
+    """Return the file name of a host's socket."""
+    return f"{host}.sock"
 
 
 def main(folder: str, host: str, *command: str) -> None:
-    """Ends with the command's exit code, or with 255, as ssh does, where the instance cannot be reached.
+    """Run the command and exit with its exit code. Exit with 255, as ssh does, if the instance cannot be reached.
 
-    folder: where the sockets of the doors are
+    folder: of the sockets of the servers
     """
     os.chdir(folder)
     end = time.monotonic() + PATIENCE
     while True:
-        door = socket.socket(socket.AF_UNIX)
+        server = socket.socket(socket.AF_UNIX)
         try:
-            door.connect(socket_name(host))
+            server.connect(socket_name(host))
             break
         except (FileNotFoundError, ConnectionRefusedError) as error:
-            door.close()
+            server.close()
             if time.monotonic() > end:
-                print(f"{host} is no instance of this step, or did not start: {error}", file=sys.stderr)
+                print(f"{host} is not an instance of this step, or did not start: {error}", file=sys.stderr)
                 os._exit(255)
             time.sleep(0.01)
-    # Like ssh: one line for the shell over there, which is what quotes in it are meant for.
-    socket.send_fds(door, [" ".join(command).encode()], [0, 1, 2])
-    answer = door.recv(1)
+    # Like ssh: one line, which the shell of the server parses, including its quotes.
+    socket.send_fds(server, [" ".join(command).encode()], [0, 1, 2])
+    answer = server.recv(1)
     os._exit(answer[0] if answer else 255)

@@ -1,5 +1,5 @@
-"""Stands between mpirun and a rank: gives the rank its variables, folder and log, and tells the engine of its start and
-end."""
+"""Wrapper that mpirun starts for each rank: start the rank with its variables, folder and log, and report its start and
+exit to the engine."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ import time
 from allranks.local.instances.agent import starter
 
 FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
-"""What the names of the variables begin with by which mpirun tells a rank its place."""
+"""Prefixes of the variables in which mpirun passes a rank its number and its connection."""
 
 
-def main(ranks: str, notices: str) -> None:
-    """Runs one rank and ends as it does.
+def main(ranks: str, events_file: str) -> None:
+    """Run one rank, and exit with its exit code or signal.
 
-    ranks:   a JSON file with arguments, environment, folder and log of each rank
-    notices: the file for `started` and `exited`, one JSON object a line
+    ranks:       a JSON file with arguments, environment, folder and log of each rank
+    events_file: the file for `started` and `exited` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
     with open(ranks, encoding="utf-8") as file:
         rank = json.load(file)[number]
-    places = {name: value for name, value in os.environ.items() if name.startswith(FROM_MPIRUN)}
-    pid = starter.start(rank["arguments"], rank["environment"] | places, rank["folder"], rank["log"])
+    from_mpirun = {name: value for name, value in os.environ.items() if name.startswith(FROM_MPIRUN)}
+    pid = starter.start(rank["arguments"], rank["environment"] | from_mpirun, rank["folder"], rank["log"])
     for forwarded in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
         signal.signal(forwarded, lambda number, _: os.killpg(os.getpgid(pid), number))
-    _tell(notices, event="started", rank=number, pid=pid, time=time.time())
+    _write_event(events_file, event="started", rank=number, pid=pid, time=time.time())
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
-    _tell(notices, event="exited", rank=number, code=code, time=time.time())
+    _write_event(events_file, event="exited", rank=number, code=code, time=time.time())
     if code < 0:
-        # mpirun is to see the same end.
+        # mpirun must see the same signal.
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)
     os._exit(code if code >= 0 else 128 - code)
 
 
-def _tell(notices: str, **event: object) -> None:
-    """Appends a line. One below PIPE_BUF is written whole, whoever else appends."""
-    descriptor = os.open(notices, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+def _write_event(events_file: str, **event: object) -> None:
+    """Append a line. A line shorter than PIPE_BUF is written atomically, although other processes append too."""
+    descriptor = os.open(events_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.write(descriptor, (json.dumps(event, separators=(",", ":")) + "\n").encode())
     os.close(descriptor)

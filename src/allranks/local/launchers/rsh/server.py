@@ -1,7 +1,7 @@
-"""The way into an emulated instance, as sshd is into a real one: runs what `rsh.client` brings.
+"""The rsh server of an emulated instance, like sshd on a real one: run the commands that `rsh.client` sends.
 
-It listens on a Unix socket in a folder that every instance sees and only this user may enter. A network does not matter
-to it, so a launcher reaches an instance whose link is down as little or as much as its own protocol does.
+It listens on a Unix socket in a folder that every instance sees and only this user may enter. It does not depend on the
+instances' network.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import socket
 
 
 def main(path: str) -> None:
-    """Serves until it is ended. What it started is ended by the keeper of its instance."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who answer
+    """Serve until this process is killed. The agent of the instance ends the commands."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the processes that answer are not waited for
     folder, name = os.path.split(path)
-    os.chdir(folder)  # a socket's path may have 108 characters, a run's folder has more
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(name)
-        listening.listen()
+    os.chdir(folder)  # the path of a socket may have 108 characters; a run's folder has more
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(name)
+        listener.listen()
         while True:
-            visitor, _ = listening.accept()
+            client, _ = listener.accept()
             if os.fork():
-                visitor.close()
+                client.close()
                 continue
-            listening.close()
-            os._exit(_serve(visitor))
+            listener.close()
+            os._exit(_serve(client))
 
 
-def _serve(visitor: socket.socket) -> int:
-    """Runs one command with the visitor's own stdin, stdout and stderr, and tells it the exit code."""
+def _serve(client: socket.socket) -> int:
+    """Run one command with the client's stdin, stdout and stderr, and send it the exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    command, descriptors, _, _ = socket.recv_fds(visitor, 1 << 17, 3)
+    command, descriptors, _, _ = socket.recv_fds(client, 1 << 17, 3)
     pid = os.fork()
     if not pid:
         os.setsid()
@@ -42,6 +42,6 @@ def _serve(visitor: socket.socket) -> int:
         os.execv("/bin/sh", ["sh", "-c", command.decode()])
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
-    with contextlib.suppress(BrokenPipeError):  # who has knocked may be gone
-        visitor.sendall(bytes([code if code >= 0 else 128 - code]))
+    with contextlib.suppress(BrokenPipeError):  # the client may have exited
+        client.sendall(bytes([code if code >= 0 else 128 - code]))
     return 0

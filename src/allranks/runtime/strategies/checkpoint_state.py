@@ -1,4 +1,4 @@
-"""The state of a training as a checkpoint keeps it, and weights as a file does."""
+"""The state dict of a training in a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from allranks.errors import InputError, Problem
 
 
 def pack(strategy: str, model: dict[str, Any], optimizer: dict[str, Any]) -> dict[str, Any]:
-    """One state of the two, with the name of the strategy that made it."""
+    """Return one state dict with both states and the strategy's name."""
     return {"strategy": strategy, "model": model, "optimizer": optimizer}
 
 
 def unpack(strategy: str, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The model's and the optimizer's state. Raises InputError where another strategy made them."""
+    """Return the model's and the optimizer's state. Raise InputError if another strategy saved them."""
     if state["strategy"] != strategy:
         raise InputError(
             Problem(
                 where="checkpoint",
-                found=f"made by the strategy {state['strategy']}",
-                expected=f"one of the strategy {strategy}: each keeps the optimizer's state in its own way",
-                fix=f"go on with {state['strategy']}, or give a folder without its checkpoints",
+                found=f"saved with the strategy {state['strategy']}",
+                expected=f"a checkpoint of the strategy {strategy}: the format of the optimizer's state differs",
+                fix=f"resume with {state['strategy']}, or use a folder without its checkpoints",
             )
         )
     return state["model"], state["optimizer"]
 
 
-def on_cpu(weights: dict[str, Any]) -> dict[str, Any]:
-    """Copies of all tensors on the CPU, which further steps do not change."""
+def to_cpu(weights: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy with all tensors on the CPU. Later training steps do not change it."""
     return {
         name: value.detach().to("cpu", copy=True) if isinstance(value, Tensor) else value
         for name, value in weights.items()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Setting:
+class NetworkVariable:
     """One variable of NCCL's or UCX's.
 
     why: a short reason, for a person who finds the value in a log

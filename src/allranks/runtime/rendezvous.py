@@ -1,4 +1,4 @@
-"""Where the ranks of a job meet: a store at the master's address, at which every rank says that it has come."""
+"""Rendezvous of the ranks: a store at the master's address, in which every rank registers."""
 
 from __future__ import annotations
 
@@ -14,70 +14,74 @@ from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 
 NAME_SECONDS = 10.0
-"""How long a name may stay unknown: those of instances that start together come up within seconds of each other."""
+"""How long the master's name may not resolve. The names of instances that start together appear within seconds."""
 
 SILENT_SECONDS = 15.0
-"""How long the master's address may leave a knock unanswered. A host that is up and has no rank 0 yet refuses at once,
-so that silence is a firewall, or an address of another network."""
+"""How long connections to the master may time out. A running host without rank 0 refuses connections immediately, so a
+time-out means a firewall, or an address in another network."""
 
-_KNOCK_SECONDS = 3.0
+_CONNECT_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
 _GRACE_SECONDS = 5.0
 
 
-def place(env: RankEnv, rank: int | None = None) -> str:
-    """How a rank, by default this one, is named in what is said to a person: "instance 1, rank 2"."""
+def rank_label(env: RankEnv, rank: int | None = None) -> str:
+    """Return the name of a rank, by default this one, for messages: "instance 1, rank 2"."""
     if rank is None:
         return f"instance {env.instance_rank}, rank {env.rank}"
     return f"instance {rank // env.local_world_size}, rank {rank}"
 
 
-def meet(env: RankEnv, timeout_seconds: float) -> Store:
-    """The store of a job of several ranks, once every one of them has come to it. Rank 0 holds it.
+def connect_ranks(env: RankEnv, timeout_seconds: float) -> Store:
+    """Wait until all ranks have connected to the store, and return the store. Rank 0 hosts it.
 
-    timeout_seconds bounds the wait for the others, which start when their instances do.
-    Raises InputError where this rank has no address to go to, the address's name is not known, or it stays silent;
-    ConnectionError where ranks did not come, naming them.
+    timeout_seconds: how long to wait for the other ranks, whose instances may start later
+
+    Raise InputError if there is no master address, its name does not resolve, or it does not answer. Raise
+    ConnectionError, which names the missing ranks, if some ranks do not connect in time.
     """
     if env.master_addr is None or env.master_port is None:
         raise InputError(
             Problem(
                 where=f"rank {env.rank} of {env.world_size} (launcher {env.launcher})",
-                found="no address at which the ranks can meet",
+                found="no master address",
                 expected="MASTER_ADDR: the address of the instance that rank 0 runs on",
-                fix="set MASTER_ADDR, and MASTER_PORT where another port than 6105 is to be used",
+                fix="set MASTER_ADDR, and MASTER_PORT if the port is not 6105",
             )
         )
-    # Under torchrun its agent holds the store, from before its ranks start and through their restarts.
+    # Under torchrun, its agent hosts the store before its ranks start and during their restarts.
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    holds = env.rank == 0 and not agent
+    hosts = env.rank == 0 and not agent
     until = time.monotonic() + timeout_seconds
-    if not holds:
+    if not hosts:
         _reach(env, env.master_addr, env.master_port, until)
     try:
         store = TCPStore(
             env.master_addr,
             env.master_port,
             env.world_size,
-            is_master=holds,
+            is_master=hosts,
             timeout=timedelta(seconds=timeout_seconds),
             wait_for_workers=False,
         )
     except (DistStoreError, DistNetworkError) as error:
-        hint = f"Is the port free there? ({str(error).splitlines()[0]})" if holds else "Did rank 0 start, and stay?"
-        raise ConnectionError(f"{_not_met(env, timeout_seconds)}. {hint}") from error
+        hint = (
+            f"Is the port free there? ({str(error).splitlines()[0]})"
+            if hosts
+            else "Did rank 0 start, and is it still running?"
+        )
+        raise ConnectionError(f"{_not_connected(env, timeout_seconds)}. {hint}") from error
     attempt = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
-    _await_all(env, attempt, until, timeout_seconds)
+    _wait_for_all(env, attempt, until, timeout_seconds)
     return attempt
 
 
 def _reach(env: RankEnv, host: str, port: int, until: float) -> None:
-    """Return once somebody listens at the master's address, or nobody did for all the time there is: the store says
-    that itself."""
+    """Return when a process listens at the master's address, or at `until`: the store then raises its own error."""
     unknown = silent = None  # since when
     while (now := time.monotonic()) < until:
         try:
-            with socket.create_connection((host, port), timeout=min(_KNOCK_SECONDS, until - now)):
+            with socket.create_connection((host, port), timeout=min(_CONNECT_SECONDS, until - now)):
                 return
         except socket.gaierror as error:
             unknown = now if unknown is None else unknown
@@ -86,7 +90,7 @@ def _reach(env: RankEnv, host: str, port: int, until: float) -> None:
                     env,
                     f"the master's name {host} does not resolve ({error.strerror})",
                     "the name or the address of the instance that rank 0 runs on",
-                    "set MASTER_ADDR to that instance's address, or give this instance the name of that one",
+                    "set MASTER_ADDR to that instance's address, or make its name resolve on this instance",
                 ) from None
         except ConnectionRefusedError:
             unknown = silent = None
@@ -96,7 +100,7 @@ def _reach(env: RankEnv, host: str, port: int, until: float) -> None:
                 raise _unreachable(
                     env,
                     f"the master at {host}:{port} does not answer ({error.strerror or error})",
-                    "a host that accepts or refuses: between instances every port has to be open",
+                    "a host that accepts or refuses connections: all ports between instances must be open",
                     "open the virtual network's security group between the instances, or the firewall on them; is "
                     "MASTER_ADDR an address that this instance has a route to?",
                 ) from None
@@ -104,14 +108,14 @@ def _reach(env: RankEnv, host: str, port: int, until: float) -> None:
 
 
 def _unreachable(env: RankEnv, found: str, expected: str, fix: str) -> InputError:
-    return InputError(Problem(f"{place(env)} on {socket.gethostname()}", found, expected, fix))
+    return InputError(Problem(f"{rank_label(env)} on {socket.gethostname()}", found, expected, fix))
 
 
-def _await_all(env: RankEnv, store: Store, until: float, timeout_seconds: float) -> None:
-    """Say that this rank is here, and wait for the others; rank 0 knows them all and tells."""
+def _wait_for_all(env: RankEnv, store: Store, until: float, timeout_seconds: float) -> None:
+    """Register this rank in the store and wait for the others. Rank 0 writes the list of missing ranks to the store."""
     left = timedelta(seconds=max(1.0, until - time.monotonic()))
     try:
-        store.set(_here(env.rank), "")
+        store.set(_arrival_key(env.rank), "")
         if env.rank != 0:
             store.wait(["met"], left + timedelta(seconds=_GRACE_SECONDS))
             missing = json.loads(store.get("met"))
@@ -119,29 +123,32 @@ def _await_all(env: RankEnv, store: Store, until: float, timeout_seconds: float)
             missing = _missing(env, store, left)
             store.set("met", json.dumps(missing))
     except (DistStoreError, DistNetworkError) as error:
-        raise ConnectionError(f"{_not_met(env, timeout_seconds)}. Rank 0 is gone, or does not answer") from error
-    if missing:
-        names = "; ".join(place(env, rank) for rank in missing[:8]) + (" ..." if len(missing) > 8 else "")
         raise ConnectionError(
-            f"{_not_met(env, timeout_seconds)}. {len(missing)} did not come: {names}. Were all {env.world_size} "
-            f"processes started, and can they reach that address?"
+            f"{_not_connected(env, timeout_seconds)}. Rank 0 has ended, or does not answer"
+        ) from error
+    if missing:
+        names = "; ".join(rank_label(env, rank) for rank in missing[:8]) + (" ..." if len(missing) > 8 else "")
+        raise ConnectionError(
+            f"{_not_connected(env, timeout_seconds)}. {len(missing)} did not connect: {names}. Were all "
+            f"{env.world_size} processes started, and can they connect to that address?"
         )
 
 
 def _missing(env: RankEnv, store: Store, left: timedelta) -> list[int]:
     try:
-        store.wait([_here(rank) for rank in range(env.world_size)], left)
+        store.wait([_arrival_key(rank) for rank in range(env.world_size)], left)
     except DistStoreError:
-        return [rank for rank in range(env.world_size) if not store.check([_here(rank)])]
+        return [rank for rank in range(env.world_size) if not store.check([_arrival_key(rank)])]
     return []
 
 
-def _here(rank: int) -> str:
+def _arrival_key(rank: int) -> str:
     return f"here/{rank}"
 
 
-def _not_met(env: RankEnv, timeout_seconds: float) -> str:
+def _not_connected(env: RankEnv, timeout_seconds: float) -> str:
     return (
         f"rank {env.rank} of {env.world_size} (instance {env.instance_rank} of {env.instance_count}, launcher "
-        f"{env.launcher}) did not meet the others at {env.master_addr}:{env.master_port} within {timeout_seconds:g} s"
+        f"{env.launcher}) did not connect to the others at {env.master_addr}:{env.master_port} within "
+        f"{timeout_seconds:g} s"
     )

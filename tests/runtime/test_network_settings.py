@@ -12,8 +12,8 @@ import fake_instance
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime import fabric, libraries
-from allranks.runtime.fabric import Places
+from allranks.runtime import libraries, network_settings
+from allranks.runtime.network_settings import HardwarePaths
 
 RANK = RankEnv(9, 1, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
 FIRST = RankEnv(8, 0, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
@@ -23,26 +23,26 @@ FIRST = RankEnv(8, 0, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
 class Instance:
     """An instance as a test makes it."""
 
-    places: Places
+    paths: HardwarePaths
 
     def set_up(self, environ: dict[str, str], env: RankEnv = FIRST, *, gpus: int = 8) -> dict[str, str]:
-        fabric.set_up(env, "eth0", gpus=gpus, environ=environ, places=self.places)
+        network_settings.apply(env, "eth0", gpus=gpus, environ=environ, paths=self.paths)
         return environ
 
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Instance:
     """A machine that shows nothing."""
-    return Instance(Places(tmp_path / "infiniband", tmp_path / "microsoft", tmp_path / "nccl.conf"))
+    return Instance(HardwarePaths(tmp_path / "infiniband", tmp_path / "microsoft", tmp_path / "nccl.conf"))
 
 
 @pytest.fixture
 def ndv4(bare: Instance) -> Instance:
     """An instance of ND96asr_v4, on which the devices have one of the two names that Azure gives them."""
     for number in range(8):
-        fake_instance.add_device(bare.places.sysfs, f"mlx5_ib{number}")
-    fake_instance.add_accelerated_networking(bare.places.sysfs)
-    fake_instance.add_topology(bare.places.topology, "ndv4")
+        fake_instance.add_device(bare.paths.sysfs, f"mlx5_ib{number}")
+    fake_instance.add_accelerated_networking(bare.paths.sysfs)
+    fake_instance.add_topology(bare.paths.topology, "ndv4")
     return bare
 
 
@@ -53,15 +53,15 @@ def test_a_plain_machine_gets_the_interface_and_no_word(bare: Instance, capsys: 
 
 
 def test_a_cpu_machine_with_azures_fast_ethernet_too(bare: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    fake_instance.add_accelerated_networking(bare.places.sysfs)
-    fake_instance.add_topology(bare.places.topology, "ndv4")
+    fake_instance.add_accelerated_networking(bare.paths.sysfs)
+    fake_instance.add_topology(bare.paths.topology, "ndv4")
     assert bare.set_up({}, gpus=0) == {"NCCL_SOCKET_IFNAME": "=eth0"}
     assert capsys.readouterr().err == ""
 
 
 def test_no_interface_is_known(bare: Instance) -> None:
     environ: dict[str, str] = {}
-    fabric.set_up(FIRST, None, gpus=0, environ=environ, places=bare.places)
+    network_settings.apply(FIRST, None, gpus=0, environ=environ, paths=bare.paths)
     assert environ == {}
 
 
@@ -69,11 +69,12 @@ def test_the_modules_of_the_table_are_left_out_where_nothing_is_found() -> None:
     """They cost more than the rest together, at the start of every rank."""
     import subprocess
 
-    code = "import sys; from allranks.runtime.libraries import place; from allranks.contract.rank_env import RankEnv; "
-    code += "place(RankEnv(0, 0, 2, 2, 0, 1, '127.0.0.1', 6105, 'pytorch'), environ={}); "
-    code += "assert 'allranks.runtime.fabric' in sys.modules; print('allranks.hardware.sizes' in sys.modules)"
+    code = "import sys; from allranks.runtime.libraries import set_variables; "
+    code += "from allranks.contract.rank_env import RankEnv; "
+    code += "set_variables(RankEnv(0, 0, 2, 2, 0, 1, '127.0.0.1', 6105, 'pytorch'), environ={}); "
+    code += "assert 'allranks.runtime.network_settings' in sys.modules; print('allranks.hardware.sizes' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    shown = Path(Places().sysfs).is_dir() or Path(Places().topology).is_dir()
+    shown = Path(HardwarePaths().sysfs).is_dir() or Path(HardwarePaths().topology).is_dir()
     assert ended.stdout == f"{shown}\n"
 
 
@@ -81,7 +82,7 @@ def test_the_modules_of_the_table_are_left_out_where_nothing_is_found() -> None:
 def test_an_instance_with_infiniband(ndv4: Instance, given: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     environ = ndv4.set_up(dict(given))
     assert environ["NCCL_IB_HCA"] == "=" + ",".join(f"mlx5_ib{number}:1" for number in range(8))
-    assert environ["NCCL_TOPO_FILE"] == str(ndv4.places.topology / "ndv4" / "topo.xml")
+    assert environ["NCCL_TOPO_FILE"] == str(ndv4.paths.topology / "ndv4" / "topo.xml")
     assert environ["NCCL_IB_PCI_RELAXED_ORDERING"] == "1"
     assert environ["UCX_NET_DEVICES"].startswith("mlx5_ib0:1,")
     (line,) = capsys.readouterr().err.splitlines()
@@ -109,10 +110,10 @@ def test_a_users_value_wins_and_it_is_said(ndv4: Instance, capsys: pytest.Captur
     environ = ndv4.set_up(dict(mine))
     assert mine.items() <= environ.items()
     (line,) = capsys.readouterr().err.splitlines()
-    _, _, kept = line.partition("kept as it was set: ")
-    assert "NCCL_TOPO_FILE=/mine.xml (it would be " in kept
+    _, _, kept = line.partition("already set, unchanged: ")
+    assert "NCCL_TOPO_FILE=/mine.xml (default " in kept
     assert "NCCL_SOCKET_IFNAME=eth1" in kept
-    assert "NCCL_IB_PCI_RELAXED_ORDERING" not in line  # as it would be
+    assert "NCCL_IB_PCI_RELAXED_ORDERING" not in line  # equal to the default
 
 
 def test_an_empty_value_is_a_users_too(ndv4: Instance) -> None:
@@ -120,15 +121,15 @@ def test_an_empty_value_is_a_users_too(ndv4: Instance) -> None:
 
 
 def test_nccls_own_file_wins(ndv4: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    ndv4.places.nccl_conf.write_text("NCCL_TOPO_FILE=/etc/topo.xml\n")
+    ndv4.paths.nccl_conf.write_text("NCCL_TOPO_FILE=/etc/topo.xml\n")
     assert "NCCL_TOPO_FILE" not in ndv4.set_up({})
-    assert "kept as it was set: NCCL_TOPO_FILE=/etc/topo.xml" in capsys.readouterr().err
+    assert "already set, unchanged: NCCL_TOPO_FILE=/etc/topo.xml" in capsys.readouterr().err
 
 
 def test_what_another_instance_set_is_set_anew(ndv4: Instance, tmp_path: Path) -> None:
     """mpirun -x and the like carry variables to instances whose devices have other names."""
     environ = ndv4.set_up({})
-    other = Places(tmp_path / "other", tmp_path / "nothing", tmp_path / "nccl.conf")
+    other = HardwarePaths(tmp_path / "other", tmp_path / "nothing", tmp_path / "nccl.conf")
     for number in range(8):
         fake_instance.add_device(other.sysfs, f"mlx5_{number}")
     environ = Instance(other).set_up(environ)
@@ -151,7 +152,7 @@ def test_a_size_that_nobody_knows_is_no_reason_to_stop(ndv4: Instance, capsys: p
     """A size may be newer than the table."""
     environ = ndv4.set_up({"ALLRANKS_SIZE": "Standard_ND999_v9"})
     assert "NCCL_IB_HCA" in environ
-    assert "ALLRANKS_SIZE=Standard_ND999_v9 is no size that is known" in capsys.readouterr().err
+    assert "ALLRANKS_SIZE=Standard_ND999_v9 is not a known size" in capsys.readouterr().err
     ndv4.set_up(environ)
     assert capsys.readouterr().err == ""
 
@@ -170,7 +171,7 @@ def test_a_size_without_infiniband(bare: Instance, capsys: pytest.CaptureFixture
 
 
 def test_infiniband_that_is_paid_for_and_not_there(ndv4: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    (ndv4.places.sysfs / "mlx5_ib7" / "ports" / "1" / "state").write_text("1: DOWN\n")
+    (ndv4.paths.sysfs / "mlx5_ib7" / "ports" / "1" / "state").write_text("1: DOWN\n")
     ndv4.set_up({"ALLRANKS_SIZE": "ND96asr_v4"})
     settings, missing = capsys.readouterr().err.splitlines()
     assert "mlx5_ib7" not in settings
@@ -184,10 +185,12 @@ def test_no_device_at_all_of_a_size_that_has_eight(bare: Instance, capsys: pytes
 
 
 def test_every_launch_with_an_address_comes_here(monkeypatch: pytest.MonkeyPatch, ndv4: Instance) -> None:
-    monkeypatch.setattr(fabric, "set_up", lambda env, interface, **given: seen.append((interface, given["gpus"])))
+    monkeypatch.setattr(
+        network_settings, "apply", lambda env, interface, **given: seen.append((interface, given["gpus"]))
+    )
     seen: list[tuple[str | None, int]] = []
     env = RankEnv(0, 0, 2, 2, 0, 1, "127.0.0.1", 6105, "mpi")
-    libraries.place(env, environ={"CUDA_VISIBLE_DEVICES": "0,1"})
+    libraries.set_variables(env, environ={"CUDA_VISIBLE_DEVICES": "0,1"})
     assert seen == [("lo", 2)]
 
 

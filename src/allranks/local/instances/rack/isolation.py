@@ -1,8 +1,8 @@
-"""Machines that are namespaces: each has its own network and address, hostname, process space, /tmp, /dev/shm, /sys and
-/etc/hosts.
+"""Isolation of rack instances by Linux namespaces: each instance has its own network, address, hostname, process ids,
+/tmp, /dev/shm, /sys and /etc/hosts.
 
-Works for an ordinary user wherever unprivileged user namespaces do, and for root also without them. The addresses are
-private to the rack: two racks side by side use the same ones and never meet.
+An ordinary user needs unprivileged user namespaces; root does not. The addresses are private to the rack: two racks can
+use the same addresses at the same time.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from allranks.local.instances import kernel
 
 BRIDGE = "rack"
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
-"""Where `ip` lives; an ordinary user's PATH often leaves the sbin folders out."""
+"""Folders that may contain `ip`. An ordinary user's PATH often lacks the sbin folders."""
 
 KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048}
-"""statvfs(3) flag -> mount(2) flag. Inside a user namespace a bind mount must keep those of its source, or the kernel
-refuses it."""
+"""statvfs(3) flag -> mount(2) flag. Inside a user namespace, the kernel rejects a bind mount that lacks one of these
+flags if its source has it."""
 
 
-class Machines:
-    """A bridge, and on it as many machines as were ever asked for; a machine's network stays for the run, like a warm
-    cluster's."""
+class RackIsolation:
+    """A bridge that connects the instances of a run. An instance's network exists until the run ends."""
 
     def __init__(self) -> None:
         _enter_own_namespaces()
@@ -36,8 +35,7 @@ class Machines:
     def fork(self, index: int, address: str) -> int:
         if index not in self.networks:
             self.networks[index] = self._connect(f"rack{index}", address)
-        # The keeper is the first of a new process space: when it ends, however it ends, the kernel kills everybody in
-        # there.
+        # The agent is the first process of a new PID namespace. When it ends, the kernel kills all processes in it.
         kernel.unshare(kernel.NEWPID)
         try:
             pid = os.fork()
@@ -58,17 +56,17 @@ class Machines:
                 "sysfs", "/sys", "sysfs"
             )  # refused in some containers; then the host's interfaces show in /sys
 
-    def enter(self, machine: dict[str, Any]) -> None:
-        kernel.set_hostname(machine["hostname"])
-        _own_tmp(machine["temporary"], machine["keep"])
+    def enter(self, instance: dict[str, Any]) -> None:
+        kernel.set_hostname(instance["hostname"])
+        _own_tmp(instance["temporary"], instance["keep"])
         if os.path.isdir("/dev/shm"):
-            kernel.mount("tmpfs", "/dev/shm", "tmpfs", options=f"mode=1777,size={machine['shm_size']}")
-        _own_hosts(machine["hosts"])
-        for source, target in machine["read_only"]:
+            kernel.mount("tmpfs", "/dev/shm", "tmpfs", options=f"mode=1777,size={instance['shm_size']}")
+        _own_hosts(instance["hosts"])
+        for source, target in instance["read_only"]:
             _bind_read_only(source, target)
 
     def _connect(self, port: str, address: str) -> int:
-        """A new network with one interface, eth0, that the bridge leads to. Returns the descriptor that keeps it
+        """Return a new network with one interface, eth0, that the bridge leads to. Return the descriptor that keeps it
         alive."""
         kernel.unshare(kernel.NEWNET)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -82,7 +80,7 @@ class Machines:
         kernel.setns(network, kernel.NEWNET)
         try:
             with contextlib.suppress(OSError):
-                # Otherwise every address is first looked for on the network, for a second or two.
+                # Otherwise duplicate address detection delays every address by a second or two.
                 _write("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1")
             _ip("link set lo up", f"addr add {address}/16 dev eth0", "link set eth0 up")
         finally:
@@ -91,15 +89,16 @@ class Machines:
 
 
 def _enter_own_namespaces() -> None:
-    """Moves on, as a child, into namespaces in which this user may mount and connect; the parent only waits for it."""
-    ours = kernel.NEWNS | kernel.NEWNET | kernel.NEWPID
+    """Continue as a child process in namespaces in which this user may mount and configure networks. The parent waits
+    for the child and exits with its status."""
+    own_namespaces = kernel.NEWNS | kernel.NEWNET | kernel.NEWPID
     try:
         if os.geteuid() != 0:
             raise PermissionError
-        kernel.unshare(ours)
+        kernel.unshare(own_namespaces)
     except PermissionError:
         user, group = os.geteuid(), os.getegid()
-        kernel.unshare(kernel.NEWUSER | ours)
+        kernel.unshare(kernel.NEWUSER | own_namespaces)
         kernel.map_identity(0, user, 0, group)
     child = os.fork()
     if child:
@@ -111,26 +110,27 @@ def _enter_own_namespaces() -> None:
 
 
 def _ip(*commands: str, inherit: tuple[int, ...] = ()) -> None:
-    """Has `ip` carry out commands. inherit: descriptors that it is to find open. Raises OSError with its complaint."""
+    """Run commands of `ip`. inherit: descriptors that they refer to. Raise OSError with its output on failure."""
     program = next((path for folder in SYSTEM_FOLDERS if os.access(path := f"{folder}/ip", os.X_OK)), None)
     if program is None:
         raise FileNotFoundError("the program `ip` is missing (package iproute2)")
     for descriptor in inherit:
         os.set_inheritable(descriptor, True)
-    orders, order = os.pipe()
-    _write(order, "\n".join(commands))  # a pipe holds far more than these few lines
-    complaints, complaint = os.pipe()
-    ends = [(os.POSIX_SPAWN_DUP2, orders, 0), (os.POSIX_SPAWN_DUP2, complaint, 1), (os.POSIX_SPAWN_DUP2, complaint, 2)]
-    pid = os.posix_spawn(program, [program, "-batch", "-"], os.environ, file_actions=ends)
-    os.close(orders)
-    os.close(complaint)
-    with open(complaints, encoding="utf-8", errors="replace") as file:
-        said = file.read().strip()
+    input_reader, input_writer = os.pipe()
+    _write(input_writer, "\n".join(commands))  # a pipe's buffer is larger than these few lines
+    output_reader, output_writer = os.pipe()
+    redirections = ((input_reader, 0), (output_writer, 1), (output_writer, 2))
+    streams = [(os.POSIX_SPAWN_DUP2, source, target) for source, target in redirections]
+    pid = os.posix_spawn(program, [program, "-batch", "-"], os.environ, file_actions=streams)
+    os.close(input_reader)
+    os.close(output_writer)
+    with open(output_reader, encoding="utf-8", errors="replace") as file:
+        output = file.read().strip()
     _, status = os.waitpid(pid, 0)
     for descriptor in inherit:
         os.set_inheritable(descriptor, False)
     if status != 0:
-        raise OSError(f"ip: {said}")
+        raise OSError(f"ip: {output}")
 
 
 def _write(path: str | int, text: str) -> None:
@@ -139,9 +139,9 @@ def _write(path: str | int, text: str) -> None:
 
 
 def _own_tmp(folder: str, keep: list[str]) -> None:
-    """Makes the folder the machine's /tmp, in which only the folders that the run itself needs are where they were.
+    """Mount the folder at /tmp, and mount the paths of `keep` that are below /tmp at their places in it.
 
-    It lies on disk: data that a step stages there would fill memory otherwise.
+    The folder is on disk. In memory, data that a step stages there would fill it.
     """
     below = sorted({path for path in map(os.path.realpath, keep) if path == "/tmp" or path.startswith("/tmp/")})
     if "/tmp" in below:

@@ -1,0 +1,138 @@
+"""Network settings: variables of NCCL and UCX that follow from the hardware. They are set in a rank's environment
+before its process group starts."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from allranks.contract import own_variables, variables
+from allranks.contract.rank_env import RankEnv
+
+if TYPE_CHECKING:
+    from allranks.hardware.infiniband import Device
+    from allranks.hardware.network_variable import NetworkVariable
+    from allranks.hardware.sizes import Size
+
+APPLIED = "ALLRANKS_FABRIC"
+"""The variable with the settings that were applied, as JSON. A process that inherits them removes them first: on
+another instance, or with another number of ranks, other values are right."""
+
+INTERFACE = "NCCL_SOCKET_IFNAME"
+
+
+@dataclass(frozen=True)
+class HardwarePaths:
+    """Paths of an instance's RDMA devices, Azure's topology files and NCCL's configuration file."""
+
+    sysfs: Path = Path("/sys/class/infiniband")
+    topology: Path = Path("/opt/microsoft")
+    nccl_conf: Path = Path("/etc/nccl.conf")
+
+
+INSTANCE_PATHS = HardwarePaths()
+
+
+def apply(
+    env: RankEnv,
+    interface: str | None,
+    *,
+    gpus: int,
+    environ: MutableMapping[str, str] = os.environ,
+    paths: HardwarePaths = INSTANCE_PATHS,
+) -> None:
+    """Set the network variables that this instance needs. Print what was set and why, once per instance.
+
+    interface: the network interface that leads to rank 0; None leaves the choice to the libraries
+    gpus:      number of GPUs that this process sees
+    environ:   the environment to change
+
+    ALLRANKS_SIZE names the instance's size. Without it, the settings follow from the hardware that is found; an
+    instance without InfiniBand and GPUs gets the interface only, and nothing is printed. Variables that the user or
+    NCCL's own files have set do not change; the printed line names them. With ALLRANKS_SIZE=none, only the interface is
+    set."""
+    inherited = _remove_inherited(environ)
+    name = variables.text(environ, own_variables.SIZE)
+    found = bool(name) or paths.sysfs.is_dir() or paths.topology.is_dir()
+    if not found or name == own_variables.NO_SIZE:
+        if interface is not None:
+            environ.setdefault(INTERFACE, f"={interface}")
+        return
+    # Imported here because most instances do not need these modules.
+    from allranks.hardware import infiniband, nccl_conf, sizes
+
+    size = sizes.known(name) if name else None
+    devices = infiniband.devices(paths.sysfs)
+    settings = _settings(env, size, devices, interface, gpus, paths)
+    existing = {**nccl_conf.read(environ, paths.nccl_conf), **environ}
+    added = {setting.name: setting.value for setting in settings if setting.name not in existing}
+    environ.update(added)
+    if name or added.keys() - {INTERFACE}:
+        environ[APPLIED] = json.dumps(added)
+    if env.local_rank == 0 and not inherited:
+        _print_settings(env, settings, existing, size, devices)
+        if name and size is None:
+            _note(env, f"{own_variables.SIZE}={name} is not a known size: see `allranks sizes --retired`")
+
+
+def _remove_inherited(environ: MutableMapping[str, str]) -> bool:
+    """Unset the settings that this process inherited, except those that have been changed since. Return whether there
+    were any."""
+    before = environ.pop(APPLIED, None)
+    for name, value in json.loads(before or "{}").items():
+        if environ.get(name) == value:
+            del environ[name]
+    return before is not None
+
+
+def _settings(
+    env: RankEnv, size: Size | None, devices: Sequence[Device], interface: str | None, gpus: int, paths: HardwarePaths
+) -> tuple[NetworkVariable, ...]:
+    from allranks.hardware import infiniband, nccl, topology, ucx
+
+    known = size is not None or gpus > 0 or bool(infiniband.usable(devices))
+    if size is not None:
+        files = topology.of_family(size.topology, paths.topology)
+    else:
+        files = topology.here(paths.topology) if known else topology.Topology("")
+    # The devices of an instance without InfiniBand and GPUs are Ethernet and irrelevant.
+    found = devices if known else ()
+    return (
+        *nccl.settings(size, found, files, interface=interface, ranks=env.local_world_size),
+        *ucx.settings(size, found, files, interface=interface),
+    )
+
+
+def _print_settings(
+    env: RankEnv,
+    settings: Sequence[NetworkVariable],
+    existing: Mapping[str, str],
+    size: Size | None,
+    devices: Sequence[Device],
+) -> None:
+    """Print which variables were added, which already existed, and what is missing. Print nothing if only the interface
+    was set."""
+    from allranks.hardware import traps
+
+    added = [setting for setting in settings if setting.name not in existing]
+    different = [setting for setting in settings if existing.get(setting.name, setting.value) != setting.value]
+    parts = []
+    if added:
+        parts.append("set " + "; ".join(f"{one.name}={one.value} ({one.why})" for one in added))
+    if different:
+        unchanged = (f"{one.name}={existing[one.name]} (default {one.value}: {one.why})" for one in different)
+        parts.append("already set, unchanged: " + "; ".join(unchanged))
+    if any(setting.name != INTERFACE for setting in (*added, *different)):
+        _note(env, f"{size.name if size else 'detected hardware'}: {'. '.join(parts)}")
+    for trap in traps.of_devices(size, devices) if size else ():
+        _note(env, f"{trap.found}, expected {trap.expected}; {trap.fix}")
+
+
+def _note(env: RankEnv, text: str) -> None:
+    from allranks.runtime.notes import note
+
+    note(f"instance {env.instance_rank}, {text}")
