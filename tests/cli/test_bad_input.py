@@ -102,7 +102,7 @@ WRONG = {
     "an unknown input": ([*RIGHT, "--set", "lrr=1"], ["--set lrr", "no input lrr", "did you mean --set lr=...?"]),
     "no value": ([*RIGHT, "--set", "lr"], ["--set lr", "NAME=VALUE", "for example: --set epochs=5"]),
     "no name": ([*RIGHT, "--set", "=1"], ["--set =1", "NAME=VALUE"]),
-    "one name twice": ([*RIGHT, "--set", "lr=1", "--set", "lr=0"], ["--set lr=0", "set twice", "keep one of them"]),
+    "one name twice": ([*RIGHT, "--set", "lr=1", "--set", "lr=0"], ["--set lr=0", "set twice", "remove one of them"]),
     "several at once": (
         [*RIGHT, "--set", "lr=2", "--set", "size=tiny"],
         ["key inputs.lr", "key inputs.size", "2 problems; nothing was started."],

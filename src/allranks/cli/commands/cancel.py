@@ -1,4 +1,4 @@
-"""`allranks cancel`: end a run that was submitted to Azure ML."""
+"""`allranks cancel`: cancel a run that was submitted to Azure ML."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from allranks.cli.options import FolderOption, RunArgument
 
 
 def cancel(identity: RunArgument, workspace: FolderOption = None) -> None:
-    """Ask Azure ML to end a run that was submitted.
+    """Cancel a run that was submitted to Azure ML.
 
-    A run on this machine is ended by Ctrl-C where it was started.
+    To stop a run on this machine, press Ctrl-C where it was started.
     """
     from allranks.azure import runs
     from allranks.azure.run_records import update
@@ -21,12 +21,14 @@ def cancel(identity: RunArgument, workspace: FolderOption = None) -> None:
     record = history.run(Workspace.at(workspace), identity)
     where = f"run {record.id}"
     if record.submitted is None:
-        raise InputError(Problem(where, "it is on this machine", "a submitted run", "Ctrl-C where it was started"))
+        raise InputError(
+            Problem(where, "it runs on this machine", "a submitted run", "press Ctrl-C where it was started")
+        )
     out = console()
     with connected(record) as client:
         if not record.status.ended:
             update(record, runs.state(client, record.id, steps=record.submitted.pipeline))
         if record.status.ended:
-            raise InputError(Problem(where, f"it is {record.status}", "a run that is not over"))
+            raise InputError(Problem(where, f"it is {record.status}", "a run that has not ended"))
         runs.cancel(client, record.id)
-    out.print(f"Azure ML ends {record.id}; see: allranks show {record.id}", soft_wrap=True)
+    out.print(f"Azure ML is canceling {record.id}; see: allranks show {record.id}", soft_wrap=True)
