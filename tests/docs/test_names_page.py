@@ -50,6 +50,9 @@ def test_what_the_command_prints(project: Path) -> None:
 def test_the_completed_file_holds(project: Path) -> None:
     write(project, "allranks.yaml", FILES["allranks.yaml"])
     plan = read("pipeline.yml")
-    assert plan.inputs[0].value == DataPath(str(project / "data/titanic/train.csv"))
-    assert plan.steps[0].spec == str(project / "specs/deep/count_rows/spec.yaml")
-    assert interpreters.of_step(plan, plan.steps[0]) == project / ".venvs/counting/bin/python"
+    assert plan.graph.inputs[0].value == DataPath(str(project / "data/titanic/train.csv"))
+    assert plan.graph.nodes[0].spec == str(project / "specs/deep/count_rows/spec.yaml")
+    assert (
+        interpreters.of_environment(plan.graph.nodes[0].environment, plan.source)
+        == project / ".venvs/counting/bin/python"
+    )

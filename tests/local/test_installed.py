@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from allranks.local import installed
+from allranks.plan.environment import registered
 from allranks.plan.graph import Graph, Plan, Step
 
 
@@ -49,7 +50,10 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_the_step_s_own_packages_runs_it_again(change: str, venv: Path, run_steps) -> None:
-    steps = Step("own", "true", environment="own:1"), Step("other", "true", environment="other:1")
+    steps = (
+        Step("own", "true", environment=registered("own:1")),
+        Step("other", "true", environment=registered("other:1")),
+    )
     plan = Plan("p", Graph(steps), source=str(venv.parents[1] / "pipeline.py"))
     first = run_steps(plan=plan)
     assert run_steps(plan=plan).step("own").reused_from == first.id

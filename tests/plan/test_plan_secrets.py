@@ -9,36 +9,39 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
 from allranks.plan import codec
-from allranks.plan.graph import Input, Literal, Path, PipelineInput, Plan, Step, StepOutput, Text
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Text
 from allranks.plan.secrets import hidden, restored, shown
 
 KEY = "c2VjcmV0" * 10 + "abcdef" + "=="
 
 PLAN = Plan(
     "p",
-    (
-        Step(
-            "a",
-            "login --name hunter2-of-hf; train --key ${{inputs.storage_key}} --hf-token=${{inputs.hf_token}}",
-            environment_variables={
-                "HF_TOKEN": "hunter2-of-hf",
-                "A_TOKEN": "${{parent.inputs.hf_token}}",
-                "STORE": f"AccountName=a;AccountKey={KEY};End=x",
-                "OTHER/~_KEY": "hunter3-of-other",
-                "A": "1",
-            },
-            inputs=(
-                Input("storage_key", "string", Literal("hunter4-of-storage")),
-                Input("hf_token", "string", PipelineInput("hf_token")),
-                Input("data_token", "uri_file", StepOutput("b", "hf_token")),
-                Input("text_token", "string", Text(("hunter6-", PipelineInput("hf_token")))),
-                Input("data", "uri_file", Path("/data/a.csv")),
+    Graph(
+        (
+            Step(
+                "a",
+                "login --name hunter2-of-hf; train --key ${{inputs.storage_key}} --hf-token=${{inputs.hf_token}}",
+                environment_variables={
+                    "HF_TOKEN": "hunter2-of-hf",
+                    "A_TOKEN": "${{parent.inputs.hf_token}}",
+                    "STORE": f"AccountName=a;AccountKey={KEY};End=x",
+                    "OTHER/~_KEY": "hunter3-of-other",
+                    "A": "1",
+                },
+                inputs=(
+                    Input("storage_key", "string", Literal("hunter4-of-storage")),
+                    Input("hf_token", "string", GraphInput("hf_token")),
+                    Input("data_token", "uri_file", NodeOutput("b", "hf_token")),
+                    Input("text_token", "string", Text(("hunter6-", GraphInput("hf_token")))),
+                    Input("data", "uri_file", Path("/data/a.csv")),
+                ),
+                distribution=Mpi(2),
             ),
-            distribution=Mpi(2),
+            Step("b", "true"),
         ),
-        Step("b", "true"),
+        inputs=(Input("hf_token", "string", Literal("hunter5-of-input")), Input("pin_key", "integer", Literal(7))),
     ),
-    inputs=(Input("hf_token", "string", Literal("hunter5-of-input")), Input("pin_key", "integer", Literal(7))),
 )
 
 
@@ -47,7 +50,7 @@ def test_no_secret_is_left_in_the_text() -> None:
     assert "hunter" not in found.plan
     assert KEY not in found.plan
     assert found.known >= {"hunter2-of-hf", KEY, "hunter3-of-other", "hunter4-of-storage", "hunter5-of-input"}
-    step = codec.loads(found.plan).step("a")
+    step = codec.loads(found.plan).graph.by_name["a"]
     assert step.environment_variables == {
         "HF_TOKEN": "***",
         "A_TOKEN": "${{parent.inputs.hf_token}}",
@@ -58,9 +61,9 @@ def test_no_secret_is_left_in_the_text() -> None:
     assert step.command == "login --name ***; train --key ${{inputs.storage_key}} --hf-token=${{inputs.hf_token}}"
     # What is bound stays, and so does all else.
     assert [port.value for port in step.inputs[1:]] == [
-        PipelineInput("hf_token"),
-        StepOutput("b", "hf_token"),
-        Text(("***", PipelineInput("hf_token"))),
+        GraphInput("hf_token"),
+        NodeOutput("b", "hf_token"),
+        Text(("***", GraphInput("hf_token"))),
         Path("/data/a.csv"),
     ]
     assert step.distribution == Mpi(2)
@@ -72,13 +75,13 @@ def test_it_comes_back_as_it_was() -> None:
 
 
 def test_a_plan_without_secrets_is_its_own_text() -> None:
-    text = codec.dumps(Plan("p", (Step("a", "true", environment_variables={"A": "1"}),)))
+    text = codec.dumps(Plan("p", Graph((Step("a", "true", environment_variables={"A": "1"}),))))
     assert (hidden(text).plan, hidden(text).values) == (text, {})
     assert restored(text, {}) == text
 
 
 def test_a_plan_whose_secrets_are_gone_does_not_run() -> None:
-    found = hidden(codec.dumps(Plan("p", (Step("a", "true", environment_variables={"HF_TOKEN": "hunter2"}),))))
+    found = hidden(codec.dumps(Plan("p", Graph((Step("a", "true", environment_variables={"HF_TOKEN": "hunter2"}),)))))
     with pytest.raises(InputError) as told:
         restored(found.plan, {})
     assert "HF_TOKEN" in str(told.value)

@@ -97,8 +97,10 @@ def test_a_plan_comes_back_as_it_was(store: Store) -> None:
     store.add_run(_record(), dumps(PLAN))
     found = loads(store.plan("aaaa1111"))
     assert found == PLAN
-    assert [type(port.value) for port in found.steps[0].inputs] == [type(port.value) for port in PLAN.steps[0].inputs]
-    assert [type(port.value.value) for port in found.steps[0].inputs[:4]] == [int, bool, float, str]
+    assert [type(port.value) for port in found.graph.nodes[0].inputs] == [
+        type(port.value) for port in PLAN.graph.nodes[0].inputs
+    ]
+    assert [type(port.value.value) for port in found.graph.nodes[0].inputs[:4]] == [int, bool, float, str]
 
 
 def test_a_record_comes_back_as_it_was(store: Store) -> None:
@@ -158,7 +160,9 @@ def test_what_ran_when_the_engine_died_is_marked(store: Store) -> None:
     record = _record()
     record.step("z").status = Status.RUNNING
     store.add_run(record, dumps(PLAN))
-    store.interrupt()
+    store.interrupt(lambda run: run == record.id)
+    assert store.run(record.id).status is record.status
+    store.interrupt(lambda run: False)
     found = store.run(record.id)
     assert found.status is Status.INTERRUPTED
     assert [step.status for step in found.steps] == [Status.FAILED, Status.INTERRUPTED]

@@ -76,14 +76,14 @@ FULL = """
 import sys
 from pathlib import Path
 from allranks.local.engine import DiskFullError, Options, run
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace
 out = (Output("out", "uri_folder", "rw_mount"),)
 fill = Step("fill", "dd if=/dev/zero of=${{outputs.out}}/big bs=64k count=1000 2>/dev/null; true", outputs=out)
 after = tuple(Step(f"s{number}", "echo a line of some length", after=("fill",)) for number in range(20))
 try:
-    print(run(Plan("p", (fill, *after)), Workspace(Path(sys.argv[1])), Options(instances="loopback")).status)
+    print(run(Plan("p", Graph((fill, *after))), Workspace(Path(sys.argv[1])), Options(instances="loopback")).status)
 except DiskFullError as error:
     print(error)
 """

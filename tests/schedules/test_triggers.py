@@ -190,7 +190,7 @@ def test_schedules_are_found_in_a_folder(tmp_path: Path) -> None:
     assert found(tmp_path / "schedule.yml") == [("yearly", "")]
 
 
-def test_a_schedule_in_a_recorder_that_creates_it(tmp_path: Path) -> None:
+def test_a_schedule_in_a_notebook_that_creates_it(tmp_path: Path) -> None:
     client = "from azure.ai.ml import MLClient\nml_client = MLClient.from_config()"
     create = "nightly = ml_client.schedules.begin_create_or_update(schedule=nightly).result()\nassert nightly.name"
     write_notebook(tmp_path, client, HEAD, "nightly = made('nightly')", create)

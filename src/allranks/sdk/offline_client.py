@@ -301,7 +301,8 @@ class _Operations:
         if self.collection == "jobs":
             return next((job for job in self.workspace.submitted if job.name == name), Unknown(f"job {name}"))
         asset = self._asset(str(name), version, label)
-        if isinstance(asset, Asset) and (spec := self.workspace.find and self.workspace.find(str(asset))):
+        find = self.workspace.find if self.collection == "components" else None
+        if find and isinstance(asset, Asset) and (spec := find(str(asset))):
             from azure.ai.ml import load_component
 
             return load_component(spec)

@@ -30,12 +30,12 @@ import sys
 from pathlib import Path
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace
 
 step = Step("spin", {command!r}, outputs=(Output("pids", "uri_folder"),), distribution=PyTorch(2), instance_count=2)
-record = run(Plan("p", (step,)), Workspace(Path({workspace!r})), Options(instances={kind!r}, grace=0.5))
+record = run(Plan("p", Graph((step,))), Workspace(Path({workspace!r})), Options(instances={kind!r}, grace=0.5))
 print(record.status, flush=True)
 """
 

@@ -65,11 +65,11 @@ ENGINE = """
 import sys
 from pathlib import Path
 from allranks.local.engine import Options, run
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 command = f"touch ${{TMPDIR:-/tmp}}/file; echo ${{TMPDIR:-/tmp}} > {workspace.root}/reached; exec sleep 1000"
-run(Plan("p", (Step("spin", command),)), workspace, Options(instances=sys.argv[2], grace=0.1))
+run(Plan("p", Graph((Step("spin", command),))), workspace, Options(instances=sys.argv[2], grace=0.1))
 """
 
 

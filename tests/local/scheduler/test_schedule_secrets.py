@@ -57,7 +57,7 @@ def test_a_firing_has_the_secrets_that_the_ledger_lacks(tmp_path: Path) -> None:
 
     (plan,), reason = fire(place, 1)
     assert reason == ""
-    assert codec.loads(plan).steps[0].environment_variables == {"HF_TOKEN": "hunter2"}
+    assert codec.loads(plan).graph.nodes[0].environment_variables == {"HF_TOKEN": "hunter2"}
 
     shutil.rmtree(place.folder / "secrets")
     plans, reason = fire(place, 2)

@@ -103,14 +103,14 @@ from pathlib import Path
 from allranks.local.engine import Options, run
 from allranks.local.step import runner
 from allranks.local.tracking import client
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 hang = f"import sys, time; sys.stdin.readline(); open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
 client.command = lambda _: (sys.executable, "-c", hang)
 client.may_track = lambda _: True
 runner.TRACKING_GRACE = 0.1
-run(Plan("p", (Step("a", "true"),)), workspace, Options(instances="loopback", grace=0.1))
+run(Plan("p", Graph((Step("a", "true"),))), workspace, Options(instances="loopback", grace=0.1))
 """
 
 

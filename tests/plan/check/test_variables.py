@@ -1,4 +1,4 @@
-"""A binding in an environment variable reaches the process as text, on Azure ML and here; a warning says so."""
+"""A port in an environment variable reaches the process as text, on Azure ML and here; a warning says so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from allranks.plan.check import warnings
-from allranks.plan.graph import Output, Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Output
 
 TODAY = date(2026, 1, 1)
 
@@ -22,12 +23,12 @@ def test_an_output_in_a_variable_stays_text_and_a_warning_says_so(run_steps) -> 
     )
     record = run_steps(step)
     assert Path(record.steps[0].ranks[0].log).read_text().strip() == "${{outputs.checkpoints}}/last"
-    (warning,) = warnings(Plan("p", (step,)), TODAY)
+    (warning,) = warnings(Plan("p", Graph((step,))), TODAY)
     assert warning.where == "step train, key environment_variables.CHECKPOINTS"
-    assert warning.found.startswith("${{outputs.checkpoints}} is not filled in")
-    assert warning.fix == "set it in the command: CHECKPOINTS=${{outputs.checkpoints}} python ..."
+    assert warning.found.startswith("${{outputs.checkpoints}} stays as it is")
+    assert warning.fix == "set it in the command: export CHECKPOINTS=${{outputs.checkpoints}}; ..."
 
 
-@pytest.mark.parametrize("value", ["INFO", "${{parent.inputs.lr}}", "$HOME", "$[[ -f x ]]"])
+@pytest.mark.parametrize("value", ["INFO", "$HOME", "$[[ -f x ]]"])
 def test_any_other_text_has_no_warning(value: str) -> None:
-    assert warnings(Plan("p", (Step("a", "true", environment_variables={"A": value}),)), TODAY) == []
+    assert warnings(Plan("p", Graph((Step("a", "true", environment_variables={"A": value}),))), TODAY) == []

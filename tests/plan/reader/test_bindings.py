@@ -45,7 +45,7 @@ def written(part: str | GraphInput | NodeOutput) -> str:
     if isinstance(part, GraphInput):
         return f"${{{{parent.inputs.{part.name}}}}}"
     if isinstance(part, NodeOutput):
-        return f"${{{{parent.jobs.{part.step}.outputs.{part.name}}}}}"
+        return f"${{{{parent.jobs.{part.node}.outputs.{part.name}}}}}"
     return part
 
 

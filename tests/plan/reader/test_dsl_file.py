@@ -71,7 +71,7 @@ def test_groups(here: Path) -> None:
     ]
     assert plan.graph.nodes[0].inputs[1].value == GraphInput("settings.lr")
     # The function keeps its own defaults.
-    assert read(file).inputs[1].value == Literal(0.2)
+    assert read(file).graph.inputs[1].value == Literal(0.2)
 
 
 def test_parameters_that_are_no_inputs(here: Path) -> None:
@@ -85,7 +85,7 @@ def test_parameters_that_are_no_inputs(here: Path) -> None:
                 step.name = f"step_{place}"
         """,
     )
-    assert [step.name for step in read(file, {"count": "3"}).steps] == ["step_0", "step_1", "step_2"]
+    assert [step.name for step in read(file, {"count": "3"}).graph.nodes] == ["step_0", "step_1", "step_2"]
     with pytest.raises(InputError, match="--set count=VALUE"):
         read(file)
 
@@ -176,7 +176,7 @@ def test_what_a_file_adds_to_the_search_path_is_taken_back(here: Path) -> None:
         """,
     )
     before = list(sys.path)
-    assert [step.name for step in read(file).steps] == ["first"]
+    assert [step.name for step in read(file).graph.nodes] == ["first"]
     write(here, "far/settings.py", "NAME = 'second'\n")
-    assert [step.name for step in read(file).steps] == ["second"]
+    assert [step.name for step in read(file).graph.nodes] == ["second"]
     assert sys.path == before

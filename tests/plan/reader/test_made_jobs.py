@@ -28,7 +28,7 @@ def digits(data, lr=0.1, epochs: int = None):
 
 
 def value(plan: Any, name: str) -> Any:
-    return next(port.value for port in plan.inputs if port.name == name)
+    return next(port.value for port in plan.graph.inputs if port.name == name)
 
 
 def test_a_job_runs_with_its_arguments_and_its_function_with_the_defaults(here: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_job_runs_with_its_arguments_and_its_function_with_the_defaults(here: 
     plan = read(file)
     assert (plan.display_name, value(plan, "lr")) == ("Three", Literal(0.3))
     assert value(plan, "data") == DataPath(str(here / "data"))
-    assert plan.steps[0].location == Location("pipeline.py", 7)
+    assert plan.graph.nodes[0].location == Location("pipeline.py", 7)
     assert value(read(f"{file}:job"), "lr") == Literal(0.3)
     assert value(read(f"{file}:digits", {"data": "data"}), "lr") == Literal(0.1)
 
@@ -204,7 +204,7 @@ def test_a_command_is_a_job_where_there_is_no_pipeline(here: Path, more: str, lr
     (here / "job.py").write_text(COMMAND + more)
     assert value(read("job.py"), "lr") == Literal(lr)
     plan = read("job.py", {"lr": "0.5", "data": "src"})
-    assert plan.inputs == (
+    assert plan.graph.inputs == (
         Input("lr", "number", Literal(0.5)),
         Input("data", "uri_folder", DataPath(str(here / "src")), "ro_mount"),
     )
@@ -213,7 +213,7 @@ def test_a_command_is_a_job_where_there_is_no_pipeline(here: Path, more: str, lr
 def test_a_command_that_a_pipeline_uses_is_no_job(here: Path) -> None:
     more = '\n@dsl.pipeline()\ndef digits():\n    one = base(data=Input(path="data"))\n'
     (here / "job.py").write_text(COMMAND.replace("Input,", "Input, dsl,") + more)
-    assert [step.name for step in read("job.py").steps] == ["one"]
+    assert [step.name for step in read("job.py").graph.nodes] == ["one"]
 
 
 OTHER_JOBS = {
@@ -266,11 +266,11 @@ def test_registered_components_are_placeholders_where_this_machine_has_none(here
     )
     with pytest.raises(InputError) as refused:
         read(file)
-    named = [(problem.where, problem.found.split()[0]) for problem in refused.value.problems]
-    assert named == [
-        ("step ready, key component (pipeline.py:14)", "azureml:prepare:2"),
-        ("step tuned, key component (pipeline.py:15)", "azureml://registries/azureml/components/tune/labels/latest"),
-    ]
+    named = {problem.where: problem.fix for problem in refused.value.problems}
+    assert "prepare:2: path/to/component.yaml" in named.pop("step ready, key component (pipeline.py:14)")
+    assert "components/tune/labels/latest" in named.pop("step tuned, key component (pipeline.py:15)")
+    assert "models/bert/labels/latest" in named.pop("step tuned, key inputs.model (pipeline.py:15)")
+    assert not named
 
 
 def test_what_the_file_registers_is_found_again(here: Path) -> None:
@@ -304,7 +304,7 @@ def test_what_the_file_registers_is_found_again(here: Path) -> None:
         job = digits()
         """,
     )
-    (step,) = read(file).steps
+    (step,) = read(file).graph.nodes
     ports = {port.name: port.value for port in step.inputs}
     assert (step.component, ports["data"], ports["epochs"]) == ("train", DataPath(str(here / "data")), Literal(8))
 
@@ -339,7 +339,7 @@ def test_a_spec_on_this_machine_takes_the_place_of_a_registered_component(here: 
 
     with session.session(), python_file.importable(file):
         job = python_jobs.read(file, None, find).build({})
-        (step,) = pipeline.read(job, here / "snapshots").steps
+        (step,) = pipeline.read(job, here / "snapshots").graph.nodes
     assert (step.component, asked) == ("train", ["azureml://registries/azureml/components/tune/labels/latest"])
 
 

@@ -66,14 +66,14 @@ def test_a_notebook_that_submits_a_pipeline(here: Path, capsys: pytest.CaptureFi
     cells = ("## Digits", "%pip install azure-ai-ml", IMPORTS, CLIENT, LOAD, PIPELINE, "pipeline_job", SUBMIT, STREAM)
     plan = read(write_notebook(here, *cells))
     assert (plan.name, plan.experiment) == ("digits", "samples")
-    assert {port.name: port.value for port in plan.inputs} == {
+    assert {port.name: port.value for port in plan.graph.inputs} == {
         "data": DataPath(str(here / "data")),
         "lr": Literal(0.5),
     }
-    assert plan.steps[0].location == Location("notebook.ipynb", 3, 6)
-    assert str(plan.steps[0].location) == "notebook.ipynb, cell 6, line 3"
-    assert read("notebook.ipynb", {"lr": "0.75"}).inputs[1].value == Literal(0.75)
-    assert read("notebook.ipynb:digits", {"data": "src"}).inputs[1].value == Literal(0.1)
+    assert plan.graph.nodes[0].location == Location("notebook.ipynb", 3, 6)
+    assert str(plan.graph.nodes[0].location) == "notebook.ipynb, cell 6, line 3"
+    assert read("notebook.ipynb", {"lr": "0.75"}).graph.inputs[1].value == Literal(0.75)
+    assert read("notebook.ipynb:digits", {"data": "src"}).graph.inputs[1].value == Literal(0.1)
     assert capsys.readouterr() == ("", "")
 
 
@@ -84,11 +84,11 @@ def test_a_notebook_is_read_in_its_own_folder(here: Path) -> None:
     cells = (IMPORTS, "from helper import RATE\n" + "assert __name__ == '__main__'", LOAD, PIPELINE)
     main = sys.modules["__main__"]
     plan = read(write_notebook(here / "deep", *cells))
-    assert plan.inputs[0].value == DataPath(str(here / "deep/data"))
-    assert plan.steps[0].code is not None
+    assert plan.graph.inputs[0].value == DataPath(str(here / "deep/data"))
+    assert plan.graph.nodes[0].code is not None
     assert (os.getcwd(), sys.modules["__main__"]) == (str(here), main)
     # A value that the user gives is relative to where the user is.
-    assert read("deep/notebook.ipynb", {"data": "data"}).inputs[0].value == DataPath(str(here / "data"))
+    assert read("deep/notebook.ipynb", {"data": "data"}).graph.inputs[0].value == DataPath(str(here / "data"))
 
 
 def test_cells_that_write_files(here: Path) -> None:
@@ -101,8 +101,8 @@ def test_cells_that_write_files(here: Path) -> None:
         PIPELINE.replace("parent_dir", '"."'),
     )
     plan = read(write_notebook(here, *cells))
-    assert plan.steps[0].code is not None
-    assert (Path(plan.steps[0].code.folder) / "main.py").read_text() == "print('made')\n"
+    assert plan.graph.nodes[0].code is not None
+    assert (Path(plan.graph.nodes[0].code.folder) / "main.py").read_text() == "print('made')\n"
     before = (here / "made/train.yml").stat().st_mtime_ns
     read("notebook.ipynb")
     assert (here / "made/train.yml").stat().st_mtime_ns == before
@@ -142,14 +142,14 @@ MAGICS = r"""
 
 def test_lines_that_only_ipython_reads(here: Path) -> None:
     cells = (IMPORTS, MAGICS, "%%bash\nexit 1", "\n%%time\nrate = 2 * lr", LOAD, PIPELINE.replace("lr=0.5", "lr=rate"))
-    assert read(write_notebook(here, *cells)).inputs[1].value == Literal(0.25)
+    assert read(write_notebook(here, *cells)).graph.inputs[1].value == Literal(0.25)
 
 
 def test_a_notebook_that_runs_another(here: Path) -> None:
     write_notebook(here, IMPORTS, LOAD, name="common/setup.ipynb")
     write(here, "common/rates.py", "RATE = 0.375\n")
     cells = ("%run common/setup.ipynb\n%run common/rates", PIPELINE.replace("0.5", "RATE"))
-    assert read(write_notebook(here, *cells)).inputs[1].value == Literal(0.375)
+    assert read(write_notebook(here, *cells)).graph.inputs[1].value == Literal(0.375)
     with pytest.raises(InputError, match=r"^notebook.ipynb, cell 1, line 1: .*there is no file gone.ipynb"):
         read(write_notebook(here, "%run gone.ipynb"))
 

@@ -18,7 +18,7 @@ from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.plan.check import check
 from allranks.plan.environment import registered
-from allranks.plan.graph import Location, Plan, Step, with_steps
+from allranks.plan.graph import Graph, Location, Plan, Step, with_steps
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_job
@@ -79,8 +79,8 @@ jobs:
 def test_a_function_and_yaml_of_the_same_pipeline_give_the_same_plan(here: Path) -> None:
     python = read(write_dsl(here, DSL), {"data": "data"})
     yaml = read(write(here, "digits.yml", YAML))
-    assert [step.location for step in python.steps] == [Location("pipeline.py", 7), Location("pipeline.py", 8)]
-    assert [step.location for step in yaml.steps] == [Location("digits.yml", 14), Location("digits.yml", 18)]
+    assert [step.location for step in python.graph.nodes] == [Location("pipeline.py", 7), Location("pipeline.py", 8)]
+    assert [step.location for step in yaml.graph.nodes] == [Location("digits.yml", 14), Location("digits.yml", 18)]
     assert (python.name, yaml.name) == ("digits", "digits")
     assert _bare(python) == _bare(yaml)
     assert yaml.experiment == "digits"
@@ -103,7 +103,7 @@ def test_everything_that_a_step_says(here: Path) -> None:
         description="Trains.",
         code=first.code,
         environment=registered("azureml:torch@latest"),
-        environment_variables={"A": "1", "B": "2", "C": "${{parent.inputs.tag}}"},
+        environment_variables={"A": "1", "B": "2", "C": GraphInput("tag")},
         inputs=(
             Input("data", "uri_folder", NodeOutput("first", "model"), "download"),
             Input("lr", "number", Literal(0.1), minimum=0.0, maximum=1.0),
@@ -171,8 +171,8 @@ def test_jobs_that_are_written_into_the_pipeline(here: Path) -> None:
     assert [port.value for port in make.inputs] == [GraphInput("lr"), Text(("lr-", GraphInput("lr")))]
     assert make.outputs[0] == Output("table", "uri_file", "rw_mount", "azureml://datastores/x/paths/${{name}}.csv")
     assert (make.component, make.version, make.code, make.instance_type) == ("", "", None, "Standard_D2")
-    assert make.environment.startswith("x, image python, conda ")
-    assert use.environment.startswith("build ")
+    assert str(make.environment).startswith("x, image python, conda ")
+    assert str(use.environment).startswith("build ")
     assert [port.value for port in use.inputs] == [
         Text((GraphInput("data"), "/part")),
         NodeOutput("make", "table"),
@@ -225,16 +225,18 @@ def test_a_command_job_is_a_plan_of_one_step(here: Path) -> None:
 )
 def test_distributions(here: Path, yaml: str, expected: object) -> None:
     text = f"command: ls\nenvironment: azureml:x:1\ndistribution: {yaml}\n"
-    found = read(write(here, "job.yml", text)).steps[0].distribution
+    found = read(write(here, "job.yml", text)).graph.nodes[0].distribution
     assert found == (expected or Ray(port=7000, include_dashboard=True, worker_node_additional_args="-v"))
 
 
 def test_no_distribution(here: Path) -> None:
-    assert read(write(here, "job.yml", "command: ls\nenvironment: azureml:x:1\n")).steps[0].distribution == Single()
+    assert (
+        read(write(here, "job.yml", "command: ls\nenvironment: azureml:x:1\n")).graph.nodes[0].distribution == Single()
+    )
 
 
 def test_what_the_platform_would_use_by_itself(here: Path) -> None:
-    (step,) = read(write(here, "job.yml", "command: ls\nenvironment: azureml:x:1\n")).steps
+    (step,) = read(write(here, "job.yml", "command: ls\nenvironment: azureml:x:1\n")).graph.nodes
     assert (step.instance_count, step.shm_size, step.timeout, step.code) == (1, 2 << 30, None, None)
 
 
@@ -245,7 +247,7 @@ def test_paths_in_yaml_are_relative_to_the_file_and_set_ones_to_the_current_fold
     elsewhere = here / "elsewhere"
     (elsewhere / "data").mkdir(parents=True)
     monkeypatch.chdir(elsewhere)
-    assert read(file).inputs[0].value == DataPath(str(here / "data"))
+    assert read(file).graph.inputs[0].value == DataPath(str(here / "data"))
     plan = read(file, {"data": "data"})
     assert plan.graph.inputs[0] == Input("data", "uri_folder", DataPath(str(elsewhere / "data")), "ro_mount")
     assert plan.graph.nodes[0].location == Location(str(file), 14)
@@ -253,20 +255,20 @@ def test_paths_in_yaml_are_relative_to_the_file_and_set_ones_to_the_current_fold
 
 def test_a_number_in_yaml_may_be_set_to_any_number(here: Path) -> None:
     file = write(here, "digits.yml", YAML.replace("lr: 0.5", "lr: 1"))
-    assert read(file, {"lr": "0.25"}).inputs[1] == Input("lr", "number", Literal(0.25))
+    assert read(file, {"lr": "0.25"}).graph.inputs[1] == Input("lr", "number", Literal(0.25))
 
 
 def test_code_is_merged_with_what_it_includes_and_kept_once(here: Path) -> None:
     write(here, "shared/tool.py", "x = 1\n")
     text = (here / "train.yml").read_text()
     write(here, "train.yml", text + "additional_includes: [./shared]\n")
-    first, second = read(write_dsl(here, DSL), {"data": "data"}).steps
+    first, second = read(write_dsl(here, DSL), {"data": "data"}).graph.nodes
     assert first.code is not None
     assert first.code == second.code
     assert os.listdir(here / "snapshots") == [first.code.digest]
     assert sorted(os.listdir(first.code.folder)) == ["main.py", "shared"]
     write(here, "shared/tool.py", "x = 2\n")
-    changed = read(write_dsl(here, DSL), {"data": "data"}).steps[0]
+    changed = read(write_dsl(here, DSL), {"data": "data"}).graph.nodes[0]
     assert changed.code is not None
     assert changed.code.digest != first.code.digest
     assert Path(first.code.folder, "shared/tool.py").read_text() == "x = 1\n"
@@ -278,7 +280,7 @@ def test_a_job_that_was_built_by_hand(here: Path) -> None:
 
     job = command(
         command="echo ${{inputs.x}}",
-        environment=registered("azureml:x:1"),
+        environment="azureml:x:1",
         inputs={"x": SdkInput(type="uri_folder", path="data"), "n": 3},
         instance_count=2,
         distribution={"type": "PyTorch", "process_count_per_instance": 4},
@@ -292,11 +294,12 @@ def test_steps_come_after_what_they_need() -> None:
     def step(name: str, *needs: str) -> Step:
         return Step(name, "x", after=needs)
 
-    names = [
-        s.name for s in in_order([step("d", "b", "c"), step("b", "a"), step("a"), step("c"), step("e", "nowhere")])
-    ]
+    def ordered(*steps: Step) -> list[str]:
+        return [one.name for one in in_order(steps, Graph(steps).needs)]
+
+    names = ordered(step("d", "b", "c"), step("b", "a"), step("a"), step("c"), step("e", "nowhere"))
     assert names == ["a", "b", "c", "d", "e"]
-    cyclic = [s.name for s in in_order([step("x", "y"), step("y", "x"), step("after", "y"), step("free")])]
+    cyclic = ordered(step("x", "y"), step("y", "x"), step("after", "y"), step("free"))
     assert cyclic == ["free", "x", "y", "after"]
 
 
@@ -330,8 +333,8 @@ def test_an_environment_that_is_built_keeps_the_name_of_its_file(here: Path) -> 
     by_file = "name: job\ncommand: ls\nenvironment: file:image/environment.yaml\n"
     within = "name: job\ncommand: ls\nenvironment: {build: {path: image}}\n"
     for text in (by_file, within):
-        (step,) = read(write(here, "job.yml", text)).steps
-        assert step.environment.startswith("own, build ")
+        (step,) = read(write(here, "job.yml", text)).graph.nodes
+        assert str(step.environment).startswith("own, build ")
     (here / "image/environment.yaml").unlink()
-    (step,) = read(write(here, "job.yml", within)).steps
-    assert step.environment.startswith("build ")
+    (step,) = read(write(here, "job.yml", within)).graph.nodes
+    assert str(step.environment).startswith("build ")

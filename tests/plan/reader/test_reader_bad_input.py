@@ -180,10 +180,6 @@ NODES = {
           spark.executor.instances: 1
         resources: {instance_type: Standard_E4S_V3, runtime_version: "3.4"}
         """,
-    "a nested pipeline": """
-        type: pipeline
-        component: ./inner.yml
-        """,
 }
 
 
@@ -197,22 +193,6 @@ def test_nodes_that_are_not_run_yet(here: Path, kind: str) -> None:
     body = NODES[kind].replace("\n        ", "\n    ")
     write(here, "x.yml", f"type: pipeline\njobs:\n  special:{body}")
     assert problems("x.yml") == [("step special (x.yml:3)", f"{kind} is not yet run by the local engine")]
-
-
-def test_control_flow_is_not_run_yet(here: Path) -> None:
-    write_dsl(
-        here,
-        """
-        from azure.ai.ml.dsl._parallel_for import parallel_for
-
-        @dsl.pipeline()
-        def loop():
-            body = train(data=Input(path="data"))
-            every = parallel_for(body=body, items=[{"lr": 0.1}, {"lr": 0.2}])
-        """,
-    )
-    ((_, found),) = problems("pipeline.py")
-    assert found == "a parallel_for loop is not yet run by the local engine"
 
 
 DSL = {

@@ -13,6 +13,7 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.local import interpreters
+from allranks.plan.environment import Environment
 from allranks.plan.ports import GraphInput, GraphOutput, Literal, NodeOutput
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import opened, read_plan
@@ -124,8 +125,8 @@ def problems(values: Mapping[str, str] | None = None, target: str = "pipeline.ym
 
 def test_a_step_of_a_registered_component_is_like_any_other(project: Path) -> None:
     plan = read("pipeline.yml")
-    fetch, train = plan.steps
-    assert {port.name: port.value for port in plan.inputs} == {
+    fetch, train = plan.graph.nodes
+    assert {port.name: port.value for port in plan.graph.inputs} == {
         "script": DataPath(str(project / "data/loaders/squad.py")),
         "base": DataPath(str(project / "models/bert")),
         "lr": Literal(0.5),
@@ -150,16 +151,16 @@ def test_a_step_of_a_registered_component_is_like_any_other(project: Path) -> No
     ]
     # What the pipeline says of the step goes before what its component says.
     assert (train.instance_count, train.distribution) == (4, PyTorch(2))
-    assert plan.outputs == (GraphOutput("best", NodeOutput("train", "model"), "mlflow_model"),)
+    assert plan.graph.outputs == (GraphOutput("best", NodeOutput("train", "model"), "mlflow_model"),)
 
 
 def test_an_environment_is_a_virtual_environment_or_that_of_a_file(project: Path) -> None:
     plan = read("pipeline.yml")
-    fetch, train = plan.steps
-    assert fetch.environment == "evaluation, image python:3.12"
-    assert interpreters.of_step(plan, fetch) == Path(sys.executable)
-    assert train.environment == "azureml:acpt-pytorch@latest"
-    assert interpreters.of_step(plan, train) == project / ".venvs/torch/bin/python"
+    fetch, train = plan.graph.nodes
+    assert fetch.environment == Environment("evaluation", image="python:3.12")
+    assert interpreters.of_environment(fetch.environment, plan.source) == Path(sys.executable)
+    assert str(train.environment) == "azureml:acpt-pytorch@latest"
+    assert interpreters.of_environment(train.environment, plan.source) == project / ".venvs/torch/bin/python"
 
 
 def test_a_job_by_itself_has_them_too(project: Path) -> None:
@@ -174,17 +175,19 @@ def test_a_job_by_itself_has_them_too(project: Path) -> None:
     )
     write(project, "allranks.yaml", f"{NAMES}inputs: {{table: own/trainer.yaml}}\n")
     plan = read("job.yml")
-    assert plan.inputs[0].value == DataPath(str(project / "own/trainer.yaml"))
-    assert interpreters.of_step(plan, plan.steps[0]) == project / ".venvs/torch/bin/python"
+    assert plan.graph.inputs[0].value == DataPath(str(project / "own/trainer.yaml"))
+    assert (
+        interpreters.of_environment(plan.graph.nodes[0].environment, plan.source) == project / ".venvs/torch/bin/python"
+    )
 
 
 def test_any_input_of_any_step_may_have_a_path(project: Path) -> None:
     write(project, "allranks.yaml", f"{NAMES}inputs:\n  train.dataset: data\n  script: own/trainer.yaml\n")
     plan = read("pipeline.yml")
-    assert plan.step("train").inputs[0].value == DataPath(str(project / "data"))
-    assert plan.inputs[0].value == DataPath(str(project / "own/trainer.yaml"))
+    assert plan.graph.by_name["train"].inputs[0].value == DataPath(str(project / "data"))
+    assert plan.graph.inputs[0].value == DataPath(str(project / "own/trainer.yaml"))
     # What the user sets now goes before what the file says.
-    assert read("pipeline.yml", {"script": "own/environment.yaml"}).inputs[0].value == DataPath(
+    assert read("pipeline.yml", {"script": "own/environment.yaml"}).graph.inputs[0].value == DataPath(
         str(project / "own/environment.yaml")
     )
 
@@ -192,7 +195,7 @@ def test_any_input_of_any_step_may_have_a_path(project: Path) -> None:
 def test_a_value_that_the_user_sets_is_looked_up(project: Path) -> None:
     write(project, "allranks.yaml", NAMES.replace("data:\n", "data:\n  squad_loader: data/loaders/squad.py\n"))
     plan = read("pipeline.yml", {"script": "azureml:squad_loader@latest"})
-    assert plan.inputs[0].value == DataPath(str(project / "data/loaders/squad.py"))
+    assert plan.graph.inputs[0].value == DataPath(str(project / "data/loaders/squad.py"))
 
 
 def test_what_was_registered_here_needs_no_file(project: Path) -> None:
@@ -203,7 +206,7 @@ def test_what_was_registered_here_needs_no_file(project: Path) -> None:
         connection.execute(assets.TABLE)
         spec = project / "own/trainer.yaml"
         assets.add(connection, RegisteredAsset("component", "trainer", "0.0.3", spec, 0))
-    assert read("pipeline.yml").step("train").spec == str(spec)
+    assert read("pipeline.yml").graph.by_name["train"].spec == str(spec)
 
 
 def test_what_is_submitted_keeps_its_ids() -> None:

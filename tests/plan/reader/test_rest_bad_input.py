@@ -75,6 +75,6 @@ def test_a_body_that_cannot_be_read(body, message, tmp_path) -> None:
 
 def test_a_body_that_can_be_read(tmp_path) -> None:
     node = {**STEP, "inputs": {"x": {"job_input_type": "literal", "value": "1e-05"}}}
-    (step,) = read_rest(pipeline(one=node), Shelf(), tmp_path).steps
-    assert (step.component, step.version, step.environment) == ("say", "1", "azureml:e:1")
+    (step,) = read_rest(pipeline(one=node), Shelf(), tmp_path).graph.nodes
+    assert (step.component, step.version, str(step.environment)) == ("say", "1", "azureml:e:1")
     assert step.inputs[0].value.value == 1e-05
