@@ -168,7 +168,7 @@ def test_what_cannot_be_cancelled_or_resumed(azure: FakeAzure, command: Command,
     local = run(Plan("p", Graph((Step("a", "true"),))), Workspace(project / ".allranks"), Options(instances="loopback"))
     done = command("cancel", local.id)
     assert done.code == 2
-    assert "it is on this machine" in done.err
+    assert "it runs on this machine" in done.err
     resumed = command("resume", name)
     assert resumed.code == 2
     assert "runs in Azure ML, in the workspace ws" in resumed.err

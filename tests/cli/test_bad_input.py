@@ -87,7 +87,7 @@ WRONG = {
     "no pipeline": (["none.py"], ["none.py", "it has no pipeline", "@dsl.pipeline"]),
     "two pipelines": (["two.py"], ["it has 2 pipelines: one, two", "say which: two.py:one or two.py:two"]),
     "another function": (["two.py:tow"], ["there is no tow", "did you mean two.py:two?"]),
-    "a function of no Python file": (["job.yml:f"], ["job.yml:f", "job.yml is no Python file", "the file alone"]),
+    "a function of no Python file": (["job.yml:f"], ["job.yml:f", "job.yml is not a Python file", "the file alone"]),
     "no function": (["right.py:"], ["right.py:", "there is no name after the colon", "FILE:NAME"]),
     "no YAML": (["syntax.yml"], ["syntax.yml:2", "it is not YAML"]),
     "a component that is not there": (["component.yml"], ["step a, key component", "./gone.yml does not exist"]),

@@ -273,7 +273,7 @@ WRONG_NAMES = {
     "a file that is no component": (
         "own/trainer.yaml",
         "own/list.yaml",
-        "step train, key component (pipeline.yml:15): own/list.yaml describes no component",
+        "step train, key component (pipeline.yml:15): own/list.yaml does not describe a component",
     ),
     "an environment's file that is none": (
         "own/environment.yaml",
