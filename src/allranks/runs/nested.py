@@ -144,7 +144,7 @@ def in_every_iteration(path: str) -> str:
 
 
 def _loops(name: str) -> Iterator[str]:
-    """Return the loops and iterations in a name."""
+    """Yield the loops and iterations in a name."""
     for index in _INDEX.finditer(name):
         yield name[: index.start()]
         yield name[: index.end()]

@@ -28,7 +28,7 @@ class _Nexts:
         self._said: dict[str, datetime | None] = {}
 
     def new(self, lines: list[Line]) -> Iterator[Line]:
-        """Return the schedules whose next firing has not been printed. A schedule that waits for a run has none."""
+        """Yield the schedules whose next firing has not been printed. A schedule that waits for a run has none."""
         for line in lines:
             if not line.waiting and self._said.get(line.entry.name, ...) != line.next:
                 self._said[line.entry.name] = line.next

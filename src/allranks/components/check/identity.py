@@ -83,6 +83,6 @@ def _same(subjects: list[Subject], key: str, what: str, of: str) -> Iterator[Pro
 
 
 def unique_names(subjects: list[Subject]) -> Iterator[Problem]:
-    """Check that no two components have the same display name."""
+    """Check that no two components have the same name or display name."""
     yield from _same(subjects, "name", "name", "component of each name")
     yield from _same(subjects, "display_name", "display name", "card of each name")

@@ -21,7 +21,7 @@ def read(path: Path, components: list[Any]) -> list[Subject]:
 
 
 def decorated(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """Return the functions of a module that are components."""
+    """Yield the functions of a module that are components."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and _decoration(node) is not None:
             yield node
@@ -110,7 +110,7 @@ def _defaults(function: ast.FunctionDef | None) -> dict[str, ast.expr]:
 
 
 def _uses(path: Path, component: Any, function: ast.FunctionDef | None) -> Iterator[Use]:
-    """Return the ports that the function's body uses. A body that uses locals() or vars() uses all of them."""
+    """Yield the ports that the function's body uses. A body that uses locals() or vars() uses all of them."""
     if function is None:
         return
     read = {

@@ -79,7 +79,7 @@ def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
 
 
 def _not_reported_yet(refused: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:
-    """Return the SDK's problems that no rule reported. The SDK reports the same mistakes differently, often without a
+    """Yield the SDK's problems that no rule reported. The SDK reports the same mistakes differently, often without a
     line."""
     places = {problem.where for problem in problems}
     for problem in refused:

@@ -49,7 +49,7 @@ def optional_uses(subject: Subject) -> Iterator[Problem]:
 
 
 def _variables(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Return ports that the code reads through the variables in which Azure ML passes their paths."""
+    """Yield ports that the code reads through the variables in which Azure ML passes their paths."""
     pattern = re.compile(r"AZURE_?ML_(INPUT|OUTPUT)_(\w+)")
     for path in subject.entries:
         for kind, name in pattern.findall(path.read_text(encoding="utf-8", errors="replace")):

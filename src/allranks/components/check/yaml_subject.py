@@ -76,7 +76,7 @@ def _environment(found: Any, base: Path) -> Any:
 
 
 def _uses(document: dict[str, Any], path: Path) -> Iterator[Use]:
-    """Return the uses of ports. Any value may contain bindings: the command, variables, the layout, limits."""
+    """Yield the uses of ports. Any value may contain bindings: the command, variables, the layout, limits."""
     lines = path.read_text(encoding="utf-8").splitlines()
     for key, value in document.items():
         if key in _NOT_USES:
@@ -107,7 +107,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _entries(command: str, folder: Path, includes: list[Path]) -> Iterator[Path]:
-    """Return the project's Python files that the command names: by path, as a module, or as mldesigner's source."""
+    """Yield the project's Python files that the command names: by path, as a module, or as mldesigner's source."""
     try:
         words = shlex.split(command)
     except ValueError:

@@ -92,7 +92,7 @@ class MappingFile:
     entries: Mapping[str, tuple[Entry, ...]]
 
     def matching(self, section: str, spellings: tuple[str, ...]) -> Iterator[Entry]:
-        """Return the entries of a section that match: first those with its name, the most specific first; then
+        """Yield the entries of a section that match: first those with its name, the most specific first; then
         patterns, in the order of the file."""
         entries = self.entries.get(section, ())
         for spelling in spellings:

@@ -41,7 +41,7 @@ def names(folder: Path) -> tuple[str, ...]:
 
 
 def _candidates(folder: Path, name: str) -> Iterator[Path]:
-    """Return files that may describe it, by searching their text, because parsing a thousand files would take a
+    """Yield files that may describe it, by searching their text, because parsing a thousand files would take a
     minute."""
     for path, text in _files(folder):
         pattern = _PYTHON_NAME if path.suffix == ".py" else _NAME

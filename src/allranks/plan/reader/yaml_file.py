@@ -64,7 +64,7 @@ class YamlFile:
         return Location(shown(self.path), line) if line else None
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
-        """Add a job's type, because the SDK explains errors only if the job has one. The default is command."""
+        """Return a better error. The SDK explains an error only if every job has a type, whose default is command."""
         from azure.ai.ml import load_job
 
         jobs = self.text.tree.get("jobs", {})
