@@ -37,7 +37,7 @@ from pathlib import Path
 from allranks.plan.reader import read_plan
 started = time.perf_counter()
 plan = read_plan(sys.argv[1], {}, Path(sys.argv[2]))
-print((time.perf_counter() - started) / len(plan.steps))
+print((time.perf_counter() - started) / len(plan.graph.nodes))
 """
 
 

@@ -85,7 +85,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def of_snapshot(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
     snapshots = project.parent / "snapshots"
-    first, second = read_plan(str(project / "pipeline.yaml"), {}, snapshots).steps
+    first, second = read_plan(str(project / "pipeline.yaml"), {}, snapshots).graph.nodes
     assert first.code == second.code
     assert first.code is not None
     return content(Path(first.code.folder))

@@ -15,7 +15,7 @@ from fake.jobs import Job
 from fake.service import FakeAzure
 
 from allranks.azure import watch
-from allranks.runs import history
+from allranks.runs import history, locks
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 from allranks_command import allranks, content, write
@@ -257,7 +257,7 @@ def test_the_sizes_of_a_cluster_count(azure: FakeAzure, command: Command) -> Non
 def test_two_at_once_do_not_meet(azure: FakeAzure, command: Command, project: Path) -> None:
     """Each is another run, also while an engine works in the folder."""
     place = Workspace(project / ".allranks")
-    with place.hold():
+    with locks.hold(place.run_folder("another")):
         assert command("submit", "job.yml", "--no-stream").code == 0
         assert command("submit", "job.yml", "--no-stream").code == 0
     assert len({record.id for record in history.runs(place)}) == 2
