@@ -100,7 +100,7 @@ YAML = {
             '    inputs:\n      x: "${{parent.inputs.nope}}"\n'
         ),
         "step a, key inputs.x (x.yml:7)",
-        "${{parent.inputs.nope}} names no input of the pipeline",
+        "${{parent.inputs.nope}} refers to no input of the pipeline",
     ),
     "primitive output, written into the pipeline": (
         (
