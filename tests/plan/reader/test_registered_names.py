@@ -245,8 +245,10 @@ WRONG = {
     "no id": (
         "azureml:trainer:0.0.3",
         "azureml://registries/r/components/trainer/version/3",
-        "step train, key component (pipeline.yml:15): azureml://registries/r/components/trainer/version/3 "
-        "is not a valid id: ",
+        (
+            "step train, key component (pipeline.yml:15): azureml://registries/r/components/trainer/version/3 "
+            "is not a valid id: "
+        ),
     ),
 }
 
