@@ -58,7 +58,7 @@ def test_no_error_has_it(text: str, secret: str) -> None:
     "text",
     [
         "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET of a service principal",
-        "--tag KEY=VALUE has no key and value",
+        "--tag KEY=VALUE it is not KEY=VALUE",
         "https://ml.azure.com/runs/calm_plum_123?wsid=/subscriptions/0000/resourceGroups/rg",
         "component train:1.2.0 (azureml_anonymous/versions/ed05b698-3348-35e1-86f1-b139a1900910)",
         "1a5053d93fa3e5a243665c2b3696ea6c368ccdbefd32d380b2f1df3f1894cf42",

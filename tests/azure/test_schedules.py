@@ -139,7 +139,7 @@ def test_schedules_are_switched_and_deleted_by_name(azure: FakeAzure, schedules:
     schedules("apply")
     job = azure.schedules["nightly"]["properties"]["action"]
     assert schedules("disable", "nightly").out == "nightly: disabled\n"
-    assert schedules("disable", "nightly").out == "nightly: disabled, as it was\n"
+    assert schedules("disable", "nightly").out == "nightly: disabled already\n"
     assert sent(azure) == []
     assert azure.schedules["nightly"]["properties"]["isEnabled"] is False
     # Applying does not switch it on again.
@@ -218,5 +218,5 @@ def test_an_interrupted_apply_goes_on(schedules: Command, azure: FakeAzure) -> N
 def test_what_has_ended_is_not_applied(schedules: Command, azure: FakeAzure, project: Path) -> None:
     edit(project, 'start_time="2026-01-01T00:00:00"', 'start_time="2020-01-01T00:00:00", end_time="2021-01-01"')
     done = schedules("apply")
-    assert (done.code, "it will not fire any more" in done.err) == (2, True)
+    assert (done.code, "its end is in the past" in done.err) == (2, True)
     assert azure.schedules == {}

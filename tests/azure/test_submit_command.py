@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
     ),
     "a size that the region lacks": (
         ["pipeline.yaml", "--size", "Standard_ND96isr_H100_v5"],
-        ["Standard_ND96isr_H100_v5 is not to be had in eastus"],
+        ["Standard_ND96isr_H100_v5 is not available in eastus"],
     ),
     "more cores than the quota": (
         ["pipeline.yaml", "--size", "train=Standard_NC96ads_A100_v4"],
@@ -83,7 +83,7 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
         ["registered.yml"],
         ["step a, key component", "component train is not registered in the workspace", "allranks register"],
     ),
-    "no place": (["nowhere.yml"], ["the job, key compute", "no compute is named", "--compute NAME"]),
+    "no place": (["nowhere.yml"], ["the job, key compute", "no compute is given", "--compute NAME"]),
     "a tag": (["pipeline.yaml", "--tag", "a"], ["--tag a", "KEY=VALUE"]),
     "a tag twice": (["pipeline.yaml", "--tag", "a=1", "--tag", "a=2"], ["a is given twice"]),
     "a workspace and its name": (["pipeline.yaml", "--workspace", ".allranks"], ["use --folder"]),
@@ -209,7 +209,7 @@ def test_ctrl_c_stops_watching_alone(azure: FakeAzure, command: Command, monkeyp
     done = command("submit", "pipeline.yaml")
     name = only_run(azure).name
     assert done.code == 130
-    for said in (f"{name} goes on in Azure ML", f"allranks logs {name} --follow", f"allranks cancel {name}"):
+    for said in (f"{name} continues on Azure ML", f"allranks logs {name} --follow", f"allranks cancel {name}"):
         assert said in done.err
     assert only_run(azure).status == "Queued"
 
@@ -229,7 +229,7 @@ def test_a_service_that_stays_away_ends_the_watch(
     on_poll(monkeypatch, lambda: azure.fail("/details", 503, times=100), int, int)
     done = command("submit", "pipeline.yaml")
     assert done.code == 1
-    assert "goes on in Azure ML" in done.err
+    assert "continues on Azure ML" in done.err
 
 
 def test_a_registered_environment_and_component_are_found(azure: FakeAzure, command: Command, project: Path) -> None:

@@ -102,7 +102,7 @@ def test_it_needs_no_workspace_and_no_network(tmp_path: Path) -> None:
     done = allranks("submit", "job.yml", "--dry-run", folder=tmp_path, **nowhere)
     assert done.code == 0, done.err
     assert done.json["properties"]["computeId"].startswith("/subscriptions/SUBSCRIPTION_ID/")
-    assert done.err == "note: no workspace is named, so ids have placeholders\n"
+    assert done.err == "note: no workspace is given, so ids contain placeholders\n"
     assert [path.name for path in tmp_path.iterdir()] == ["job.yml"]
 
 

@@ -26,20 +26,20 @@ def fault(status: int, **more: Any) -> dict[str, Any]:
 
 
 FAULTS: dict[str, tuple[dict[str, Any], int, list[str]]] = {
-    "401": (fault(401), 2, ["submitting the job", "not accepted (401)", "az login"]),
-    "403": (fault(403), 2, ["not allowed (403)", "AzureML Data Scientist"]),
+    "401": (fault(401), 2, ["submitting the job", "authentication failed (401)", "az login"]),
+    "403": (fault(403), 2, ["access denied (403)", "AzureML Data Scientist"]),
     "404": (fault(404), 2, ["not found (404)", "resource group"]),
     "409": (fault(409), 2, ["(409)", "The resource exists already."]),
     "400": (
         fault(400, body=json.dumps({"error": {"code": "UserError", "message": "Node x is wrong."}})),
         2,
-        ["refused (400): UserError: Node x is wrong."],
+        ["rejected (400): UserError: Node x is wrong."],
     ),
     "429": (fault(429, headers={"Retry-After": "0"}), 1, ["too many requests (429), after several tries"]),
     "500": (fault(500), 1, ["the service failed (500), after several tries", "try again"]),
     "503": (fault(503), 1, ["the service failed (503)"]),
     "an answer that is no JSON": (fault(502, body="<html>proxy</html>"), 1, ["the service failed (502)"]),
-    "an answer that is torn": (fault(200, torn=True), 1, ["submitting the job", "torn"]),
+    "an answer that is torn": (fault(200, torn=True), 1, ["submitting the job", "incomplete or invalid"]),
     "no answer": (fault(0), 1, ["submitting the job"]),
     "an answer with secrets": (fault(500, body=json.dumps({"error": {"message": LEAKING}})), 1, ["AccountKey=***"]),
     "a refusal with secrets": (fault(400, body=json.dumps({"error": {"message": LEAKING}})), 2, ["sig=***"]),
@@ -94,7 +94,7 @@ def test_somebody_who_may_not(azure: FakeAzure, command: Command) -> None:
     azure.allows = False
     done = command("submit", "job.yml")
     assert (done.code, done.out) == (2, "")
-    assert "it is not allowed (403)" in done.err
+    assert "access denied (403)" in done.err
 
 
 def test_no_network(azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_no_workspace_is_told_before_anything(
     monkeypatch.delenv("AZUREML_ARM_WORKSPACE_NAME")
     done = command("submit", "job.yml")
     assert (done.code, done.out) == (2, "")
-    assert "no workspace is named" in done.err
+    assert "no workspace is given" in done.err
     assert (azure.requests, azure.sign_ins) == ([], [])
 
 

@@ -182,4 +182,4 @@ def test_a_run_that_the_service_has_forgotten(azure: FakeAzure, command: Command
     azure.jobs.clear()
     done = command("show", name)
     assert (done.code, done.out) == (2, "")
-    assert f"asking how {name} is" in done.err
+    assert f"requesting the state of {name}" in done.err

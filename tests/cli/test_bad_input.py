@@ -87,7 +87,7 @@ WRONG = {
     "no pipeline": (["none.py"], ["none.py", "it has no pipeline", "@dsl.pipeline"]),
     "two pipelines": (["two.py"], ["it has 2 pipelines: one, two", "say which: two.py:one or two.py:two"]),
     "another function": (["two.py:tow"], ["there is no tow", "did you mean two.py:two?"]),
-    "a function of no Python file": (["job.yml:f"], ["job.yml:f", "job.yml is no Python file", "the file alone"]),
+    "a function of no Python file": (["job.yml:f"], ["job.yml:f", "job.yml is not a Python file", "the file alone"]),
     "no function": (["right.py:"], ["right.py:", "there is no name after the colon", "FILE:NAME"]),
     "no YAML": (["syntax.yml"], ["syntax.yml:2", "it is not YAML"]),
     "a component that is not there": (["component.yml"], ["step a, key component", "./gone.yml does not exist"]),
@@ -102,7 +102,7 @@ WRONG = {
     "an unknown input": ([*RIGHT, "--set", "lrr=1"], ["--set lrr", "no input lrr", "did you mean --set lr=...?"]),
     "no value": ([*RIGHT, "--set", "lr"], ["--set lr", "NAME=VALUE", "for example: --set epochs=5"]),
     "no name": ([*RIGHT, "--set", "=1"], ["--set =1", "NAME=VALUE"]),
-    "one name twice": ([*RIGHT, "--set", "lr=1", "--set", "lr=0"], ["--set lr=0", "set twice", "keep one of them"]),
+    "one name twice": ([*RIGHT, "--set", "lr=1", "--set", "lr=0"], ["--set lr=0", "set twice", "remove one of them"]),
     "several at once": (
         [*RIGHT, "--set", "lr=2", "--set", "size=tiny"],
         ["key inputs.lr", "key inputs.size", "2 problems; nothing was started."],

@@ -45,7 +45,7 @@ def spoil(project: Path) -> Path:
 def test_a_component_by_its_file_its_folder_or_with_all_others(project: Path, what: str) -> None:
     good = CliRunner().invoke(app, ["check", str(project / what)])
     assert good.exit_code == 0
-    assert "nothing wrong" in good.stdout
+    assert "no problems" in good.stdout
     spec = spoil(project)
     bad = CliRunner().invoke(app, ["check", str(project / what)])
     assert isinstance(bad.exception, InputError)
@@ -79,7 +79,7 @@ def test_a_folder_is_checked_at_any_depth_by_what_its_files_say(project: Path) -
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
     done = CliRunner().invoke(app, ["check", str(project)])
-    assert done.stdout.replace("\n", "").endswith(": 2 components, 2 jobs, nothing wrong"), done.exception
+    assert done.stdout.replace("\n", "").endswith(": 2 components, 2 jobs, no problems"), done.exception
     (project / "jobs/2024/hello.yml").write_text(hello.replace("command: echo", "comand: echo"))
     done = CliRunner().invoke(app, ["check", str(project), "--json"])
     where = [problem["where"] for problem in json.loads(done.stdout)["problems"]]

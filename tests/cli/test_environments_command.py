@@ -27,7 +27,7 @@ def test_list(project: Path) -> None:
 
 def test_check_and_sync(project: Path) -> None:
     done = forked("environments", "check", folder=project)
-    assert (done.code, done.out) == (0, "cpu: nothing wrong\n")
+    assert (done.code, done.out) == (0, "cpu: no problems\n")
     dockerfile = project / "environments/cpu/Dockerfile"
     dockerfile.write_text(dockerfile.read_text().replace("ENVIRONMENT_VERSION=0.2.0", "ENVIRONMENT_VERSION=0.3.0"))
     done = forked("environments", "check", "cpu", "--json", folder=project)

@@ -63,7 +63,7 @@ def test_from_a_pipeline_to_its_file_to_its_run(project: Path) -> None:
     assert counted.read_text().strip() == "3"
     write(project, ".venvs/counting/bin/python", "").chmod(0o755)
     nothing = forked("map", "pipeline.yml", folder=project)
-    assert (nothing.code, nothing.out, nothing.err) == (0, "", "this machine has everything that pipeline.yml names\n")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "this machine can resolve every name in pipeline.yml\n")
 
 
 def test_a_run_without_the_file_says_what_to_add(project: Path) -> None:

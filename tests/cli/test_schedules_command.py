@@ -120,7 +120,7 @@ def test_the_next_firings_are_listed(
     ("words", "said"),
     [
         (("next", "3", "nothing.py"), "no such file"),
-        (("run", "--resume", "pipelines"), "it reads no file"),
+        (("run", "--resume", "pipelines"), "--resume reads no file"),
         (("run", "--resume"), "no schedule yet"),
     ],
 )

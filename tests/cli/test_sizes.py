@@ -112,7 +112,7 @@ def test_check_warns_of_a_steps_size(tmp_path: Path) -> None:
     write_job(tmp_path, "echo hello", **JOB)
     done = allranks("check", "job.yml", folder=tmp_path)
     assert done.code == 0
-    assert "nothing wrong, 1 warning" in done.out
+    assert "no problems, 1 warning" in done.out
     assert "8 processes on the 4 GPUs of Standard_NC96ads_A100_v4" in done.err
     assert "nothing was started" not in done.err
     found = allranks("check", "job.yml", "--json", folder=tmp_path).json

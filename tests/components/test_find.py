@@ -114,7 +114,7 @@ def test_the_project_is_found_from_a_folder_within(tmp_path: Path, monkeypatch: 
 
 
 def test_no_project(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no folder 'components' here or in any folder above"):
+    with pytest.raises(InputError, match="no folder 'components' in this folder or its parents"):
         components_folder(tmp_path)
 
 

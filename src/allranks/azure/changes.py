@@ -1,4 +1,4 @@
-"""What a submission changes in a job: where it runs, on which size, and what it is called."""
+"""What a submission changes in a job: its compute, its sizes, and its names."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from allranks.hardware import sizes
 
 SERVERLESS = "serverless"
 
-# Azure's GPU sizes are the N series, all of which are in our table; of the others it has none.
+# The table contains every GPU size of Azure (the N series) and no others.
 _WITHOUT_GPUS = re.compile(r"Standard_(?!N)[A-Z]{1,3}\d+[a-z\d-]*(?:_[A-Za-z\d]+)*")
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is changed; what is empty stays as the file has it.
+    """The changes. An empty value leaves the job unchanged.
 
-    compute: a cluster for the steps that name none themselves
+    compute: a cluster for the steps that do not name one
     size:    serverless: the size of every step; sizes: of steps by name
     """
 
@@ -34,29 +34,29 @@ class Changes:
 
 
 def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
-    """``SIZE`` and ``STEP=SIZE`` as the size of every step and those of some. Raises InputError for an unknown size,
-    and where one is given twice."""
+    """Return the size of every step and the sizes of single steps from ``SIZE`` and ``STEP=SIZE``. Raise InputError for
+    an unknown size and for duplicates."""
     found: dict[str, str] = {}
     for text in given:
         step, equals, size = text.rpartition("=")
         if equals and not _NAME.fullmatch(step):
-            raise InputError(Problem(f"--size {text}", f"{step!r} is no step's name", "SIZE or STEP=SIZE"))
+            raise InputError(Problem(f"--size {text}", f"{step!r} is not a step's name", "SIZE or STEP=SIZE"))
         if step in found:
             whose = f"step {step}" if step else "every step"
-            raise InputError(Problem(f"--size {text}", f"the size of {whose} is given twice", "", "keep one of them"))
+            raise InputError(Problem(f"--size {text}", f"the size of {whose} is given twice", "", "remove one of them"))
         found[step] = size_name(size, f"--size {text}")
     return found.pop("", ""), found
 
 
 def size_name(text: str, where: str) -> str:
-    """The size as Azure writes it. Raises InputError for one that there is not, with those that are most like it."""
+    """Return the size as Azure writes it. Raise InputError, with similar names, for an unknown size."""
     if _WITHOUT_GPUS.fullmatch(text):
         return text
     return sizes.find(text, where).name
 
 
 def apply(job: Any, changes: Changes) -> None:
-    """Changes the SDK's job. Raises InputError where a step is named that it does not have, or which has no size."""
+    """Change the SDK's job. Raise InputError for a step that the job does not have or that has no size."""
     if changes.experiment:
         job.experiment_name = changes.experiment
     if changes.display_name:
@@ -99,7 +99,7 @@ def _resize(job: Any, changes: Changes) -> None:
         size = changes.sizes.get(name, changes.size)
         if not size or not _runs_on_a_size(node):
             continue
-        # A compute of the step's own would be taken instead.
+        # The step's own compute would take precedence.
         if node.compute:
             node.compute = None
         _set_size(node, size)
@@ -110,7 +110,7 @@ def _runs_on_a_size(node: Any) -> bool:
 
 
 def _set_size(node: Any, size: str) -> None:
-    """A new object, because a step begins with its component's own, which every other step of the component shares."""
+    """Set a new object, because steps initially share the object of their component."""
     from azure.ai.ml.entities import JobResourceConfiguration
 
     old = node.resources or getattr(node.component, "resources", None)

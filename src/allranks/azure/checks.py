@@ -1,4 +1,4 @@
-"""What a workspace has to have before a job can run in it: its computes, room on them, environments and components."""
+"""Check that a workspace has what a job requires: computes and capacity, environments and components."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from allranks.azure.changes import SERVERLESS
 from allranks.azure.errors import service_errors
-from allranks.azure.wanted import Wanted
+from allranks.azure.requirements import Requirements
 from allranks.errors import Problem
 from allranks.hardware import sizes
 
@@ -18,55 +18,55 @@ _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?
 _CURATED = "AzureML-"
 
 
-def of_sizes(wanted: list[Wanted]) -> list[Problem]:
-    """Sizes that are none, and more processes than GPUs where both are known; the service is not asked."""
-    return [problem for step in wanted for problem in _of_size(step)]
+def of_sizes(required: list[Requirements]) -> list[Problem]:
+    """Return unknown sizes, and process counts above the number of GPUs if both are known, without contacting Azure."""
+    return [problem for step in required for problem in _of_size(step)]
 
 
-def of_workspace(client: Any, wanted: list[Wanted]) -> list[Problem]:
-    """What the workspace lacks of what the steps want. client: the SDK's MLClient. Raises AzureError, InputError."""
+def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
+    """Return what the workspace lacks for the steps. client: the SDK's MLClient. Raise AzureError or InputError."""
     return [
-        *_without_place(wanted),
-        *_of_computes(client, wanted),
-        *_of_quota(client, wanted),
-        *_of_assets(client.environments, "environment", "allranks register", wanted),
-        *_of_assets(client.components, "component", "allranks register", wanted),
+        *_without_place(required),
+        *_of_computes(client, required),
+        *_of_quota(client, required),
+        *_of_assets(client.environments, "environment", "allranks register", required),
+        *_of_assets(client.components, "component", "allranks register", required),
     ]
 
 
-def _of_size(step: Wanted) -> Iterator[Problem]:
+def _of_size(step: Requirements) -> Iterator[Problem]:
     size = sizes.known(step.size) if step.size and not _is_cluster(step.compute) else None
     if size is not None:
         yield from _too_many(step, size)
 
 
-def _too_many(step: Wanted, size: sizes.Size) -> Iterator[Problem]:
+def _too_many(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
     if step.processes is not None and step.processes > size.gpus:
         gpus = "1 GPU" if size.gpus == 1 else f"{size.gpus} GPUs"
         yield Problem(
             f"{step.where}, key distribution.process_count_per_instance",
-            f"{step.processes} processes on the {gpus} of {size.name}; NCCL refuses two ranks on one GPU",
+            f"{step.processes} processes on the {gpus} of {size.name}; NCCL rejects two ranks on one GPU",
             f"at most {size.gpus}",
             f"set process_count_per_instance to {size.gpus}, and instance_count to get as many ranks",
         )
 
 
-def _without_place(wanted: list[Wanted]) -> Iterator[Problem]:
-    for step in wanted:
+def _without_place(required: list[Requirements]) -> Iterator[Problem]:
+    for step in required:
         if not step.compute and not step.size:
             fix = "--compute NAME, or --size SIZE for serverless"
-            yield Problem(f"{step.where}, key compute", "no compute is named", "a cluster, or a size", fix)
+            yield Problem(f"{step.where}, key compute", "no compute is given", "a cluster, or a size", fix)
 
 
-def _of_computes(client: Any, wanted: list[Wanted]) -> Iterator[Problem]:
-    named = dict.fromkeys(step.compute for step in wanted if _is_cluster(step.compute))
+def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:
+    named = dict.fromkeys(step.compute for step in required if _is_cluster(step.compute))
     if not named:
         return
     with service_errors("looking at the computes of the workspace"):
         known = {compute.name: compute for compute in client.compute.list()}
     lower = {name.lower(): name for name in known}
     for name in named:
-        steps = [step for step in wanted if step.compute == name]
+        steps = [step for step in required if step.compute == name]
         if name.lower() not in lower:
             yield _unknown(steps, "compute", name, list(known), "--compute NAME, or --size SIZE for serverless")
             continue
@@ -74,7 +74,7 @@ def _of_computes(client: Any, wanted: list[Wanted]) -> Iterator[Problem]:
             yield from _of_cluster(step, known[lower[name.lower()]])
 
 
-def _of_cluster(step: Wanted, cluster: Any) -> Iterator[Problem]:
+def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
     most = getattr(cluster, "max_instances", None)
     if most is not None and step.instances > most:
         yield Problem(
@@ -88,9 +88,9 @@ def _of_cluster(step: Wanted, cluster: Any) -> Iterator[Problem]:
         yield from _too_many(step, size)
 
 
-def _of_quota(client: Any, wanted: list[Wanted]) -> Iterator[Problem]:
-    """Whether a serverless step can ever have its cores: what is free now is for the queue to wait for."""
-    serverless = [step for step in wanted if step.size and not _is_cluster(step.compute)]
+def _of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
+    """Check that the total quota allows a serverless step. Quota that is in use now only delays the step."""
+    serverless = [step for step in required if step.size and not _is_cluster(step.compute)]
     if not serverless:
         return
     with service_errors("looking at the quota of the subscription"):
@@ -102,7 +102,7 @@ def _of_quota(client: Any, wanted: list[Wanted]) -> Iterator[Problem]:
     for step in serverless:
         size = families.get(step.size.lower())
         if size is None:
-            found = f"{step.size} is not to be had in {location}"
+            found = f"{step.size} is not available in {location}"
             yield Problem(
                 f"{step.where}, key resources.instance_type", found, "a size of the region", _near(step, families)
             )
@@ -118,15 +118,15 @@ def _of_quota(client: Any, wanted: list[Wanted]) -> Iterator[Problem]:
             )
 
 
-def _of_assets(operations: Any, kind: str, command: str, wanted: list[Wanted]) -> Iterator[Problem]:
-    """Whether what is named by ``azureml:NAME:VERSION`` is there; of registries the service itself will tell."""
-    named = dict.fromkeys(text for step in wanted if (text := getattr(step, kind)))
+def _of_assets(operations: Any, kind: str, command: str, required: list[Requirements]) -> Iterator[Problem]:
+    """Check that assets named ``azureml:NAME:VERSION`` exist. Assets of registries are checked by the service."""
+    named = dict.fromkeys(text for step in required if (text := getattr(step, kind)))
     for text in named:
         match = _ASSET.fullmatch(text)
         if match is None or match["name"].startswith(_CURATED):
             continue
         if (problem := _missing(operations, kind, command, match)) is not None:
-            steps = [step for step in wanted if getattr(step, kind) == text]
+            steps = [step for step in required if getattr(step, kind) == text]
             yield Problem(f"{steps[0].where}, key {kind}", *problem)
 
 
@@ -134,7 +134,7 @@ def _missing(operations: Any, kind: str, command: str, match: re.Match[str]) -> 
     from azure.core.exceptions import ResourceNotFoundError
 
     name, version = match["name"], match["version"]
-    with service_errors(f"looking at {kind} {name}"):
+    with service_errors(f"looking up {kind} {name}"):
         try:
             versions = [str(one.version) for one in operations.list(name=name)]
         except ResourceNotFoundError:
@@ -144,11 +144,11 @@ def _missing(operations: Any, kind: str, command: str, match: re.Match[str]) -> 
         return f"{kind} {name} is not registered in the workspace", known, f"{command}, or correct the name"
     if version and version not in versions:
         known = f"one of: {', '.join(sorted(versions)[-5:])}"
-        return f"{kind} {name} has no version {version}", known, f"{command}, or name a version that is there"
+        return f"{kind} {name} has no version {version}", known, f"{command}, or name an existing version"
     return None
 
 
-def _unknown(steps: list[Wanted], kind: str, name: str, known: list[str], fix: str) -> Problem:
+def _unknown(steps: list[Requirements], kind: str, name: str, known: list[str], fix: str) -> Problem:
     similar = difflib.get_close_matches(name, known, n=1)
     expected = f"one of: {', '.join(known)}" if known else f"a {kind} of the workspace, which has none"
     return Problem(
@@ -159,7 +159,7 @@ def _unknown(steps: list[Wanted], kind: str, name: str, known: list[str], fix: s
     )
 
 
-def _near(step: Wanted, families: dict[str, Any]) -> str:
+def _near(step: Requirements, families: dict[str, Any]) -> str:
     similar = difflib.get_close_matches(step.size.lower(), list(families), n=3, cutoff=0.4)
     return f"for example {', '.join(families[name].name for name in similar)}" if similar else "see: allranks sizes"
 

@@ -1,7 +1,7 @@
-"""The request by which a job would be submitted, without a service.
+"""Build the request that would submit a job, without contacting Azure.
 
-azure-ai-ml itself makes the request, with all that it does on the way; what it asks Azure is answered here: everything
-exists, nothing is sent.
+azure-ai-ml builds the request itself. This module answers what the SDK asks Azure on the way: every asset exists, and
+nothing is sent.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from allranks.azure.workspace import WorkspaceName
 from allranks.sdk.session import variable
 
 NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
-"""Stands in ids where no workspace is named."""
+"""Placeholder in ids if no workspace is given."""
 
 _AUDIENCE = "https://ml.azure.com"
 _NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
-"""The SDK remembers on the disk which components it has registered: none were."""
+"""Disables the SDK's cache on disk of components that it has registered."""
 _JOBS = "/jobs/"
 
 
 def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
-    """The body of the PUT that would submit the SDK's job to the workspace.
+    """Return the body of the PUT that would submit the SDK's job to the workspace.
 
-    Ids are those that content decides on. Two things only the service knows: what a label such as
-    ``azureml:NAME@latest`` stands for, so it stays a label; and the name that it made up when code was first uploaded,
-    of which the versions of the components with that code follow, so theirs are other ones here, the same for the same
-    content. Raises InputError where the SDK refuses the job.
+    Ids are derived from content. Two things are known to the service only: the version behind a label such as
+    ``azureml:NAME@latest``, so it stays a label; and the name that the service generates when code is first uploaded,
+    on which the versions of the components with that code depend. Those versions differ here, but are the same for the
+    same content. Raise InputError if the SDK rejects the job.
     """
     from azure.ai.ml import MLClient
 
-    service = _Nobody()
+    service = _OfflineTransport()
     client = MLClient(
         _Credential(),
         workspace.subscription_id,
@@ -55,17 +55,17 @@ def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     return service.job
 
 
-class _Nobody:
-    """An azure-core transport that sends nothing: a request for a thing is answered with that thing.
+class _OfflineTransport:
+    """An azure-core transport that sends nothing. It answers a request for an asset with that asset.
 
-    job: the body of the job that was put
+    job: the body of the submitted job
     """
 
     def __init__(self) -> None:
         self.job: dict[str, Any] = {}
         self._lock = threading.Lock()
 
-    def __enter__(self) -> _Nobody:
+    def __enter__(self) -> _OfflineTransport:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,7 +93,7 @@ class _Nobody:
 
 def _answer(method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> dict[str, Any]:
     if method == "GET" and path.endswith("/versions"):
-        # Code is asked for by its content, and found; anything else by a label, which stands for its version.
+        # Code is requested by its content and found; other assets by a label, which is used as the version.
         kind, code, _ = path.partition("/codes/")
         found = f"{kind}{code}{_name(query.get('hash', ''))}/versions/1" if code else f"{path}/latest"
         return {"value": [_thing(found, {})]}
@@ -101,7 +101,7 @@ def _answer(method: str, path: str, query: dict[str, str], body: dict[str, Any])
 
 
 def _name(content: str) -> str:
-    """The same name for the same code: the service makes one up when the code is first uploaded."""
+    """Return the same name for the same code. The service generates one when the code is first uploaded."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, content))
 
 
@@ -137,7 +137,7 @@ def _response(request: Any, answer: dict[str, Any]) -> Any:
 
 
 class _Credential:
-    """Signs in nobody: the SDK looks into the token, so it has the shape of one."""
+    """A credential that signs in nobody. The SDK parses the token, so it must be well formed."""
 
     def get_token(self, *_: str, **__: Any) -> Any:
         from azure.core.credentials import AccessToken
@@ -149,7 +149,7 @@ class _Credential:
 
 @contextlib.contextmanager
 def _nothing_uploaded() -> Iterator[None]:
-    """Local data and images' folders go to a storage account by another client than the rest."""
+    """Disable uploads. Local data and build contexts are uploaded by a different client."""
     from azure.ai.ml._artifacts import _artifact_utilities as utilities
 
     def uploaded(

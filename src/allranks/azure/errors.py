@@ -1,4 +1,4 @@
-"""What azure-ai-ml, azure-core and azure-identity raise, as one clear message without a secret."""
+"""Convert errors of azure-ai-ml, azure-core and azure-identity to one clear message without secrets."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SIGN_IN = (
 
 
 class AzureError(Exception):
-    """The service, or the way to it, failed: nothing that the user gave is to blame. The command ends with exit code 1.
+    """A failure of the service or of the connection to it, not of the user's input. The command exits with 1.
 
-    Its text is the whole message, without secrets.
+    The text is the whole message, without secrets.
     """
 
     def __init__(self, problem: Problem | str) -> None:
@@ -38,24 +38,25 @@ class AzureError(Exception):
 
 @contextlib.contextmanager
 def service_errors(doing: str, fix: str = "") -> Iterator[None]:
-    """Turns what a call of the SDK raises into InputError (the user can correct it) or AzureError.
+    """Convert errors of the SDK to InputError (the user can fix it) or AzureError.
 
     doing: what the block does, for the message: "submitting the job"
-    fix:   what to do where something was not found or was refused as wrong, where the service does not say it
+    fix:   what to do if something was not found or rejected, unless the service says so itself
     """
     try:
         yield
     except (InputError, AzureError):
         raise
     except Exception as error:
-        said = as_told(error, doing, fix)
-        if said is None:
+        message = translate(error, doing, fix)
+        if message is None:
             raise
-        raise said from None
+        raise message from None
 
 
-def as_told(error: Exception, doing: str, fix: str = "") -> InputError | AzureError | None:
-    """The error as a user is told of it; None for one that is not the SDK's, which is a fault of ours."""
+def translate(error: Exception, doing: str, fix: str = "") -> InputError | AzureError | None:
+    """Return the error as InputError or AzureError; None for an error that is not the SDK's, which is a bug of
+    allranks."""
     from azure.core import exceptions as core
 
     if isinstance(error, core.ClientAuthenticationError) and error.status_code not in (401, 403):
@@ -64,40 +65,40 @@ def as_told(error: Exception, doing: str, fix: str = "") -> InputError | AzureEr
         return _of_status(error, doing, fix)
     if isinstance(error, core.ServiceRequestError):
         found = f"Azure cannot be reached: {_innermost(error)}"
-        return _failed(doing, found, "", "look at the network, a proxy, and the endpoint, then try again")
+        return _failed(doing, found, "", "check the network, the proxy, and the endpoint, then try again")
     if isinstance(error, (core.ServiceResponseError, core.HttpResponseError, core.DeserializationError)):
-        found = f"the answer was torn or is none that the SDK can read: {_innermost(error)}"
-        return _failed(doing, found, "", "try again: what is already done is not done twice")
+        found = f"the response is incomplete or invalid: {_innermost(error)}"
+        return _failed(doing, found, "", "try again; completed parts are not repeated")
     if _is_validation(error):
         return _wrong(doing, _complaint(error), "", fix)
     if isinstance(error, core.AzureError):
         return _failed(doing, _complaint(error), "", fix)
     if _is_ours(error):
         return None
-    return _failed(doing, f"the SDK failed on what it was answered: {type(error).__name__}: {_short(str(error))}")
+    return _failed(doing, f"the SDK failed to process the response: {type(error).__name__}: {_short(str(error))}")
 
 
 def _of_status(error: Any, doing: str, fix: str) -> InputError | AzureError:
-    status, said = int(error.status_code), _service_message(error)
+    status, message = int(error.status_code), _service_message(error)
     if status == 401:
-        return _wrong(doing, f"the sign-in is not accepted (401): {said}", "a sign-in for this tenant", SIGN_IN)
+        return _wrong(doing, f"authentication failed (401): {message}", "a sign-in for this tenant", SIGN_IN)
     if status == 403:
         expected = "a role that allows it, such as AzureML Data Scientist on the workspace"
-        return _wrong(doing, f"it is not allowed (403): {said}", expected, "ask an owner of the workspace for the role")
+        return _wrong(doing, f"access denied (403): {message}", expected, "ask an owner of the workspace for the role")
     if status == 404:
-        fix = fix or "look at the name, and at the subscription, resource group and workspace"
-        return _wrong(doing, f"not found (404): {said}", "", fix)
+        fix = fix or "check the name, and the subscription, resource group and workspace"
+        return _wrong(doing, f"not found (404): {message}", "", fix)
     if status in (409, 412):
-        fix = fix or "give another name or version, or wait until the other change is done"
-        return _wrong(doing, f"it is there already, or being changed ({status}): {said}", "", fix)
+        fix = fix or "use another name or version, or wait until the other change is complete"
+        return _wrong(doing, f"it exists already, or is being changed ({status}): {message}", "", fix)
     if status == 429:
         wait = _retry_after(error)
-        found = f"too many requests (429), after several tries: {said}"
+        found = f"too many requests (429), after several tries: {message}"
         return _failed(doing, found, "", f"try again in {wait} seconds" if wait else "try again later")
     if status >= 500 or status == 408:
-        found = f"the service failed ({status}), after several tries: {said}"
-        return _failed(doing, found, "", "try again; https://azure.status.microsoft tells of outages")
-    return _wrong(doing, f"refused ({status}): {said}", "", fix)
+        found = f"the service failed ({status}), after several tries: {message}"
+        return _failed(doing, found, "", "try again; https://azure.status.microsoft lists outages")
+    return _wrong(doing, f"rejected ({status}): {message}", "", fix)
 
 
 def _wrong(where: str, found: str, expected: str = "", fix: str = "") -> InputError:
@@ -109,9 +110,10 @@ def _failed(where: str, found: str, expected: str = "", fix: str = "") -> AzureE
 
 
 def _service_message(error: Any) -> str:
-    """What the service itself says: the message of its error, else the body's beginning, else the status' name."""
+    """Return the service's message: the message of its error, else the beginning of the body, else the name of the
+    status."""
     response = error.response
-    with contextlib.suppress(Exception):  # a body may be anything, or not be there any more
+    with contextlib.suppress(Exception):  # the body may have any format or be consumed already
         body = response.text()
         with contextlib.suppress(ValueError, AttributeError):
             found = json.loads(body)
@@ -125,7 +127,8 @@ def _service_message(error: Any) -> str:
 
 
 def _not_signed_in(error: Any) -> str:
-    """DefaultAzureCredential says of each of ten ways why it is none; what Azure said of one of them is enough."""
+    """Return the relevant part of the error of DefaultAzureCredential, which explains why each of ten methods
+    failed."""
     text = str(error.message)
     tried = re.findall(r"(AADSTS\d+: [^\n]*)", text)
     if tried:
@@ -137,7 +140,7 @@ def _not_signed_in(error: Any) -> str:
 
 def _attempts(text: str) -> str:
     names = re.findall(r"^\s*(\w+Credential): ", text, re.MULTILINE)
-    return f"none of {len(names)} ways works ({', '.join(names)})" if names else text
+    return f"none of {len(names)} methods worked ({', '.join(names)})" if names else text
 
 
 def _retry_after(error: Any) -> str:
@@ -146,12 +149,12 @@ def _retry_after(error: Any) -> str:
 
 
 def _is_validation(error: Exception) -> bool:
-    """Whether the SDK refused what it was given, before it asked anybody."""
+    """Return whether the SDK rejected its input before it contacted Azure."""
     from azure.ai.ml import exceptions as ml
     from marshmallow.exceptions import ValidationError
 
     if isinstance(error, ml.MlException):
-        # What it has formatted for a terminal has lost its kind: it does so with refused input only.
+        # The SDK formats only validation errors for a terminal, and they lose their type.
         return isinstance(error, (ml.ValidationException, ml.UserErrorException, ml.EmptyDirectoryError)) or (
             error.error_category != ml.ErrorCategory.SYSTEM_ERROR and not isinstance(error.inner_exception, OSError)
         )
@@ -168,7 +171,7 @@ def _complaint(error: Exception) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """The reason at the bottom of a chain of wrapped errors, in its own words."""
+    """Return the message of the innermost error of a chain."""
     text = _short(str(error))
     if found := _REASON.search(text):
         return found[0].strip()
@@ -181,6 +184,6 @@ def _short(text: str) -> str:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether our code raised it, and not a library that it called."""
+    """Return whether our code raised the error, not a library that it called."""
     frames = traceback.extract_tb(error.__traceback__)
     return not frames or frames[-1].filename.startswith(_OWN)

@@ -1,4 +1,4 @@
-"""The logs of a submitted run's ranks: downloaded, and read for what they say about the ranks."""
+"""Download the logs of a submitted run's ranks, and derive the states of the ranks from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG = re.compile(
 
 
 def download_logs(client: Any, record: RunRecord) -> None:
-    """Download what is new in the logs of the run's steps, and set their ranks. Raise InputError or AzureError."""
+    """Download new parts of the logs of the run's steps, and update their ranks. Raise InputError or AzureError."""
     assert record.submitted is not None
     settled = set(record.submitted.settled)
     for step in record.steps:
@@ -35,7 +35,7 @@ def download_logs(client: Any, record: RunRecord) -> None:
 
 
 def _ranks(step: StepRecord) -> list[RankRecord]:
-    """Return the ranks of the last attempt. Their logs are all that is known about them."""
+    """Return the ranks of the last attempt, as far as the logs describe them."""
     found: dict[int, list[tuple[int, str, Path]]] = {}
     folder = Path(step.folder)
     for path in sorted(folder.rglob("*.txt")):

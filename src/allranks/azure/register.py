@@ -1,4 +1,4 @@
-"""Register environments and components, those alone that are not there yet."""
+"""Register environments and components that the workspace does not have yet."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from allranks.errors import InputError, Problem
 from allranks.sdk.specs import quiet
 
 _AT_ONCE = 4
-"""Questions to the service at a time: it answers each in some 0.2 s, and limits how many come in a minute."""
+"""Concurrent requests. The service answers in about 0.2 s and limits the requests per minute."""
 
 
 @dataclass(frozen=True)
 class Difference:
     """What registering a release would change.
 
-    latest: the version that was registered last; "" where there is none
+    latest: the version that was registered last; "" if there is none
     spec:   the lines of a unified diff between its spec and ours
-    files:  each file that differs, with what became of it; None where it is not known of that version
+    files:  the files that differ, each with the kind of change; None if that version's files are unknown
     """
 
     release: Release
@@ -37,10 +37,9 @@ class Difference:
 
 
 def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
-    """Those that are not registered, in their order. Asks for each once, by its stamped version.
+    """Return the releases that are not registered, in order. Each is looked up once, by its version.
 
-    Raises InputError where a version is registered with other content than ours, and what `service_errors` makes of
-    the service's errors.
+    Raise InputError if a version is registered with different content, and the errors of `service_errors`.
     """
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(lambda one: _registered(client, one.kind, one.name, one.version), releases))
@@ -57,21 +56,22 @@ def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
 def register(
     client: Any, releases: Sequence[Release], staged: Path, done: Callable[[Release], None] = lambda _: None
 ) -> None:
-    """Registers each, in this order. What is done stays done where a later one fails: run it again, and it goes on.
+    """Register the releases in this order. If one fails, the earlier ones remain registered, and another call
+    continues.
 
-    staged: where the releases are written
-    done:   told of each when it is registered
+    staged: the folder that contains the releases
+    done:   is called with each release after it is registered
     """
     for position, one in enumerate(releases):
         rest = len(releases) - position - 1
-        fix = f"correct it, then run the command again: it goes on with this one and {rest} more"
+        fix = f"correct it, then run the command again: it continues with this one and {rest} more"
         with service_errors(f"registering {one}", fix), quiet(), quiet_uploads():
             _create(client, one, staged)
         done(one)
 
 
 def differences(client: Any, releases: Sequence[Release]) -> tuple[Difference, ...]:
-    """What registering those would change, against the versions that were registered last."""
+    """Return what registering these releases would change, compared to the versions that were registered last."""
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_AT_ONCE) as pool:
         return tuple(pool.map(lambda one: _difference(client, one), releases))
 
@@ -109,7 +109,7 @@ def _registered(client: Any, kind: str, name: str, version: str) -> _Registered 
 
 
 def _latest(client: Any, one: Release) -> _Registered | None:
-    """The version that was registered last: they have no order of their own."""
+    """Return the version that was registered last. Versions have no order of their own."""
     from azure.core.exceptions import ResourceNotFoundError
 
     of_kind = client.environments if one.kind == ENVIRONMENT else client.components
@@ -144,7 +144,7 @@ def _of_component(found: Any) -> _Registered:
 
 
 def _as_sent(one: Release) -> dict[str, Any]:
-    """Our spec as the service has it, so that only what differs is seen."""
+    """Return our spec in the service's form, so that only real differences remain."""
     spec = dict(one.spec)
     if one.kind == ENVIRONMENT:
         return {key: spec.get(key) for key in ("name", "version", "description", "tags", "image", "conda_file")}
@@ -167,9 +167,9 @@ _NOT_COMPARED = (
 
 
 def _comparable(spec: dict[str, Any]) -> dict[str, Any]:
-    """A spec without what the service adds, and with its values as texts, as which the service has them.
+    """Return a spec without what the service adds, with all values as strings, as the service returns them.
 
-    Keys are sorted but for the names of ports, whose order is the designer's.
+    Keys are sorted, except the names of ports, whose order the designer displays.
     """
     kept = {key: value for key, value in spec.items() if key not in _NOT_COMPARED}
     if isinstance(kept.get("environment"), str):
@@ -197,7 +197,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _short_reference(reference: str) -> str:
-    """azureml:NAME:VERSION, however the service writes it."""
+    """Return azureml:NAME:VERSION for any form that the service uses."""
     parts = reference.removeprefix("azureml:").strip("/").split("/")
     if "environments" in parts and "versions" in parts:
         return f"azureml:{parts[parts.index('environments') + 1]}:{parts[parts.index('versions') + 1]}"

@@ -1,4 +1,4 @@
-"""The records of runs in Azure ML: what the service says of a job, as records like those of a run on this machine."""
+"""Records of runs on Azure ML, built from what the service reports, in the same form as records of local runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATES = {
 def add_record(
     workspace: Workspace, plan: Plan, name: str, where: WorkspaceName, studio: str, *, pipeline: bool
 ) -> RunRecord:
-    """Store the record of a run that was just submitted in the workspace folder. name: the service's, of the job."""
+    """Store the record of a run that was just submitted. name: of the job, set by the service"""
     folder = workspace.runs / name
     record = RunRecord(
         id=name,
@@ -51,13 +51,13 @@ def add_record(
     )
     workspace.make()
     with Store(workspace.database) as store:
-        # It is never resumed, so nobody needs its secrets.
+        # The run is never resumed, so its secrets are not needed.
         store.add_run(record, hidden(codec.dumps(plan)).plan)
     return record
 
 
 def update(record: RunRecord, state: JobState) -> list[StepRecord]:
-    """Update the record to the state. Return the steps that are in another state than before."""
+    """Update the record. Return the steps whose state has changed."""
     changed = []
     for job, step in _matched(record, state):
         before = step.status
@@ -77,12 +77,12 @@ def update(record: RunRecord, state: JobState) -> list[StepRecord]:
 
 
 def status(word: str) -> Status:
-    """Return our status for the service's word. Words for its work before and after a job are Running."""
+    """Return the status for the service's status. Its states before and after a job's execution are Running."""
     return _STATES.get(word, Status.RUNNING)
 
 
 def _matched(record: RunRecord, state: JobState) -> Iterator[tuple[JobState, StepRecord]]:
-    """Yield each job of the run with its step. The service names a step's job as the step, or by its display name."""
+    """Yield each job of the run with its step. The service names a step's job like the step, or by its display name."""
     if not is_pipeline(record):
         yield state, record.steps[0]
         return
@@ -98,7 +98,7 @@ def _matched(record: RunRecord, state: JobState) -> Iterator[tuple[JobState, Ste
 
 
 def _unplanned(record: RunRecord, job: JobState) -> StepRecord:
-    """Add a step that the plan does not have: its kind cannot be planned here."""
+    """Add a step that the plan lacks, because its kind cannot be planned on this machine."""
     name = job.display_name if all(step.name != job.display_name for step in record.steps) else job.name
     folder = Path(record.folder) / re.sub(r"[^\w.-]", "_", name)
     step = StepRecord(name, name, "", "", 1, 1, folder=str(folder))
@@ -107,5 +107,5 @@ def _unplanned(record: RunRecord, job: JobState) -> StepRecord:
 
 
 def is_pipeline(record: RunRecord) -> bool:
-    """Return whether the record is of a submitted pipeline, whose steps are jobs of their own."""
+    """Return whether the record belongs to a submitted pipeline, whose steps are jobs of their own."""
     return record.submitted is not None and record.submitted.pipeline

@@ -1,4 +1,4 @@
-"""Jobs that were submitted: how they are, their logs, and their end."""
+"""Submitted jobs: submit, query, download logs, cancel."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _REUSED = "azureml.reusedrunid"
 
 @dataclass(frozen=True)
 class JobState:
-    """How a job, or a step of one, is. Times are seconds since the epoch; None where it has not come to that.
+    """The state of a job or of a step of one. Times are seconds since the epoch, or None.
 
     name:        its id
-    status:      the service's word
-    error:       what the service says of its failure
-    reused_from: the step's job whose result stands in for it; "" where it runs itself
+    status:      the service's status
+    error:       the service's message about the failure
+    reused_from: the job of a step whose result was reused; "" if the step ran
     steps:       of a pipeline, those that exist already
     """
 
@@ -42,23 +42,23 @@ class JobState:
 
 @dataclass(frozen=True)
 class Logs:
-    """The logs of a job: their names, such as ``user_logs/std_log.txt``, and where each is. Addresses are secrets."""
+    """The logs of a job by name, such as ``user_logs/std_log.txt``, with their URLs, which are secrets."""
 
     addresses: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def submit(client: Any, job: Any) -> tuple[str, str]:
-    """Submits the SDK's job; gives its name and its page in the studio. Raises InputError, AzureError."""
+    """Submit the SDK's job. Return its name and its page in the studio. Raise InputError or AzureError."""
     with service_errors("submitting the job"), quiet_uploads():
         created = client.jobs.create_or_update(job)
     return str(created.name), str(created.studio_url or "")
 
 
 def state(client: Any, name: str, *, steps: bool = True) -> JobState:
-    """How the job is now. steps: whether to ask for those too. Raises InputError, AzureError."""
-    with service_errors(f"asking how {name} is"):
+    """Return the state of the job. steps: whether to request those of its steps too. Raise InputError or AzureError."""
+    with service_errors(f"requesting the state of {name}"):
         runs = client.jobs._runs_operations
-        # What the SDK's own stream asks; `jobs.get` knows neither times nor reasons.
+        # The request that the SDK's own stream uses; `jobs.get` returns neither times nor reasons.
         found = runs.get_run_details(name)
         children = list(_children(client, name)) if steps else []
     return JobState(
@@ -72,16 +72,16 @@ def state(client: Any, name: str, *, steps: bool = True) -> JobState:
 
 
 def logs(client: Any, name: str) -> Logs:
-    """The logs that a job has so far. Raises InputError, AzureError."""
-    with service_errors(f"asking for the logs of {name}"):
+    """Return the logs that a job has so far. Raise InputError or AzureError."""
+    with service_errors(f"requesting the logs of {name}"):
         found = client.jobs._runs_operations.get_run_details(name).log_files or {}
     return Logs({log: address for log, address in found.items() if log.startswith(LOGS) and _is_safe(log)})
 
 
 def download(client: Any, found: Logs, folder: Path) -> None:
-    """Brings the logs below the folder up to date; of one that is there in part, only the rest is asked for.
+    """Download new parts of the logs into the folder. Of a partial file only the rest is requested.
 
-    A log is never left with half of an answer. Raises InputError, AzureError.
+    A log never ends in the middle of a response. Raise InputError or AzureError.
     """
     for log, address in found.addresses.items():
         path = folder / log
@@ -90,13 +90,13 @@ def download(client: Any, found: Logs, folder: Path) -> None:
 
 
 def cancel(client: Any, name: str) -> None:
-    """Asks the service to end the job; it does so in its own time. Raises InputError, AzureError."""
+    """Request the cancellation of the job, which takes some time. Raise InputError or AzureError."""
     with service_errors(f"canceling {name}"):
         client.jobs.begin_cancel(name)
 
 
 def is_over(job: JobState) -> bool:
-    """Whether nothing about it will change any more."""
+    """Return whether the state of the job is final."""
     return job.status in ENDED
 
 
@@ -129,7 +129,7 @@ def _moment(found: datetime | None) -> float | None:
 
 
 def _is_safe(log: str) -> bool:
-    """Whether the name stays below the folder that it is put into."""
+    """Return whether a file of that name would be inside its folder."""
     path = PurePosixPath(log)
     return not path.is_absolute() and ".." not in path.parts and re.search(r"[\x00\\]", log) is None
 
@@ -142,7 +142,7 @@ def _append(client: Any, address: str, path: Path) -> None:
     pipeline = create_requests_pipeline_with_retry(requests_pipeline=client._requests_pipeline)
     answer = pipeline.get(address, headers={"Range": f"bytes={have}-"} if have else {})
     if answer.status_code == 416 or answer.status_code == 404:
-        return  # nothing new, or nothing yet
+        return  # nothing new or not started
     if answer.status_code not in (200, 206):
         raise HttpResponseError(response=answer)
     content = answer.body()

@@ -1,7 +1,7 @@
-"""Schedules of an Azure ML workspace: those that are declared are applied to it, and nothing is sent that is there.
+"""Apply declared schedules to an Azure ML workspace. Unchanged schedules are skipped.
 
-What was declared is remembered beside the schedule as a digest: of its trigger, its texts, and the request that would
-submit its pipeline, in which the versions of code and components follow from their content.
+A schedule's properties hold a digest of what was applied: its trigger, its texts, and the request that would submit its
+pipeline, in which the versions of code and components are derived from their content.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from allranks.schedules.triggers import Trigger, in_words
 from allranks.sdk.session import session
 
 DIGEST, DECLARED_IN = "allranks.digest", "allranks.declared_in"
-"""The properties of a schedule in which we remember what was applied, and from which file."""
+"""The properties of a schedule that hold the digest of what was applied, and its file."""
 
 CREATE, UPDATE, KEEP, DELETE = "create", "update", "unchanged", "delete"
 
 
 @dataclass(frozen=True)
 class Applied:
-    """A schedule as the workspace has it.
+    """A schedule of the workspace.
 
-    trigger:     None where it is none of ours to read, such as a monitor's
-    digest:      of what was applied; empty where somebody else did it
-    declared_in: the file that declared it; empty likewise
+    trigger:     None for a kind that is not supported, such as a monitor's
+    digest:      of what was applied; empty if it was not applied by allranks
+    declared_in: the file that declares it; empty likewise
     """
 
     name: str
@@ -51,7 +51,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a change makes of one of a schedule's keys."""
+    """The change of one key of a schedule."""
 
     key: str
     before: str
@@ -60,7 +60,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Change:
-    """What applying does to one schedule. digest: of what it is to be; empty for one that is to be deleted"""
+    """The change of one schedule. digest: of its new content; empty for one that is deleted"""
 
     name: str
     action: str
@@ -69,7 +69,7 @@ class Change:
 
 
 def applied(client: Any) -> dict[str, Applied]:
-    """The workspace's schedules by name, the disabled ones too. Raises as `service_errors` does."""
+    """Return the workspace's schedules by name, including disabled ones. Raise the errors of `service_errors`."""
     with session(), service_errors("listing the workspace's schedules"):
         entities = list(client.schedules.list(list_view_type="All"))
     return {entity.name: _applied(entity) for entity in entities}
@@ -78,11 +78,11 @@ def applied(client: Any) -> dict[str, Applied]:
 def changes(
     target: Path | None, workspace: WorkspaceName, there: Mapping[str, Applied], now: datetime, *, prune: bool
 ) -> list[Change]:
-    """What applying the schedules of a file or a folder would do to a workspace that has these.
+    """Return the changes that applying the schedules of a file or a folder would make to a workspace.
 
-    prune: whether those are deleted that were applied from the same files and are not declared any more
+    prune: whether to delete schedules that were applied from the same files and are no longer declared
 
-    Raises InputError for a schedule that cannot be declared so, or has ended.
+    Raise InputError for a schedule that is invalid or has ended.
     """
     with session():
         declared = find_schedules(target)
@@ -104,20 +104,20 @@ def apply(
     client: Any,
     target: Path | None,
     there: Mapping[str, Applied],
-    wanted: Iterable[Change],
+    planned: Iterable[Change],
     done: Callable[[Change], None],
 ) -> None:
-    """Makes these changes, one after another.
+    """Make these changes in order.
 
-    done: called after each; what is kept as it is counts as done
+    done: is called after each change, including schedules that are unchanged
 
-    Raises as `service_errors` does; what was done before stays done, and is not done again the next time.
+    Raise the errors of `service_errors`. Earlier changes remain, and are not repeated by the next call.
     """
-    wanted = list(wanted)
+    planned = list(planned)
     with session():
-        # Read anew: to make the digests, ids were put into the first ones that nobody gave.
-        fresh = {each.schedule.name: each for each in _again(target, wanted)}
-        for change in wanted:
+        # Read again: computing the digests has added ids to the first entities.
+        fresh = {each.schedule.name: each for each in _read_again(target, planned)}
+        for change in planned:
             if change.action in (CREATE, UPDATE):
                 _put(client, fresh[change.name], change.digest, there.get(change.name))
             elif change.action == DELETE:
@@ -126,7 +126,8 @@ def apply(
 
 
 def switch(client: Any, there: Mapping[str, Applied], name: str, *, on: bool) -> bool:
-    """Enables or disables a schedule. False where it was so already. Raises InputError where there is none."""
+    """Enable or disable a schedule. Return False if it was in that state already. Raise InputError if it does not
+    exist."""
     found = named(there, name)
     if found.enabled is on:
         return False
@@ -138,7 +139,7 @@ def switch(client: Any, there: Mapping[str, Applied], name: str, *, on: bool) ->
 
 
 def delete(client: Any, schedule: Applied) -> None:
-    """Deletes a schedule; Azure ML wants it disabled first."""
+    """Delete a schedule. Azure ML requires that it is disabled first."""
     with session(), service_errors(f"deleting schedule {schedule.name}"):
         if schedule.enabled:
             client.schedules.begin_disable(schedule.name).result()
@@ -146,7 +147,7 @@ def delete(client: Any, schedule: Applied) -> None:
 
 
 def named(there: Mapping[str, Applied], name: str) -> Applied:
-    """The workspace's schedule of that name. Raises InputError where there is none."""
+    """Return the workspace's schedule of that name. Raise InputError if it does not exist."""
     if name in there:
         return there[name]
     similar = difflib.get_close_matches(name, there, n=1)
@@ -156,7 +157,7 @@ def named(there: Mapping[str, Applied], name: str) -> Applied:
 
 
 def trigger_differs(declared: Trigger, other: Trigger | None) -> bool:
-    """Whether the workspace's trigger is another one. A start that is not declared is whatever the service made it."""
+    """Return whether the workspace's trigger is different. A start that is not declared is set by the service."""
     if other is None:
         return True
     return replace(other, start=None) != declared if declared.start is None else other != declared
@@ -175,35 +176,35 @@ def _change(declared: Declared, other: Applied | None, workspace: WorkspaceName)
     if schedule.description != other.description:
         found.append(Difference("description", other.description, schedule.description))
     if not found and digest != other.digest:
-        before = "as it was applied" if other.digest else "not applied by this command"
-        found.append(Difference("create_job", before, "its pipeline, its inputs or its code are others"))
+        before = "as applied" if other.digest else "not applied by this command"
+        found.append(Difference("create_job", before, "its pipeline, its inputs or its code changed"))
     return Change(schedule.name, UPDATE if found else KEEP, tuple(found), digest)
 
 
 def _put(client: Any, declared: Declared, digest: str, other: Applied | None) -> None:
     entity, schedule = declared.entity, declared.schedule
     entity.properties = {**(entity.properties or {}), DIGEST: digest, DECLARED_IN: _file(schedule.file)}
-    # Whoever switched it off in the studio is not overruled.
+    # A schedule that was disabled in the studio remains disabled.
     entity._is_enabled = other.enabled if other else True
     with service_errors(f"applying schedule {schedule.name}"), quiet_uploads():
         client.schedules.begin_create_or_update(entity).result()
 
 
-def _again(target: Path | None, wanted: list[Change]) -> tuple[Declared, ...]:
-    changing = {change.name for change in wanted if change.action in (CREATE, UPDATE)}
+def _read_again(target: Path | None, planned: list[Change]) -> tuple[Declared, ...]:
+    changing = {change.name for change in planned if change.action in (CREATE, UPDATE)}
     if not changing:
         return ()
     return tuple(each for each in find_schedules(target) if each.schedule.name in changing)
 
 
 def _digest(declared: Declared, workspace: WorkspaceName) -> str:
-    """Of everything that a PUT would change. It leaves the entity's job with ids in it that nobody gave."""
+    """Return the digest of everything that a PUT would change. Adds ids to the entity's job."""
     from allranks.azure.dry_run import body_of
 
     schedule, job = declared.schedule, declared.entity.create_job
     body: Any = job if isinstance(job, str) else body_of(job, workspace).get("properties", {})
     if isinstance(body, dict):
-        # A commit alone changes nothing; the experiment's name is the current folder's where none is given.
+        # Ignore the commit; ignore the default of the experiment's name, which is that of the current folder.
         body = {key: value for key, value in body.items() if key not in ("properties", "experimentName")}
     content = {
         "trigger": {"kind": type(schedule.trigger).__name__, **asdict(schedule.trigger)},
@@ -238,13 +239,15 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
     if next(firings(schedule.trigger, now - timedelta(microseconds=1), now), None) is not None:
         return None
     end = schedule.trigger.end
-    found = f"it will not fire any more: its end, {end.isoformat() if end else '–'}, is over"
-    fix = "move the end, or remove the schedule and apply with --prune"
-    return Problem(f"schedule {schedule.name}, key trigger.end_time ({schedule.where})", found, "an end to come", fix)
+    found = f"its end is in the past: {end.isoformat() if end else '–'}"
+    fix = "set a later end, or remove the schedule and apply with --prune"
+    return Problem(
+        f"schedule {schedule.name}, key trigger.end_time ({schedule.where})", found, "an end in the future", fix
+    )
 
 
 def _files(declared: Iterable[Declared], target: Path | None) -> Callable[[str], bool]:
-    """Whether a file that was remembered is one of those that were looked at."""
+    """Return whether a recorded file is one of those that were read."""
     if target is not None and target.is_file():
         return lambda file: file == _file(str(target))
     folder = target or Path(next(iter(declared)).schedule.file).parent
@@ -252,7 +255,7 @@ def _files(declared: Iterable[Declared], target: Path | None) -> Callable[[str],
 
 
 def _file(path: str) -> str:
-    """A path as every clone of the project has it: from the project on, which is the folder above `pipelines`."""
+    """Return a path that is the same in every clone of the project: relative to the folder above `pipelines`."""
     absolute = Path(path).absolute()
     for parent in absolute.parents:
         if (parent / ".git").exists() or (parent / "pyproject.toml").exists():

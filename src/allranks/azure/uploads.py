@@ -1,4 +1,4 @@
-"""What the SDK prints while it uploads."""
+"""Silence the SDK's output during uploads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def quiet_uploads() -> Iterator[None]:
-    """Drops what is printed inside of the block: the SDK ends each upload with coloured empty lines."""
+    """Drop what is printed inside of the block. The SDK ends each upload with coloured empty lines."""
     with (
         open(os.devnull, "w", encoding="utf-8") as nowhere,
         contextlib.redirect_stdout(nowhere),

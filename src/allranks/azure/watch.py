@@ -25,13 +25,13 @@ POLL = 2.0
 """Seconds between two requests for the state of a run."""
 
 PATIENCE = 5
-"""How many of these requests may fail in a row before the watching ends."""
+"""Number of failed requests in a row after which watching ends."""
 
 
 def finder(folder: Path | None) -> Callable[[str], RunRecord]:
-    """Return a function that finds a run of the workspace folder, and brings a submitted one up to date with its logs.
+    """Return a function that finds a run of the workspace folder, and updates a submitted one with its logs.
 
-    That function raises InputError where there is no such run, and AzureError.
+    That function raises InputError if there is no such run, and AzureError.
     """
     workspace = Workspace.at(folder)
 
@@ -71,7 +71,7 @@ def refresh(client: Any, workspace: Workspace, record: RunRecord) -> None:
 
 
 def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observer) -> None:
-    """Report the changes of the run to the watcher until it has ended. Raise InputError or AzureError."""
+    """Report the changes of the run to the watcher until the run ends. Raise InputError or AzureError."""
     watcher.started(record)
     failures = 0
     while not record.status.ended:
@@ -101,7 +101,7 @@ def _keep(workspace: Workspace, record: RunRecord) -> None:
 
 @contextlib.contextmanager
 def _alone(workspace: Workspace, record: RunRecord) -> Iterator[None]:
-    """Keep other processes from downloading the same logs at the same time."""
+    """Prevent other processes from downloading the same logs at the same time."""
     path = workspace.runs / f"{record.id}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -1,4 +1,4 @@
-"""Which Azure ML workspace or registry is meant, and a client for it."""
+"""Find the Azure ML workspace or registry, and create a client for it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")
 
 @dataclass(frozen=True)
 class WorkspaceOptions:
-    """What the user said of where to work; what is empty is looked for elsewhere.
+    """The options that select a workspace. Empty values are looked up elsewhere.
 
-    registry_name: a registry instead of a workspace; it needs nothing else
-    config:        a config.json, or the folder from which on upwards one is looked for; None: the current folder
+    registry_name: a registry instead of a workspace; nothing else is required
+    config:        a config.json, or the folder from which parents are searched for one; None: the current folder
     """
 
     subscription_id: str = ""
@@ -52,33 +52,33 @@ class WorkspaceName:
 
     @property
     def arm_id(self) -> str:
-        """Its id in Azure Resource Manager."""
+        """Return its id in Azure Resource Manager."""
         return (
             f"/subscriptions/{self.subscription_id}/resourceGroups/{self.resource_group}"
             f"/providers/Microsoft.MachineLearningServices/workspaces/{self.workspace_name}"
         )
 
     def studio(self, run: str) -> str:
-        """The page of a run in the studio."""
+        """Return the page of a run in the studio."""
         return f"https://ml.azure.com/runs/{run}?wsid={self.arm_id}"
 
     def options(self) -> WorkspaceOptions:
-        """The options that name it."""
+        """Return the options that select it."""
         return WorkspaceOptions(self.subscription_id, self.resource_group, self.workspace_name)
 
 
 def connect(options: WorkspaceOptions) -> Any:
-    """The SDK's MLClient for the workspace or the registry; signs in by azure-identity's DefaultAzureCredential.
+    """Return the SDK's MLClient for the workspace or the registry, with DefaultAzureCredential of azure-identity.
 
-    A workspace is not asked for anything yet; for a registry, the service is asked where it is. Use it inside of
-    `allranks.azure.errors.service_errors`. Raises InputError where no workspace is named.
+    Nothing is requested of a workspace yet; for a registry, the service is asked for its location. Call it inside of
+    `allranks.azure.errors.service_errors`. Raise InputError if no workspace is given.
     """
     # Before the SDK is imported, which takes seconds.
     name = None if options.registry_name else resolve(options)
-    # Its bar would come between our lines, so it is hidden. Without one (show_progress=False) the SDK looks at no
-    # file's upload, and waits for ever where one fails (azure-ai-ml 1.35.2, _asset_utils.upload_directory).
+    # Hide the SDK's progress bar. With show_progress=False the SDK does not check uploads of files, and waits
+    # forever if one fails (azure-ai-ml 1.35.2, _asset_utils.upload_directory).
     os.environ.setdefault("TQDM_DISABLE", "1")
-    # It remembers on the disk which components it has registered, also those that were deleted since.
+    # Disable the SDK's cache of registered components, which still contains those that were deleted.
     os.environ.setdefault("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
     from azure.ai.ml import MLClient
     from azure.identity import DefaultAzureCredential
@@ -100,10 +100,10 @@ def sign_in(options: WorkspaceOptions) -> tuple[Any, WorkspaceName]:
 
 
 def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = None) -> WorkspaceName:
-    """The workspace that is meant: each part by option, else by a file that an option names, else by environment
-    variable, else by the config.json that `MLClient.from_config` finds.
+    """Return the workspace: each part by option, else by a file that an option names, else by environment variable,
+    else by the config.json that `MLClient.from_config` finds.
 
-    environment: by default this process's. Raises InputError where a part is missing, or the file is none.
+    environment: default: this process's environment. Raise InputError if a part is missing or the file is invalid.
     """
     found = named(options, environment)
     parts = {
@@ -117,7 +117,8 @@ def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = N
 
 
 def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = None) -> WorkspaceOptions:
-    """The options with what is empty filled in as far as it is known. Raises InputError for a wrong name or file."""
+    """Return the options with empty values filled in as far as they are known. Raise InputError for an invalid name or
+    file."""
     environment = os.environ if environment is None else environment
     if options.workspace_name and not _NAME.fullmatch(options.workspace_name):
         raise InputError(_no_name(options.workspace_name))
@@ -131,14 +132,14 @@ def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = Non
     subscription, group, name = (environment.get(each, "") for each in (SUBSCRIPTION, RESOURCE_GROUP, WORKSPACE_NAME))
     options = _filled(options, WorkspaceOptions(subscription, group, name))
     complete = options.subscription_id and options.resource_group and options.workspace_name
-    # A file that is not needed may be wrong, or of another workspace.
+    # A file that is not needed may be invalid or describe another workspace.
     if complete or (path := _config_file(Path.cwd())) is None:
         return options
     return _filled(options, read_config(path))
 
 
 def read_config(path: Path) -> WorkspaceOptions:
-    """What a config.json names, in both of the forms that the SDK reads. Raises InputError where it is none."""
+    """Return the workspace of a config.json, in either form that the SDK reads. Raise InputError for any other file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if scope := content.get("Scope"):
@@ -159,7 +160,8 @@ def read_config(path: Path) -> WorkspaceOptions:
 
 
 def _config_file(start: Path) -> Path | None:
-    """The file itself, or the first from the folder on upwards, in the order of `MLClient.from_config`."""
+    """Return the file itself, or the first one in the folder and its parents, in the order of
+    `MLClient.from_config`."""
     if start.is_file():
         return start
     start = start.absolute()
@@ -182,11 +184,11 @@ def _filled(options: WorkspaceOptions, other: WorkspaceOptions) -> WorkspaceOpti
 def _not_named(missing: list[str]) -> Problem:
     return Problem(
         "workspace",
-        f"no {' and no '.join(missing)} is named",
+        f"no {' and no '.join(missing)} is given",
         "a workspace by options, by environment variables, or by a file",
         "--subscription ID --resource-group NAME --workspace NAME,\n"
         f"or {SUBSCRIPTION}, {RESOURCE_GROUP} and {WORKSPACE_NAME},\n"
-        "or config.json of the workspace (studio: Download config file) in .azureml/ here or in a folder above",
+        "or config.json of the workspace (studio: Download config file) in .azureml/ in this folder or a parent",
     )
 
 
@@ -194,7 +196,7 @@ def _no_name(name: str) -> Problem:
     folder = "/" in name or name.startswith(".")
     return Problem(
         f"--workspace {name}",
-        "no workspace can have that name",
+        "this is not a valid name of a workspace",
         "2 to 33 letters, digits, hyphens and underscores",
-        "it names the Azure ML workspace here; for the folder of runs use --folder" if folder else "",
+        "--workspace is the Azure ML workspace; for the folder of runs use --folder" if folder else "",
     )

@@ -1,4 +1,4 @@
-"""The two streams that a person reads, ready for text that comes from users."""
+"""Consoles for standard output and standard error that can print any text from users."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rich.console import Console
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A console that writes to the stream (standard output where there is none) and colours nothing by guessing.
+    """Return a console that writes to the stream, by default standard output, without automatic highlighting.
 
-    A stream whose encoding lacks a character gets its escape instead of an exception.
+    A character that the stream's encoding lacks is escaped instead of raising an exception.
     """
     stream = stream or sys.stdout
     if isinstance(stream, TextIOWrapper):
@@ -21,5 +21,5 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def errors() -> Console:
-    """The same for standard error."""
+    """Return a console for standard error."""
     return console(sys.stderr)

@@ -1,4 +1,4 @@
-"""Mistakes in what a user gave, as a message that leads to the fix."""
+"""Print problems and warnings."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from allranks.secrets import redact
 
 
 def print_problems(error: InputError, console: Console | None = None) -> None:
-    """Writes every problem to standard error, or to the console: its place, what was found, expected, the fix."""
+    """Print every problem to standard error or to the console: its place, what was found, what was expected, and the
+    fix."""
     console = console or errors()
     console.print(problems_text(error.problems), soft_wrap=True)
 
 
 def print_warnings(warnings: Sequence[Problem]) -> None:
-    """Writes what would run and is probably not meant to standard error; nothing where there is nothing."""
+    """Print warnings to standard error."""
     if warnings:
         errors().print(warnings_text(warnings), soft_wrap=True)
 
 
 def print_failure(problem: Problem) -> None:
-    """Writes to standard error what failed although the input was right."""
+    """Print a failure that is not caused by the input to standard error."""
     errors().print(_problem(problem), soft_wrap=True)
 
 
 def problems_text(problems: Sequence[Problem]) -> Text:
-    """The problems one after another, and how many there are where there are several."""
+    """Return the problems as text, with their number if there are several."""
     blocks = [_problem(problem) for problem in problems]
     if len(blocks) > 1:
         blocks.append(Text(f"{count(len(blocks), 'problem')}; nothing was started.", style="bold"))
@@ -40,7 +41,7 @@ def problems_text(problems: Sequence[Problem]) -> Text:
 
 
 def warnings_text(warnings: Sequence[Problem]) -> Text:
-    """What would run and is probably not meant, one after another."""
+    """Return the warnings as text."""
     return Text("\n\n").join(_problem(warning, ("! ", "bold yellow")) for warning in warnings)
 
 

@@ -1,4 +1,4 @@
-"""Execute a run with a view of its progress: what `run` and `resume` share."""
+"""Execute a run with a view of its progress. Shared by `run` and `resume`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
     """Call `run` with an observer that shows its progress, and print the result.
 
-    Exit with 1 where the run fails or the disk is full, and with 130 where it is canceled.
+    Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled.
     """
     from allranks.cli.console import console, errors
     from allranks.cli.views.json import to_json
@@ -24,7 +24,7 @@ def execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
     from allranks.local.engine import DiskFullError
     from allranks.runs.records import Status
 
-    # With --json, stdout is for a program: what a person reads goes to stderr.
+    # With --json, stdout is for a program; the view goes to stderr.
     out = errors() if json else console()
     watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
     try:

@@ -1,4 +1,4 @@
-"""Groups of commands whose modules are imported when a command is used, so that `--help` answers at once."""
+"""Groups of commands that import a command's module when it is used, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typer.main import get_command
 
 
 def lazy_group(package: str, summaries: Mapping[str, str], help: str) -> typer.Typer:
-    """Return a group of the commands in a package, one module a command.
+    """Return a group of the commands in a package, one module per command.
 
-    A module named as its command holds a function of that name, or a group of its own as `app`. The name may end with
-    an underscore where Python has another meaning for it.
+    The module of a command is named like the command and holds a function of that name, or a subgroup named `app`. A
+    function whose name is a Python builtin ends with an underscore.
 
-    summaries: command -> its line in the group's help, in the order of that help
+    summaries: the line of each command in the group's help, in the order of that help
     """
 
     class Group(TyperGroup):
@@ -38,16 +38,16 @@ def lazy_group(package: str, summaries: Mapping[str, str], help: str) -> typer.T
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
-        # Rich's own help would need Markdown, Pygments and 0.15 s before it says a word.
+        # Rich's help imports Markdown and Pygments, which takes 0.15 s.
         rich_markup_mode=None,
     )
-    # Without a callback Typer takes an application that registers no command for an empty one.
+    # Without a callback, Typer rejects an application without registered commands.
     group.callback()(lambda: None)
     return group
 
 
 class _Commands(Mapping[str, Any]):
-    """The commands of a package by name. Reading one imports its module."""
+    """The commands of a package by name. Accessing a command imports its module."""
 
     def __init__(self, package: str, summaries: Mapping[str, str]) -> None:
         self._package = package

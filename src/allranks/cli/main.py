@@ -1,4 +1,4 @@
-"""The command `allranks`. What a command needs is imported when it runs, so that --help answers at once."""
+"""The command `allranks`. Each command is imported when it runs, so that --help is fast."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from allranks.local import stop_signals
 app = lazy_group(
     "allranks.cli.commands",
     {
-        "run": "Run a pipeline on this machine, as Azure ML would.",
-        "resume": "Go on with a run that did not finish.",
-        "submit": "Submit a pipeline to Azure ML, as it runs on this machine.",
-        "cancel": "End a run, or steps of it, here or on Azure ML.",
-        "clean": "Remove old runs and what no run needs.",
+        "run": "Run a pipeline on this machine.",
+        "resume": "Resume a run that did not finish.",
+        "submit": "Submit a pipeline to Azure ML.",
+        "cancel": "Cancel a run, or steps of it, here or on Azure ML.",
+        "clean": "Remove old runs and files that no run needs.",
         "runs": "List the runs of this workspace, the newest first.",
-        "show": "Show a run: its steps, metrics, outputs, and what failed.",
-        "logs": "Print what the ranks of a run wrote.",
-        "check": "Say everything that is wrong, before it runs.",
-        "map": "List what a pipeline names and this machine does not have.",
+        "show": "Show a run: steps, metrics, outputs, and failures.",
+        "logs": "Print the logs of the ranks of a run.",
+        "check": "Check a pipeline, job or component without running it.",
+        "map": "List the names in a pipeline that this machine cannot resolve.",
         "components": "List the components of a project with their ports.",
         "register": "Register components for Azure ML's designer.",
         "export": "Write components as YAML and code for the Azure CLI.",
-        "doctor": "Tell which stacks work on this machine.",
-        "sizes": "List the Azure sizes with GPUs and what each has.",
+        "doctor": "Check which stacks work on this machine.",
+        "sizes": "List the Azure sizes with GPUs and their hardware.",
         "environments": "List, check, build and verify the environments of a project.",
-        "schedules": "Run pipelines when they are due: here, or on Azure ML.",
+        "schedules": "Run pipelines on a schedule, on this machine or on Azure ML.",
     },
-    help="Run Azure ML pipelines for distributed training on this machine: real processes on emulated instances, "
-    "each with what Azure ML would give it; then take them to Azure ML as they are.",
+    help="Run Azure ML pipelines for distributed training on this machine, with real processes on emulated instances, "
+    "and submit the same pipelines to Azure ML.",
 )
 
 
@@ -56,8 +56,8 @@ def _options(
 
 
 def main() -> None:
-    """Run the command in sys.argv. Exit codes: 0 done; 1 a step or Azure failed, the disk is full, or standard output
-    was closed; 2 wrong input; 130 stopped."""
+    """Run the command in sys.argv. Exit codes: 0 success; 1 a step or Azure failed, the disk is full, or standard
+    output was closed; 2 wrong input; 130 stopped."""
     try:
         try:
             with stop_signals.raised():
@@ -69,10 +69,10 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC):
             raise
-        # The rest of the output has nowhere to go, and Python would complain about it at its exit.
+        # Nothing can be written any more, and Python would print an error about that at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if error.errno == errno.EPIPE:
-            sys.exit(1)  # its reader has closed it: `allranks logs | head`
+            sys.exit(1)  # the reader closed the pipe: `allranks logs | head`
         sys.exit(f"error: {error.strerror}" + (f": {error.filename}" if error.filename else ""))
     except Exception as error:
         code = _print_expected(error)
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def _print_expected(error: Exception) -> int | None:
-    """Print an error that a user can act on. Return its exit code, and None for any other error."""
+    """Print an error that a user can fix. Return its exit code, or None for any other error."""
     from allranks.azure.errors import AzureError
     from allranks.cli.errors import print_failure, print_problems
     from allranks.errors import InputError

@@ -16,28 +16,28 @@ FolderOption: TypeAlias = Annotated[
     typer.Option(
         "--folder",
         metavar="DIR",
-        help="Folder for runs and results; by default .allranks here or in a folder above.",
+        help="Folder for runs and results. Default: .allranks in this folder or a parent.",
         show_default=False,
     ),
 ]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text for people.")]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Give an input of the pipeline a value. May be repeated.",
+        help="Set an input of the pipeline. May be repeated.",
         show_default=False,
     ),
 ]
 RunArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, or: latest.")
+    str, typer.Argument(metavar="RUN", help="A run's id, the first characters of it, or: latest.")
 ]
 StepArgument: TypeAlias = Annotated[
     str | None,
     typer.Argument(
         metavar="STEP",
-        help="A step or a group of steps by its path, such as train or loop.2.train; without it, every step.",
+        help="Path of a step or a group of steps, such as train or loop.2.train. Default: every step.",
         show_default=False,
     ),
 ]
@@ -45,14 +45,14 @@ FileArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="FILE[:NAME]",
-        help="A Python file or notebook with a job or a pipeline function, or a job or pipeline in YAML.",
+        help="Python file, notebook, or YAML with a pipeline or job. NAME: a job's variable or a pipeline function.",
         show_default=False,
     ),
 ]
 
 
 class InstancesChoice(str, Enum):
-    """Where emulated instances live."""
+    """The kind of emulated instances."""
 
     AUTO = "auto"
     RACK = "rack"
@@ -63,19 +63,19 @@ InstancesOption: TypeAlias = Annotated[
     InstancesChoice,
     typer.Option(
         "--instances",
-        help="rack: namespaces, each instance with its own network, hostname and /tmp. "
-        "loopback: addresses on 127.0.0.0/8. auto: the rack where it works.",
+        help="rack: Linux namespaces; each instance has its own network, hostname and /tmp. "
+        "loopback: addresses on 127.0.0.0/8. auto: rack if this machine supports it.",
     ),
 ]
 RetriesOption: TypeAlias = Annotated[
-    int, typer.Option("--retries", min=0, help="How often a failed step is tried again.")
+    int, typer.Option("--retries", min=0, help="How many times a failed step is retried.")
 ]
 SlotsOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--slots",
         min=1,
-        help="How many ranks may run at once; a step of more runs alone. Default: the number of cores.",
+        help="How many ranks may run at once; a larger step runs alone. Default: the number of cores.",
         show_default=False,
     ),
 ]
@@ -84,18 +84,18 @@ GpusOption: TypeAlias = Annotated[
     typer.Option(
         "--gpus",
         metavar="auto|share|N",
-        help="auto: a GPU for each rank. share: ranks share the GPUs. N: use so many; 0 trains on the CPU.",
+        help="auto: one GPU per rank. share: ranks share the GPUs. N: use N GPUs; 0 trains on the CPU.",
         callback=lambda value: _gpus(value),
     ),
 ]
 TrackOption: TypeAlias = Annotated[
-    bool, typer.Option("--track/--no-track", help="Give each step that runs Python an MLflow run.")
+    bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
 ]
 SchedulesArgument: TypeAlias = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE|FOLDER",
-        help="What declares the schedules; by default the folder pipelines here or in a folder above.",
+        help="File or folder with schedules. Default: pipelines/ in this folder or a parent.",
         show_default=False,
     ),
 ]
@@ -103,33 +103,50 @@ ScheduleArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help
 ComponentsOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--components", metavar="DIR", help="By default components/ here or in a folder above.", show_default=False
+        "--components",
+        metavar="DIR",
+        help="Folder with components. Default: components/ in this folder or a parent.",
+        show_default=False,
     ),
 ]
 EnvironmentsOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--folder", help="Where to look; by default environments/ here or in a folder above.", show_default=False
+        "--folder",
+        help="Folder with environments. Default: environments/ in this folder or a parent.",
+        show_default=False,
     ),
 ]
 EnvironmentNamesArgument: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Environments; all by default.", show_default=False)
+    list[str] | None, typer.Argument(metavar="NAME", help="Names of environments. Default: all.", show_default=False)
 ]
 EngineOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--engine", metavar="buildah|podman|docker", help="By default the first that is here.", show_default=False
+        "--engine",
+        metavar="buildah|podman|docker",
+        help="Program that builds images. Default: the first that is installed.",
+        show_default=False,
     ),
 ]
 SubscriptionOption: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--subscription", metavar="ID", help="Azure subscription; else AZUREML_ARM_SUBSCRIPTION.", show_default=False
+        "--subscription",
+        metavar="ID",
+        help="Azure subscription. Default: AZUREML_ARM_SUBSCRIPTION.",
+        show_default=False,
     ),
 ]
 ResourceGroupOption: TypeAlias = Annotated[
     str,
-    typer.Option("--resource-group", "-g", metavar="NAME", help="Else AZUREML_ARM_RESOURCEGROUP.", show_default=False),
+    typer.Option(
+        "--resource-group",
+        "-g",
+        metavar="NAME",
+        help="Azure resource group. Default: AZUREML_ARM_RESOURCEGROUP.",
+        show_default=False,
+    ),
 ]
 AzureWorkspaceOption: TypeAlias = Annotated[
     str,
@@ -138,19 +155,20 @@ AzureWorkspaceOption: TypeAlias = Annotated[
         "--workspace-name",
         "-w",
         metavar="NAME",
-        help="Azure ML workspace; else AZUREML_ARM_WORKSPACE_NAME, else config.json.",
+        help="Azure ML workspace. Default: AZUREML_ARM_WORKSPACE_NAME, then config.json.",
         show_default=False,
     ),
 ]
 RegistryOption: TypeAlias = Annotated[
-    str, typer.Option("--registry", metavar="NAME", help="An Azure ML registry instead.", show_default=False)
+    str,
+    typer.Option("--registry", metavar="NAME", help="Azure ML registry, instead of a workspace.", show_default=False),
 ]
 ConfigOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--config",
         metavar="PATH",
-        help="A workspace's config.json; by default the one in .azureml/ here or in a folder above.",
+        help="A workspace's config.json. Default: the one in .azureml/ in this folder or a parent.",
         show_default=False,
     ),
 ]
@@ -163,7 +181,7 @@ def _gpus(value: str) -> str:
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, str]:
-    """What --set was given, by name. Raises InputError for one without "=", or given twice."""
+    """Return the values of --set by name. Raise InputError for one without "=" or a repeated name."""
     from allranks.errors import InputError, Problem
 
     settings: dict[str, str] = {}
@@ -171,10 +189,10 @@ def settings_of(pairs: list[str] | None) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise InputError(
-                Problem(f"--set {pair}", "has no name and value", "NAME=VALUE", "for example: --set epochs=5")
+                Problem(f"--set {pair}", "it is not NAME=VALUE", "NAME=VALUE", "for example: --set epochs=5")
             )
         if name in settings:
-            raise InputError(Problem(f"--set {pair}", f"{name} is set twice", "", "keep one of them"))
+            raise InputError(Problem(f"--set {pair}", f"{name} is set twice", "", "remove one of them"))
         settings[name] = value
     return settings
 
@@ -186,11 +204,11 @@ def workspace_options(
     registry: str = "",
     config: Path | None = None,
 ) -> WorkspaceOptions:
-    """What the options above say. Raises InputError where both a workspace and a registry are named."""
+    """Return the values of the options above. Raise InputError if both a workspace and a registry are given."""
     from allranks.azure.workspace import WorkspaceOptions
     from allranks.errors import InputError, Problem
 
     if registry and workspace:
-        found = f"a workspace, {workspace}, is named too"
-        raise InputError(Problem(f"--registry {registry}", found, "one of them", "leave one out"))
+        found = f"the workspace {workspace} is given too"
+        raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
     return WorkspaceOptions(subscription, resource_group, workspace, registry, config)

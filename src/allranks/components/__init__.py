@@ -1,1 +1,1 @@
-"""The components of a project: find, check, stamp, export."""
+"""The components of a project: find, check, version, export."""

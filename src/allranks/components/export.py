@@ -1,7 +1,7 @@
-"""Write releases into a folder that `az ml` can register from, and know again what was written there.
+"""Write releases into a folder from which `az ml` can register them, and update such a folder.
 
-The folder has a manifest, with the digest of each file of ours. What is not in it is somebody else's and stays as it
-is; a file of ours that somebody has changed is neither overwritten nor removed.
+The folder has a manifest with the digest of each exported file. Other files are not changed. An exported file that was
+edited is neither overwritten nor removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCRIPT, README = "register.sh", "README.md"
 
 @dataclass(frozen=True)
 class Exported:
-    """What became of the folder's files, relative to it."""
+    """The changes of the folder's files, by relative path."""
 
     written: tuple[str, ...]
     removed: tuple[str, ...]
@@ -33,13 +33,13 @@ class Exported:
 
 
 def export(releases: Sequence[Release], staged: Path, target: Path, registry: str = "") -> Exported:
-    """Brings the folder to what the releases are.
+    """Update the folder to contain the releases.
 
-    staged:   where `releases.release` has written them
+    staged:   the folder that `releases.release` wrote
     registry: for the script; "": a workspace
 
-    Raises InputError, and writes nothing, where the folder has files that were not written by an export and are in the
-    way, or is not empty and has no manifest.
+    Raise InputError, without writing anything, if files that no export wrote are in the way, or if the folder is not
+    empty and has no manifest.
     """
     (staged / README).write_text(_readme(releases, registry), encoding="utf-8")
     (staged / SCRIPT).write_text(_script(releases, registry), encoding="utf-8")
@@ -49,7 +49,7 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
     there = {name: stamps.of_file(target / name) for name in {*before, *coming} if (target / name).is_file()}
     _refuse(target, coming, before, there)
     target.mkdir(parents=True, exist_ok=True)
-    # From here on both are ours, so that an export that is cut off can be done again.
+    # From here on the manifest lists both, so that an interrupted export can be repeated.
     _write_manifest(
         target, {name: [*before.get(name, []), *filter(None, [coming.get(name)])] for name in {*before, *coming}}
     )
@@ -69,10 +69,11 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _manifest(target: Path) -> dict[str, list[str]]:
-    """The files of exports before, each with the digests that it may have. Raises InputError where it is not ours."""
+    """Return the exported files, each with the digests that it may have. Raise InputError if the folder is not an
+    export's."""
     if not target.exists():
         return {}
-    fix = "name an empty folder, or one that an export has written"
+    fix = "give an empty folder, or the folder of an earlier export"
     if not target.is_dir():
         raise InputError(Problem(str(target), "it is a file", "a folder", fix))
     if not any(target.iterdir()):
@@ -82,9 +83,9 @@ def _manifest(target: Path) -> dict[str, list[str]]:
         return {str(name): [str(digest) for digest in digests] for name, digests in found.items()}
     except FileNotFoundError:
         said = f"it is not empty, and has no {MANIFEST}"
-        raise InputError(Problem(str(target), said, "an empty folder, or one of an export", fix)) from None
+        raise InputError(Problem(str(target), said, "an empty folder, or an earlier export", fix)) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(Problem(str(target / MANIFEST), "it cannot be read", "what an export writes", fix)) from None
+        raise InputError(Problem(str(target / MANIFEST), "it cannot be read", "an export's manifest", fix)) from None
 
 
 def _refuse(target: Path, coming: Mapping[str, str], before: Mapping[str, list[str]], there: Mapping[str, str]) -> None:
@@ -94,17 +95,15 @@ def _refuse(target: Path, coming: Mapping[str, str], before: Mapping[str, list[s
             continue
         found = "it was changed since it was exported" if name in before else "it was not written by an export"
         fix = "move it elsewhere, or remove it"
-        problems.append(Problem(str(target / name), found, "a file that this may write", fix))
+        problems.append(Problem(str(target / name), found, "an exported file", fix))
     for name in sorted({*coming, *before}):
-        # A name that leads out of the folder, through a link or by dots, is nobody's to write or remove.
+        # Never write or remove files outside of the folder, reached through links or dots.
         if target.exists() and not (target / name).resolve().is_relative_to(target.resolve()):
             problems.append(
-                Problem(str(target / name), "it lies outside of the folder", "a file in it", "remove the link")
+                Problem(str(target / name), "it is outside of the folder", "a file inside", "remove the link")
             )
         elif (target / name).is_dir():
-            problems.append(
-                Problem(str(target / name), "it is a folder", "a file that this may write", "move it elsewhere")
-            )
+            problems.append(Problem(str(target / name), "it is a folder", "an exported file", "move it elsewhere"))
     if problems:
         raise InputError.of(problems)
 
@@ -118,7 +117,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _remove_empty(root: Path, folder: Path) -> None:
-    """Folders that have become empty go too, up to the root."""
+    """Remove empty folders, up to the root."""
     with contextlib.suppress(OSError):
         while folder != root:
             folder.rmdir()
@@ -141,7 +140,7 @@ def _script(releases: Sequence[Release], registry: str) -> str:
     )
     lines = [
         "#!/bin/sh",
-        "# Registers everything in order of dependency; what is there already with its version is left as it is.",
+        "# Registers everything in order of dependency. Versions that exist already are skipped.",
         f"# ./{SCRIPT} {where}",
         "set -eu",
         'cd "$(dirname "$0")"',

@@ -1,6 +1,6 @@
-"""The list of an asset's files as properties that are registered with it: what a later `--dry-run` compares with.
+"""Store the list of an asset's files in its registered properties, for comparison by a later `--dry-run`.
 
-Azure ML keeps some thousand characters a property, so the list is compressed and cut into pieces.
+Azure ML limits properties to about a thousand characters, so the list is compressed and split.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LARGEST = 1 << 20
 
 
 def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """What is registered. The list is left out where it would be too long.
+    """Return the properties. The list is omitted if it is too long.
 
     files: name and digest of each
     """
@@ -33,7 +33,7 @@ def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Name and the beginning of the digest of each file; None where the properties have no list that can be read."""
+    """Return the name and the beginning of the digest of each file; None if the properties have no valid list."""
     pieces: list[str] = []
     while (piece := properties.get(f"{_FILES}.{len(pieces)}")) is not None and len(pieces) < _PIECES:
         pieces.append(piece)
@@ -51,7 +51,7 @@ def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def changes(before: Mapping[str, str], files: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Each file that differs, with what became of it: added, changed or removed."""
+    """Return each file that differs with its change: added, changed or removed."""
     now = {name: content[:_DIGITS] for name, content in files}
     return [
         (name, "added" if name not in before else "removed" if name not in now else "changed")

@@ -1,4 +1,4 @@
-"""The components of a project: what they are called, how they are launched, what goes in and what comes out."""
+"""Find the components of a project: their names, how they are launched, their inputs and outputs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from allranks.errors import InputError, Problem
 from allranks.sdk.specs import SPECS, load, quiet
 
 FOLDER = "components"
-"""The folder of a project that holds one folder for each component."""
+"""The folder of a project that contains one folder per component."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output. Only inputs that are numbers, texts or booleans have what follows `optional`."""
+    """An input or an output. The fields after `optional` are for numbers, strings and booleans only."""
 
     name: str
     type: str
@@ -56,11 +56,11 @@ class ComponentInfo:
 
 
 def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
-    """The components in the folders of root, or in root itself where it holds a spec, by name.
+    """Return the components in the folders of root, or in root itself if it contains a spec, sorted by name.
 
-    root: a folder; by default `components` in the current folder or in the nearest folder above that has one
+    root: a folder; default: `components` in the current folder or the nearest parent that has one
 
-    Raises InputError that names every component that cannot be loaded, and where there is none.
+    Raise InputError that names every component that cannot be loaded, or if there is none.
     """
     root = components_folder(Path.cwd()) if root is None else root
     specs = find_specs(root)
@@ -78,29 +78,29 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
 
 
 def components_folder(start: Path) -> Path:
-    """The nearest `components` folder in start or above it. Raises InputError where there is none."""
+    """Return the nearest `components` folder in start or its parents. Raise InputError if there is none."""
     for folder in (start.absolute(), *start.absolute().parents):
         if (folder / FOLDER).is_dir():
             return folder / FOLDER
     raise InputError(
         Problem(
             where=str(start),
-            found=f"no folder {FOLDER!r} here or in any folder above",
+            found=f"no folder {FOLDER!r} in this folder or its parents",
             expected="a project with its components in it",
-            fix="go to the project, or name the folder: allranks components FOLDER",
+            fix="change to the project, or give the folder: allranks components FOLDER",
         )
     )
 
 
 def find_specs(root: Path) -> tuple[Path, ...]:
-    """The specs in root: root itself where it is a file, else its own, or those of its folders.
+    """Return the specs in root: root itself if it is a file, else its own, or those of its folders.
 
-    Raises InputError where a folder has none, or has two.
+    Raise InputError for a folder with none or several.
     """
     if root.is_file():
         return (root,)
     if not root.is_dir():
-        raise InputError(Problem(str(root), "no such folder", "a folder with components", "look at its spelling"))
+        raise InputError(Problem(str(root), "no such folder", "a folder with components", "check the spelling"))
     own = _specs_in(root)
     folders = (
         [root]
@@ -112,13 +112,15 @@ def find_specs(root: Path) -> tuple[Path, ...]:
             where=str(folder),
             found=f"{len(specs)} specs of a component",
             expected=" or ".join(SPECS),
-            fix="keep the one that counts" if specs else "add one, or move the folder elsewhere",
+            fix="remove all but one" if specs else "add one, or move the folder elsewhere",
         )
         for folder in folders
         if len(specs := _specs_in(folder)) != 1
     ]
     if not folders:
-        problems = [Problem(str(root), "no component", "a folder for each component", "add one, or look elsewhere")]
+        problems = [
+            Problem(str(root), "no component", "a folder for each component", "add one, or name another folder")
+        ]
     if problems:
         raise InputError.of(problems)
     return tuple(_specs_in(folder)[0] for folder in folders)
@@ -129,7 +131,7 @@ def _specs_in(folder: Path) -> list[Path]:
 
 
 def describe(component: Any, spec: Path) -> ComponentInfo:
-    """azure-ai-ml's component as plain data."""
+    """Return azure-ai-ml's component as plain data."""
     distribution = getattr(component, "distribution", None)
     resources = getattr(component, "resources", None)
     return ComponentInfo(
@@ -163,7 +165,7 @@ def _input_port(name: str, port: Any) -> Port:
 
 
 def _typed(kind: str, value: Any) -> str | int | float | bool | None:
-    """A default as its type has it: the SDK keeps some of them as text."""
+    """Return a default with the type of its input. The SDK stores some of them as strings."""
     if value is None or isinstance(value, bool):
         return value
     if kind == "integer":

@@ -1,4 +1,4 @@
-"""The YAML of a component and of an environment, such as stands by itself: what it names lies beside it."""
+"""The YAML of a released component or environment, which refers to files next to it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandComponent.schema.j
 
 
 def component_spec(component: Any, spec: Path, has_code: bool, environment: str | None) -> dict[str, Any]:
-    """What a component's YAML says, its own version included.
+    """Return the content of a component's YAML, with the version of its spec.
 
-    has_code:    whether its code lies beside it
-    environment: the registered one, as azureml:NAME:VERSION, that replaces the file which it names; None where it
-                 names no file
+    has_code:    whether its code is next to it
+    environment: the registered one, as azureml:NAME:VERSION, that replaces a file in the spec; None: there is no file
 
-    Raises InputError where it is of a kind that is not registered by itself.
+    Raise InputError for a kind of component that cannot be registered by itself.
     """
     if component.type != "command":
         found = f"a component of type {component.type}"
@@ -43,16 +42,16 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: str 
 
 
 def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | None]:
-    """What an environment's YAML says, its build context, and its conda file.
+    """Return the content of an environment's YAML, its build context, and its conda file.
 
-    Raises InputError where azure-ai-ml does not load it, or it has no name.
+    Raise InputError if azure-ai-ml does not load it, or it has no name.
     """
     from azure.ai.ml import load_environment
 
     said = read_mapping(file)
     try:
         load_environment(file)
-    # Whatever the SDK raises means that it would not register this; there is no common class.
+    # Any error of the SDK means that it would not register this; the errors have no common class.
     except Exception as error:
         found = f"azure-ai-ml does not load it: {' '.join(str(error).split())[:300]}"
         raise InputError(Problem(str(file), found, "an environment", "correct the file")) from error
@@ -68,7 +67,7 @@ def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | No
 
 
 def _of_function(component: Any, spec: Path) -> dict[str, Any]:
-    """What the SDK would send, with numbers as numbers: it keeps some of them as text."""
+    """Return what the SDK would send, with numbers as numbers; it stores some of them as strings."""
     sent = component._to_dict()
     ports = {port.name: port for port in describe(component, spec).inputs}
     inputs = {}
@@ -84,8 +83,8 @@ def _of_function(component: Any, spec: Path) -> dict[str, Any]:
 def _inline(environment: Any, spec: Path) -> dict[str, Any]:
     if environment.build is not None:
         found = "an environment within it, with a build context"
-        fix = f"write an {REGISTERED} with a name beside the Dockerfile, and name it: environment: file:PATH"
-        raise InputError(Problem(str(spec), found, "an environment that has a name", fix))
+        fix = f"write an {REGISTERED} with a name next to the Dockerfile, and refer to it: environment: file:PATH"
+        raise InputError(Problem(str(spec), found, "an environment with a name", fix))
     said: dict[str, Any] = {"image": environment.image}
     if environment.conda_file:
         said["conda_file"] = environment.conda_file

@@ -1,7 +1,8 @@
-"""Environments and components as they are registered: stamped, complete by themselves, in order of dependency.
+"""Environments and components in the form in which they are registered: versioned, self-contained, in order of
+dependency.
 
-Each is written into a folder of its own: YAML for `az ml environment create` or `az ml component create`, and beside it
-the very files that are uploaded. `allranks register` registers those folders, and `allranks export` keeps them.
+Each is written into its own folder: YAML for `az ml environment create` or `az ml component create`, and next to it the
+files that are uploaded. `allranks register` registers these folders; `allranks export` writes them to disk.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ CODE, CONTEXT = "code", "context"
 
 @dataclass(frozen=True)
 class Release:
-    """One asset, ready to be registered.
+    """An asset that is ready to be registered.
 
-    kind:    ENVIRONMENT or COMPONENT
-    version: the stamped one
-    digest:  of all its content
-    source:  the file of the project that it is made of
-    folder:  where it was written, relative to the root of all releases
-    spec:    what its YAML there says
-    files:   name and digest of each file that is uploaded
-    needs:   names of the environments that have to be registered first
-    size:    of the files, in bytes
-    left_out: what lies beside the files and is not uploaded
+    kind:     ENVIRONMENT or COMPONENT
+    version:  with the digest
+    digest:   of all its content
+    source:   its file in the project
+    folder:   relative to the root of all releases
+    spec:     the content of its YAML
+    files:    name and digest of each file that is uploaded
+    needs:    names of the environments that must be registered first
+    size:     of the files, in bytes
+    left_out: what is next to the files and is not uploaded
     """
 
     kind: str
@@ -63,12 +64,12 @@ class Release:
 
     @property
     def yaml(self) -> Path:
-        """Its YAML, relative to the root of all releases."""
+        """Return its YAML, relative to the root of all releases."""
         return self.folder / f"{self.kind}.yaml"
 
     @property
     def reference(self) -> str:
-        """How a spec names it once it is registered."""
+        """Return how a spec refers to it after registration."""
         return f"azureml:{self.name}:{self.version}"
 
     def __str__(self) -> str:
@@ -76,14 +77,14 @@ class Release:
 
 
 def release(into: Path, root: Path | None = None, names: Sequence[str] = (), registry: str = "") -> tuple[Release, ...]:
-    """Writes the releases of a project into an empty folder: environments first, then components, each by name.
+    """Write the releases of a project into an empty folder: environments first, then components, each sorted by name.
 
-    root:     a folder of components, or one component; by default `components` here or in a folder above. Its
-              project's environments are those in `environments` beside it or above
-    names:    those that are wanted, with the environments that they need; all where there are none
-    registry: components name their environments in that registry, instead of in their own workspace
+    root:     a folder of components, or one component; default: `components` in this folder or a parent. The
+              environments are those in `environments` next to it or in a parent
+    names:    select some, with the environments that they need; empty: all
+    registry: components refer to environments in that registry, instead of in their own workspace
 
-    Raises InputError that names everything that cannot be released, and where a name is not there.
+    Raise InputError that names everything that cannot be released, or an unknown name.
     """
     root = components_folder(Path.cwd()) if root is None else root
     with session():
@@ -118,7 +119,7 @@ def _loaded(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], list[Problem
 
 
 def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> list[Path]:
-    """The files of the project's environments, and of others that components name."""
+    """Return the files of the project's environments, and of others that components name."""
     try:
         files = sorted(environments_folder(root).glob(f"*/{REGISTERED}"))
     except InputError:
@@ -150,7 +151,7 @@ def _component(
     file = environment_file(component)
     environment = environments.get(file.resolve()) if file else None
     if file and environment is None:
-        return None  # what is wrong with it is said already
+        return None  # its problems are reported already
     try:
         with code_of(component, str(spec)) as code:
             has_code = bool(code and code.files)
@@ -164,7 +165,7 @@ def _component(
 
 def _written(
     kind: str,
-    said: Mapping[str, Any],
+    content: Mapping[str, Any],
     listed: FileList,
     source: Path,
     into: Path,
@@ -172,20 +173,20 @@ def _written(
     registry: str = "",
 ) -> Release:
     for key in ("name", "version"):
-        if said.get(key) and not _WORD.fullmatch(str(said[key])):
+        if content.get(key) and not _WORD.fullmatch(str(content[key])):
             expected = "letters, digits, dots, hyphens and underscores"
             place = at(source, key) if source.suffix != ".py" else str(source)
-            raise InputError(Problem(place, f"{key} {said[key]!r}", expected, "correct it"))
+            raise InputError(Problem(place, f"{key} {content[key]!r}", expected, "correct it"))
     files = listed.files
     digests = tuple(sorted((name, stamps.of_file(path)) for name, path in files.items()))
-    digest = stamps.digest(kind, said, digests)
-    version = stamps.stamped(str(said.get("version") or ""), digest)
-    spec = {**said, "version": version}
+    digest = stamps.digest(kind, content, digests)
+    version = stamps.stamped(str(content.get("version") or ""), digest)
+    spec = {**content, "version": version}
     if environment and registry:
         spec["environment"] = (
             f"azureml://registries/{registry}/environments/{environment.name}/versions/{environment.version}"
         )
-    name = str(said["name"])
+    name = str(content["name"])
     folder = Path(f"{kind}s", name)
     for file, path in files.items():
         target = into / folder / file
@@ -201,7 +202,7 @@ def _written(
 
 
 def as_yaml(spec: Mapping[str, Any]) -> str:
-    """A spec as a file has it; equal specs are equal texts."""
+    """Return a spec as YAML. Equal specs give equal texts."""
     return yaml.safe_dump(dict(spec), sort_keys=False, width=116, allow_unicode=True)
 
 
@@ -215,7 +216,7 @@ def _chosen(
     for name in names:
         if name not in known and not any(_is_named(one, (name,)) for one in environments.values()):
             there = ", ".join(sorted(known | {one.name for one in environments.values()}))
-            problems.append(Problem(name, "no component or environment of that name", there, "look at its spelling"))
+            problems.append(Problem(name, "no component or environment of that name", there, "check the spelling"))
     return [(spec, component) for spec, component in components if not names or component.name in names]
 
 
@@ -227,7 +228,10 @@ def _twice(releases: Sequence[Release]) -> list[Problem]:
     first: dict[tuple[str, str], Release] = {}
     return [
         Problem(
-            str(one.source), f"{one.kind} {one.name}, which {other.source} has too", "one of each name", "rename one"
+            str(one.source),
+            f"{one.kind} {one.name}, which {other.source} also defines",
+            "unique names",
+            "rename one of them",
         )
         for one in releases
         if (other := first.setdefault((one.kind, one.name), one)) is not one

@@ -1,1 +1,1 @@
-"""What happened: the records of runs, the store that holds them, and how they are shown."""
+"""Records of runs, the store that holds them, and how they are displayed."""

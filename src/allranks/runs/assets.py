@@ -1,6 +1,6 @@
-"""The table of what was registered on this machine: data, components and environments with their versions.
+"""Store what was registered on this machine: data, components and environments with their versions.
 
-Models are in MLflow's registry, since training code registers them there.
+Models are in MLflow's registry, because training code registers them there.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ CREATE TABLE asset (kind TEXT NOT NULL, name TEXT NOT NULL, version TEXT NOT NUL
 
 @dataclass(frozen=True)
 class RegisteredAsset:
-    """One version.
+    """One version of an asset.
 
     kind:    data, component or environment
-    path:    absolute: the data itself, or the YAML file that describes a component or an environment
+    path:    absolute: the data itself, or the YAML file of a component or an environment
     created: seconds since the epoch
     """
 
@@ -34,9 +34,9 @@ class RegisteredAsset:
 
 
 def add(connection: sqlite3.Connection, asset: RegisteredAsset) -> None:
-    """Register a version. The same version with the same path is no mistake.
+    """Register a version. Registering the same version with the same path again is allowed.
 
-    Raise InputError where the version is registered with another path: a version never changes.
+    Raise InputError if the version is registered with a different path: a version never changes.
     """
     before = get(connection, asset.kind, asset.name, asset.version)
     if before is not None and before.path != asset.path:
@@ -51,12 +51,12 @@ def add(connection: sqlite3.Connection, asset: RegisteredAsset) -> None:
 
 
 def get(connection: sqlite3.Connection, kind: str, name: str, version: str) -> RegisteredAsset | None:
-    """Return a version, None where there is none."""
+    """Return a version, or None."""
     return next((asset for asset in versions(connection, kind, name) if asset.version == version), None)
 
 
 def latest(connection: sqlite3.Connection, kind: str, name: str) -> RegisteredAsset | None:
-    """Return the version that was registered last, as ``@latest`` means on Azure ML; None where there is none."""
+    """Return the version that was registered last, like ``@latest`` on Azure ML, or None."""
     return next(iter(versions(connection, kind, name)), None)
 
 
@@ -76,6 +76,6 @@ def names(connection: sqlite3.Connection, kind: str) -> tuple[str, ...]:
 
 
 def next_version(connection: sqlite3.Connection, kind: str, name: str) -> str:
-    """Return the version that an asset without one gets: one more than the highest whole number, as on Azure ML."""
+    """Return the version for an asset without one: one more than the highest integer version, as on Azure ML."""
     numbers = [int(asset.version) for asset in versions(connection, kind, name) if asset.version.isdecimal()]
     return str(max(numbers, default=0) + 1)

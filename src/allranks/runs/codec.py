@@ -1,4 +1,4 @@
-"""Records as JSON, and back."""
+"""Convert records to JSON and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metric's curve says: its best value, its family, fewer points for few pixels, the time that is left."""
+"""Evaluate a metric's curve: best value, family, thinning for display, estimated remaining time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _RISES = frozenset({"accuracy", "acc", "f1", "auc", "precision", "recall", "scor
 
 
 def family(name: str) -> str:
-    """What a metric measures, whatever it is measured on: ``train_loss`` and ``val/loss`` are both ``loss``."""
+    """Return what a metric measures, without the data set: ``train_loss`` and ``val/loss`` are both ``loss``."""
     words = [word for word in _SPLIT.split(name) if word and word.lower() not in _SUBSETS]
     return " ".join(words).lower() or name
 
 
 def families(metrics: Mapping[str, Sequence[Point]]) -> dict[str, list[str]]:
-    """The names of metrics by family, both in the order in which they came."""
+    """Return the names of metrics by family, both in order of occurrence."""
     found: dict[str, list[str]] = {}
     for name in tuple(metrics):
         found.setdefault(family(name), []).append(name)
@@ -31,7 +31,7 @@ def families(metrics: Mapping[str, Sequence[Point]]) -> dict[str, list[str]]:
 
 
 def direction(name: str) -> int:
-    """-1 for a metric that is better when it is lower, 1 when it is higher, 0 where the name does not tell."""
+    """Return -1 for a metric that is better when lower, 1 when higher, 0 if its name does not tell."""
     words = {word.lower() for word in _SPLIT.split(name)}
     if words & _FALLS:
         return -1
@@ -39,16 +39,17 @@ def direction(name: str) -> int:
 
 
 def best(name: str, points: Sequence[Point]) -> Point | None:
-    """The best finite point of a curve, the first of equals. None where the name does not tell what is better."""
+    """Return the best finite point of a curve, the first of equals; None if the metric has no direction."""
     sign = direction(name)
     finite = [point for point in tuple(points) if math.isfinite(point.value)]
     return max(finite, key=lambda point: sign * point.value) if sign and finite else None
 
 
 def headline(steps: Sequence[StepRecord], limit: int = 3) -> list[tuple[StepRecord, str, Point]]:
-    """The last values that say most: of metrics that are to rise, then of those that are to fall; late steps first.
+    """Return the most relevant last values: of metrics that should rise, then of those that should fall; late steps
+    first.
 
-    Others, such as a learning rate, count only where there are none of these.
+    Others, such as a learning rate, are used only if there are none of these.
     """
     found = [
         (step, name, points[-1]) for step in reversed(steps) for name, points in tuple(step.metrics.items()) if points
@@ -58,9 +59,8 @@ def headline(steps: Sequence[StepRecord], limit: int = 3) -> list[tuple[StepReco
 
 
 def best_metric(steps: Sequence[StepRecord]) -> tuple[str, Point] | None:
-    """Return the metric that says most about the steps together, and its best point; the last one where no value is
-    better than another. None where they have no metrics.
-    """
+    """Return the most relevant metric of the steps together, and its best point, or its last one if it has no
+    direction. None if they have no metrics."""
     found = headline(steps, limit=1)
     if not found:
         return None
@@ -70,9 +70,9 @@ def best_metric(steps: Sequence[StepRecord]) -> tuple[str, Point] | None:
 
 
 def buckets(points: Sequence[Point], width: int, samples: int = 16) -> list[float]:
-    """At most `width` values that stand for the curve: of each stretch the mean of `samples` of it, NaN for none.
+    """Return at most `width` values of the curve: the mean of `samples` points of each interval, NaN for none.
 
-    The cost is width x samples however long the curve is: a terminal draws it several times a second.
+    The cost is width x samples for any length of the curve, because a terminal redraws it several times per second.
     """
     length = len(points)
     if length <= width:
@@ -87,9 +87,10 @@ def buckets(points: Sequence[Point], width: int, samples: int = 16) -> list[floa
 
 
 def thin(points: Sequence[tuple[float, float]], width: int) -> list[tuple[float, float]]:
-    """The (x, y) that matter when drawn `width` pixels wide: of each stretch its first, lowest, highest and last point.
+    """Return the points (x, y) that matter at a width of `width` pixels: of each interval the first, lowest, highest
+    and last point.
 
-    Points that are not finite are kept out of the comparison; the first of a stretch stays, so that a gap stays a gap.
+    Points that are not finite are not compared; the first of an interval remains, so that gaps stay visible.
     """
     if len(points) <= 4 * width:
         return list(points)
@@ -105,7 +106,7 @@ def thin(points: Sequence[tuple[float, float]], width: int) -> list[tuple[float,
 
 
 def remaining(step: StepRecord) -> float | None:
-    """Seconds until the step has made its training steps, by the pace of its curves. None where they do not tell."""
+    """Return the estimated seconds until the step has made its training steps, from its curves; None if unknown."""
     if step.progress is None or not step.progress.total:
         return None
     longest = max(tuple(step.metrics.values()), key=len, default=[])

@@ -1,4 +1,4 @@
-"""How times, numbers, layouts and states are written for people: the same on the terminal and on a run's page."""
+"""Format times, numbers, layouts and states for the terminal and the page of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allranks.runs.nested import Node, steps_of
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 
 NOTHING = "–"
-"""Stands where there is no value."""
+"""Displayed for a missing value."""
 
 SYMBOLS = MappingProxyType(
     {
@@ -25,7 +25,7 @@ SYMBOLS = MappingProxyType(
         Status.SKIPPED: "⊘",
     }
 )
-"""One glyph a state, told apart by its shape: colour only repeats what it says."""
+"""One glyph per state. Shapes differ, so that colours are not needed to read them."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])?")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -33,7 +33,7 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def duration(seconds: float | None, *, whole: bool = False) -> str:
-    """``3.2 s``, ``42 s``, ``2 min 03 s``, ``1 h 04 min``, ``2 d 3 h``. whole: no fraction, as on a clock."""
+    """Return ``3.2 s``, ``42 s``, ``2 min 03 s``, ``1 h 04 min``, ``2 d 3 h``. whole: without a fraction."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     seconds = max(seconds, 0.0)
@@ -50,7 +50,7 @@ def duration(seconds: float | None, *, whole: bool = False) -> str:
 
 
 def number(value: float) -> str:
-    """A metric's value, to four significant digits where it is not a whole number."""
+    """Return a metric's value with four significant digits, unless it is an integer."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -64,22 +64,23 @@ def number(value: float) -> str:
 
 
 def count(amount: int, noun: str) -> str:
-    """``1 step``, ``3 steps``."""
+    """Return ``1 step``, ``3 steps``."""
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
 
 
 def clock(moment: float) -> str:
-    """``12:03:04``, in this machine's time zone."""
+    """Return ``12:03:04`` in this machine's time zone."""
     return time.strftime("%H:%M:%S", time.localtime(moment))
 
 
 def when(moment: float | None) -> str:
-    """``2026-07-04 12:03:04``, in this machine's time zone. No moment, or the epoch's very start: a dash."""
+    """Return ``2026-07-04 12:03:04`` in this machine's time zone; a dash for None or 0."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) if moment else NOTHING
 
 
 def elapsed(record: RunRecord | StepRecord | Node, now: float) -> float | None:
-    """Return the seconds that a run, a step or a group took so far. None before it starts, and for a reused result."""
+    """Return the seconds that a run, a step or a group has taken so far; None before it starts, and for a reused
+    result."""
     started = record.created if isinstance(record, RunRecord) else record.started
     if not started or (isinstance(record, StepRecord) and record.reused_from):
         return None
@@ -89,19 +90,19 @@ def elapsed(record: RunRecord | StepRecord | Node, now: float) -> float | None:
 
 
 def layout(distribution: str, instance_count: int, process_count_per_instance: int) -> str:
-    """``pytorch 2 x 2`` (instances x processes an instance); ``1 process`` where nothing is distributed."""
+    """Return ``pytorch 2 x 2`` (instances x processes per instance); ``1 process`` if there is no distribution."""
     if distribution in ("", "none"):
         return "1 process" if instance_count == 1 else f"{instance_count} x 1"
     return f"{distribution} {instance_count} x {process_count_per_instance}"
 
 
 def step_layout(step: StepRecord) -> str:
-    """The layout of a step of a run."""
+    """Return the layout of a step of a run."""
     return layout(step.distribution, step.instance_count, step.process_count_per_instance)
 
 
 def node_layout(node: Node) -> str:
-    """The layout of a step; of a group, how much it holds."""
+    """Return the layout of a step, or the number of nodes in a group."""
     if node.children and all(child.is_iteration for child in node.children):
         return count(len(node.children), "iteration")
     if node.children:
@@ -112,7 +113,7 @@ def node_layout(node: Node) -> str:
 
 
 def cause(verdict: Verdict) -> str:
-    """Who failed and how it ended: ``rank 3 on instance 1 ended by SIGKILL``. Empty where neither is known."""
+    """Return who failed and how: ``rank 3 on instance 1 ended by SIGKILL``. Empty if neither is known."""
     who = "" if verdict.rank is None else f"rank {verdict.rank}"
     if who and verdict.instance_rank is not None:
         who += f" on instance {verdict.instance_rank}"
@@ -124,14 +125,14 @@ def cause(verdict: Verdict) -> str:
 
 
 def reason(verdict: Verdict) -> str:
-    """Why it failed, where that is more than `cause` says already."""
+    """Return why it failed, unless `cause` already includes that."""
     return "" if verdict.reason and cause(verdict).endswith(verdict.reason) else verdict.reason
 
 
 def plain(text: str) -> str:
-    """The text without what would steer a terminal or break a page: escape sequences, controls, reordering marks.
+    """Return the text without escape sequences, control characters and reordering marks.
 
-    Of a line that was rewritten in place, as progress bars do with a carriage return, the last state is left.
+    Of a line that was rewritten with carriage returns, as by progress bars, the last state remains.
     """
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:

@@ -1,4 +1,4 @@
-"""Reads what a workspace remembers, also while an engine works in it, and without changing anything."""
+"""Read the runs of a workspace without changing it, even while an engine uses it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from allranks.runs.workspace import Workspace
 
 
 def runs(workspace: Workspace, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
-    """Every run, the newest first, without curves. A workspace that does not exist has none.
+    """Return every run, the newest first, without curves. A workspace that does not exist has none.
 
     limit: how many at most
-    steps: whether the steps are read too, which may be thousands a run
+    steps: whether the steps are read too, which may be thousands per run
     """
     if not workspace.database.exists():
         return []
@@ -22,15 +22,15 @@ def runs(workspace: Workspace, limit: int | None = None, *, steps: bool = True) 
 
 
 def run(workspace: Workspace, identity: str) -> RunRecord:
-    """A run with its curves. identity: its id, the beginning of it, or "latest". Raises InputError where there is no
-    such run."""
+    """Return a run with its curves. identity: its id, the first characters of it, or "latest". Raise InputError if
+    there is no such run."""
     if not workspace.database.exists():
         raise InputError(
             Problem(
                 f"run {identity}",
                 f"there is no workspace in {workspace.root}",
                 "",
-                "run a pipeline first, or name its folder: --folder DIR",
+                "run a pipeline first, or give the folder: --folder DIR",
             )
         )
     with Store(workspace.database) as store:
@@ -38,7 +38,7 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
 
 
 def _with_true_state(run: RunRecord, workspace: Workspace) -> RunRecord:
-    # A submitted run goes on without an engine here.
+    # A submitted run continues without a local engine.
     if not run.status.ended and run.submitted is None and locks.holder(workspace.run_folder(run.id)) is None:
         mark_interrupted(run)
     return run

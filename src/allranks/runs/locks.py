@@ -1,6 +1,6 @@
-"""Which runs are being executed now: an engine holds a lock in the folder of its run.
+"""Locks of the runs that are executed now: the engine holds a lock in the folder of its run.
 
-The kernel releases the lock when the engine's process ends, however it ends.
+The kernel releases the lock when the engine's process ends for any reason.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Holder:
 
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Hold the lock of the run whose folder it is for the duration of the block.
+    """Hold the lock of the run in this folder for the duration of the block.
 
-    Raise InputError where another process holds it, with the id of that process.
+    Raise InputError, with the process id, if another process holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _opened(folder / NAME) as file:
@@ -48,7 +48,7 @@ def hold(folder: Path) -> Iterator[None]:
 
 
 def holder(folder: Path) -> Holder | None:
-    """Return the process that executes the run of that folder; None where no process does."""
+    """Return the process that executes the run in this folder, or None."""
     try:
         with open(folder / NAME, encoding="utf-8") as file:
             if not _is_free(file.fileno()):
@@ -97,7 +97,7 @@ def _read(text: str) -> Holder:
         found = json.loads(text)
         return Holder(int(found["pid"]), float(found["since"]))
     except (ValueError, KeyError, TypeError):
-        return Holder(0, 0.0)  # it has the lock, and has not written yet
+        return Holder(0, 0.0)  # it holds the lock, but has not written its id yet
 
 
 def _held(folder: Path) -> Problem:

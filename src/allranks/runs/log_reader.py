@@ -1,6 +1,6 @@
 """Read the logs of a run's ranks, once or as they grow.
 
-A log may be larger than memory, and may be one line: it is read and printed in pieces, one log at a time.
+A log may be larger than memory, even a single line: it is read and printed in pieces, one log at a time.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from allranks.runs.nested import records_at
 from allranks.runs.records import RankRecord, RunRecord, StepRecord
 
 LOOK = 0.2
-"""Seconds between two looks at logs that grow on this machine."""
+"""Seconds between two checks of growing logs on this machine."""
 
 FAR_LOOK = 2.0
-"""Seconds between two looks at the logs of a submitted run."""
+"""Seconds between two checks of the logs of a submitted run."""
 
 PIECE = 64 * 1024
 """Bytes, or characters, of a log that are in memory at a time."""
 
 Find = Callable[[str], RunRecord]
-"""Finds a run by its id, with its logs up to date. Raises InputError where there is none."""
+"""Return a run by its id, with its logs up to date. Raise InputError if there is none."""
 
 
 def print_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Print the logs as they are now. Raise InputError where there is no such run, step or rank."""
+    """Print the current logs. Raise InputError if there is no such run, step or rank."""
     run = find(identity)
     _Printer().print_new(run, _chosen(run, step, rank))
 
 
 def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Print the logs, and what is added to them, until the run has ended."""
+    """Print the logs, and new lines until the run has ended."""
     printer = _Printer()
     run = find(identity)
-    identity = run.id  # "latest" must not become another run on the way
+    identity = run.id  # "latest" may change meanwhile
     while True:
         printer.print_new(run, _chosen(run, step, rank, wait=not run.status.ended))
         if run.status.ended:
@@ -50,10 +50,10 @@ def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -
 
 
 def print_logs_json(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Print the logs as one JSON array of {step, rank, log, lines}, an object for each rank.
+    """Print the logs as one JSON array of {step, rank, log, lines}, one object per rank.
 
     The text is that of ``json.dumps(..., indent=2)``. lines: the log as UTF-8, split as by `str.splitlines`, with
-    U+FFFD in place of what is not UTF-8.
+    U+FFFD for invalid bytes.
     """
     before = "[\n"
     for owner, ranks in _chosen(find(identity), step, rank):
@@ -71,7 +71,7 @@ def print_logs_json(find: Find, identity: str, step: str | None, rank: int | Non
 def _chosen(
     run: RunRecord, step: str | None, rank: int | None, *, wait: bool = False
 ) -> list[tuple[StepRecord, list[RankRecord]]]:
-    """Return the steps and ranks that are asked for. wait: whether those that have not started yet may be missing."""
+    """Return the requested steps and ranks. wait: whether those that have not started yet may be missing."""
     chosen = run.steps if step is None else records_at(run, step)
     found = [(record, [one for one in record.ranks if rank is None or one.rank == rank]) for record in chosen]
     if rank is not None and not wait and not any(ranks for _, ranks in found):
@@ -86,10 +86,10 @@ def _chosen(
 
 @dataclass
 class _Position:
-    """How far a log has been read, in bytes.
+    """The position up to which a log has been read, in bytes.
 
-    printed:  the end of the last line that was printed
-    searched: between `printed` and this there is no end of a line
+    printed:  the end of the last printed line
+    searched: there is no end of a line between `printed` and this
     """
 
     printed: int = 0
@@ -98,10 +98,9 @@ class _Position:
 
 @dataclass
 class _Printer:
-    """Prints what is new in each log, whole lines only, so that ranks do not cut into each other.
+    """Prints new lines of each log, whole lines only, so that lines of different ranks are not mixed.
 
-    Prints the bytes that the ranks wrote: a log need not be text. The beginning of a line without an end stays in its
-    file until the line is complete.
+    Prints the bytes that the ranks wrote, which need not be text. An incomplete line is printed when it is complete.
     """
 
     positions: dict[str, _Position] = field(default_factory=dict)
@@ -115,7 +114,7 @@ class _Printer:
         sys.stdout.buffer.flush()
 
     def _print_log(self, log: str, prefix: bytes, *, complete: bool) -> None:
-        """Print the new lines of a log. complete: whether a last line without an end is a whole line."""
+        """Print the new lines of a log. complete: whether a last line without a line end is printed."""
         position = self.positions.setdefault(log, _Position())
         size = _size(log)
         end = size if complete else _end_of_last_line(log, position.searched, size)
@@ -143,7 +142,7 @@ def _print_lines(log: str, start: int, end: int, prefix: bytes) -> None:
 
 
 def _end_of_last_line(log: str, start: int, end: int) -> int:
-    """Return the offset after the last line end between two offsets; 0 where there is none."""
+    """Return the offset after the last line end between two offsets; 0 if there is none."""
     while start < end:
         begin = max(start, end - PIECE)
         found = b"".join(_pieces(log, begin, end)).rfind(b"\n")
@@ -154,7 +153,7 @@ def _end_of_last_line(log: str, start: int, end: int) -> int:
 
 
 def _json_lines(log: str) -> Iterator[str]:
-    """Yield what stands between the brackets of the log's array of lines, in pieces that may end within a line."""
+    """Yield the content of the log's JSON array of lines, in pieces that may end within a line."""
     separator, inside = "\n      ", False
     for text in _texts(log):
         strings = json.dumps(text.splitlines(), separators=(",\n      ", ":"))[1:-1]
@@ -185,7 +184,7 @@ def _texts(log: str) -> Iterator[str]:
 
 
 def _pieces(log: str, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes between two offsets, in pieces; fewer where the log is shorter by now."""
+    """Yield the bytes between two offsets, in pieces; fewer if the log has become shorter."""
     try:
         with open(log, "rb", buffering=0) as file:
             file.seek(start)
@@ -197,7 +196,7 @@ def _pieces(log: str, start: int, end: int) -> Iterator[bytes]:
 
 
 def _size(log: str) -> int:
-    """Return the size of a log; 0 where it cannot be read, such as before its rank has started."""
+    """Return the size of a log; 0 if it cannot be read, for example because its rank has not started."""
     try:
         return os.path.getsize(log)
     except OSError:

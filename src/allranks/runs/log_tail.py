@@ -9,7 +9,7 @@ TAIL_BYTES = 1 << 16
 
 
 def tail(log: str, lines: int = TAIL_LINES) -> tuple[str, ...]:
-    """Return the last lines of a log that may be large, or missing, or not text."""
+    """Return the last lines of a log, which may be large, missing, or binary."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))

@@ -1,4 +1,4 @@
-"""The tables of a store, and how a store of an earlier version becomes one of this version."""
+"""The tables of a store, and the migration of stores of earlier versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from allranks.runs import assets
 
 VERSION = 2
-"""Of the tables below. A store of a later version is refused."""
+"""Version of the tables below. A store of a later version is rejected."""
 
 TABLES = """
 CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
@@ -28,18 +28,18 @@ CREATE INDEX point_of_node ON point (run, node);
 CREATE TABLE result (key TEXT PRIMARY KEY, run TEXT NOT NULL, node TEXT NOT NULL) STRICT;
 CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT;
 """
-"""decision: what a control node has decided, written before it takes effect. cancellation: nodes that a user wants to
-end while the run goes on."""
+"""decision: what a control node decided, written before it takes effect. cancellation: nodes that a user cancels during
+the run"""
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a store of an earlier version up to date, in one transaction: it is either done or not begun.
+    """Migrate a store of an earlier version in one transaction.
 
-    version: of the store as it is; 0 for an empty file
+    version: of the store; 0 for an empty file
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have been faster.
+        # Another process may have migrated it.
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
             _execute(connection, TABLES + assets.TABLE)
@@ -59,7 +59,7 @@ def _execute(connection: sqlite3.Connection, script: str) -> None:
 
 
 def _to_2(connection: sqlite3.Connection) -> None:
-    """Version 1 had steps in place of nodes, and plans that were a flat list of steps."""
+    """Version 1 had steps instead of nodes, and plans that were a flat list of steps."""
     _execute(
         connection,
         """
@@ -139,4 +139,4 @@ def _name(text: str) -> dict[str, str]:
 
 
 _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2}
-"""By version, the step to the next one."""
+"""By version, the migration to the next one."""

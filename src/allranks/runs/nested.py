@@ -1,6 +1,6 @@
-"""The steps of a run as a tree: ``tune.train`` stands in ``tune``, ``loop[2].train`` in ``loop[2]``.
+"""Arrange the steps of a run as a tree: ``tune.train`` is in ``tune``, ``loop[2].train`` is in ``loop[2]``.
 
-A step's name is its path in the graph. The tree follows from the names and their order alone.
+A step's name is its path in the graph. The tree depends on the names and their order only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from allranks.runs.records import RunRecord, Status, StepRecord
 _INDEX = re.compile(r"(?<=\S)\[([^\[\]\s]+)\](?=$|[.\[])")
 _MOST_NAMES = 20
 
-# What decides over the state of a group without a record: the first of these that one of its steps has.
+# The state of a group without a record: the first of these that one of its steps has.
 _DECIDING = (Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED)
 
 
@@ -25,8 +25,8 @@ class Node:
     """A step, or a group of steps: a nested pipeline, a condition, a loop, or one of its iterations.
 
     path:     the name of its record
-    name:     the end of the path, as it is shown below its parent: ``train``, ``loop[2]``
-    record:   None for an iteration, or for a loop, that has no record of its own
+    name:     the last part of the path, displayed below its parent: ``train``, ``loop[2]``
+    record:   None for an iteration or a loop without a record
     children: in the order of their records; a step has none
     """
 
@@ -37,12 +37,12 @@ class Node:
 
     @property
     def is_iteration(self) -> bool:
-        """Whether it is an iteration of a loop."""
+        """Return whether it is an iteration of a loop."""
         return self.path.endswith("]")
 
     @property
     def status(self) -> Status:
-        """Its record's state, else what follows from the states of its steps."""
+        """Return its record's state, or the state derived from its steps."""
         if self.record is not None:
             return self.record.status
         found = {step.status for step in steps_of(self)}
@@ -55,14 +55,14 @@ class Node:
 
     @property
     def started(self) -> float | None:
-        """Seconds since the epoch; without a record, when its first step started."""
+        """Return seconds since the epoch; without a record, when its first step started."""
         if self.record is not None:
             return self.record.started
         return min((step.started for step in steps_of(self) if step.started), default=None)
 
     @property
     def ended(self) -> float | None:
-        """Seconds since the epoch; without a record, when its last step ended, once all have."""
+        """Return seconds since the epoch; without a record, when its last step ended, if all have."""
         if self.record is not None:
             return self.record.ended
         if not self.status.ended:
@@ -71,10 +71,10 @@ class Node:
 
 
 def nested(steps: Iterable[StepRecord]) -> list[Node]:
-    """Return the top of the tree of the steps. Siblings keep the order in which their names come.
+    """Return the roots of the tree of the steps. Siblings are in the order of their names' first occurrence.
 
-    A dot in a name parts it only where a step has the name before the dot, since names of steps may have dots. An
-    index in brackets always parts it: a loop and its iterations need no record of their own.
+    A dot separates parts of a name only if there is a step with the name before the dot, because names of steps may
+    contain dots. An index in brackets always separates: a loop and its iterations need no record.
     """
     nodes: dict[str, Node] = {}
     for step in steps:
@@ -95,7 +95,7 @@ def nested(steps: Iterable[StepRecord]) -> list[Node]:
 
 
 def walk(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Yield the nodes and everything below them, each group before what it holds."""
+    """Yield the nodes and everything below them, each group before its nodes."""
     left = list(reversed(nodes))
     while left:
         node = left.pop()
@@ -116,9 +116,9 @@ def count_steps(steps: Iterable[StepRecord]) -> int:
 def node_at(run: RunRecord, path: str) -> Node:
     """Return the node of a run with that path.
 
-    path: as a step is named, or with dots for brackets, which a shell would read: ``loop.2.train``
+    path: the name of a step, or with dots instead of brackets, which a shell would expand: ``loop.2.train``
 
-    Raise InputError where the run has no such node.
+    Raise InputError if the run has no such node.
     """
     nodes = list(walk(nested(run.steps)))
     dotted = _dotted(path)
@@ -139,19 +139,19 @@ def records_at(run: RunRecord, path: str) -> list[StepRecord]:
 
 
 def in_every_iteration(path: str) -> str:
-    """Return the path with a star for each index: ``loop[*].train``, which all iterations of a loop share."""
+    """Return the path with a star for each index: ``loop[*].train``, the same for all iterations of a loop."""
     return _INDEX.sub("[*]", path)
 
 
 def _loops(name: str) -> Iterator[str]:
-    """The loops and iterations that a name has in it."""
+    """Yield the loops and iterations in a name."""
     for index in _INDEX.finditer(name):
         yield name[: index.start()]
         yield name[: index.end()]
 
 
 def _parent(path: str, nodes: dict[str, Node]) -> Node | None:
-    """The node with the longest path that ends before a dot or an index of this one."""
+    """Return the node with the longest path that is a prefix of this one, up to a dot or an index."""
     for end in range(len(path) - 1, 0, -1):
         if path[end] in ".[" and (node := nodes.get(path[:end])):
             return node
@@ -163,7 +163,7 @@ def _dotted(path: str) -> str:
 
 
 def _expected(path: str, paths: list[str]) -> tuple[str, str]:
-    """What was expected, and the fix, for a path that no node has."""
+    """Return what was expected, and the fix, for an unknown path."""
     expected = "one of: " + ", ".join(paths[:_MOST_NAMES])
     if (more := len(paths) - _MOST_NAMES) > 0:
         expected += f", and {more:,} more"

@@ -1,4 +1,4 @@
-"""Who is told while a run goes on. The record is the engine's own: read it, do not change it."""
+"""Observe a run while it is executed. Observers may read the record, but must not change it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from allranks.runs.records import RunRecord, StepRecord
 
 
 class Observer:
-    """Is told of every change of a run, on the engine's thread; each method does nothing unless a subclass says
-    otherwise.
+    """Receives every change of a run on the engine's thread. Every method does nothing by default.
 
-    A call must be quick: the engine waits for it.
+    A call must be fast, because the engine waits for it.
     """
 
     def started(self, run: RunRecord) -> None:
-        """The run exists; no step has started."""
+        """The run was created; no step has started."""
 
     def changed(self, run: RunRecord, step: StepRecord) -> None:
-        """The state of the step or of one of its ranks is another, or its attempt is."""
+        """The state of the step or of one of its ranks, or its attempt, has changed."""
 
     def progressed(self, run: RunRecord, step: StepRecord) -> None:
         """The step reported progress or metrics."""
 
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:
-        """Something that a user should know: a result was reused, a rank's abort at exit was forgiven, ..."""
+        """There is a note for the user: a result was reused, an abort of a rank at exit was ignored, ..."""
 
     def ended(self, run: RunRecord) -> None:
-        """The run is over: Completed, Failed or Canceled."""
+        """The run has ended: Completed, Failed or Canceled."""

@@ -1,5 +1,4 @@
-"""What is known of a run: its state, its steps, their ranks, curves and outputs. The executor fills it in, the store
-keeps it, people read it."""
+"""The state of a run, its steps, ranks, curves and outputs. The executor updates it, the store saves it."""
 
 from __future__ import annotations
 
@@ -8,9 +7,10 @@ from enum import Enum
 
 
 class Status(str, Enum):
-    """The states of a run, a node or a rank, in Azure ML's words; Interrupted is a run whose engine died.
+    """The states of a run, a node or a rank, named as on Azure ML. Interrupted: the engine of the run died.
 
-    Skipped is a node that a condition left out, or that needs the output of one that was."""
+    Skipped: a condition excluded the node, or the node needs the output of a skipped node.
+    """
 
     NOT_STARTED = "NotStarted"
     PREPARING = "Preparing"
@@ -31,7 +31,7 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class Point:
-    """A metric's value at a training step. time: seconds since the epoch."""
+    """A metric's value at a training step. time: seconds since the epoch"""
 
     step: int
     value: float
@@ -42,8 +42,8 @@ class Point:
 class Verdict:
     """Which rank of a step failed first, and why.
 
-    rank:      None where no rank is to blame, as with a time-out
-    exit_code: None where a signal ended it
+    rank:      None if no rank caused the failure, as with a time-out
+    exit_code: None if a signal ended it
     signal:    its name, such as SIGKILL
     reason:    one line: the exception, or what ended the rank
     log:       path of the rank's log
@@ -79,7 +79,7 @@ class RankRecord:
 
 @dataclass
 class OutputRecord:
-    """What a step wrote: its folder or file, and for a primitive the value as text. digest: of the content."""
+    """An output of a step: its folder or file, and for a primitive the value as text. digest: of the content"""
 
     name: str
     type: str
@@ -90,7 +90,7 @@ class OutputRecord:
 
 @dataclass
 class Progress:
-    """How far a step is, as its runtime reports it: done of total training steps."""
+    """The progress of a step, as its runtime reports it: done of total training steps."""
 
     done: int = 0
     total: int | None = None
@@ -103,9 +103,9 @@ class StepRecord:
 
     name:        its path, such as ``train``, ``tune.train`` or ``loop[2].train``
     kind:        command, pipeline, condition, do_while, parallel_for, or iteration
-    needs:       paths of the nodes that had to end before it started
-    attempt:     0 for the first try, then 1, 2, ...
-    reused_from: the run whose result of the same step stands in for this one
+    needs:       paths of the nodes that must end before it starts
+    attempt:     0 for the first attempt, then 1, 2, ...
+    reused_from: the run whose result of the same step was reused
     folder:      absolute path of the step's files: user_logs/, outputs/, named-outputs/
     metrics:     curves by name, each in the order of its points
     artifacts:   files below the step's ./outputs, relative to `folder`
@@ -138,11 +138,11 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that was submitted to Azure ML: its workspace, its page in the studio, and what is known here for good.
+    """The Azure ML side of a submitted run: its workspace and its page in the studio.
 
     pipeline: whether its steps are jobs of their own; else the run is its only step
-    settled:  the steps whose state and logs here are complete
-    complete: whether nothing is to be asked of the service any more
+    settled:  the steps whose state and logs have been downloaded completely
+    complete: whether the whole run has been downloaded
     """
 
     subscription_id: str
@@ -160,10 +160,10 @@ class RunRecord:
 
     instances:    where it ran: rack or loopback; for a submitted run, the Azure ML workspace
     submitted:    None for a run on this machine
-    job_name:     what ``${{name}}`` stands for in it; its id where nobody gave it another one
-    trigger_time: when the schedule fired that started it, in seconds since the epoch; None where no schedule did
+    job_name:     the value of ``${{name}}``; default: its id
+    trigger_time: when its schedule fired, in seconds since the epoch; None if no schedule started it
     outputs:      the pipeline's outputs: name -> path
-    page:         absolute path of the HTML page, once it is written
+    page:         absolute path of the HTML page, after it is written
     """
 
     id: str
@@ -185,7 +185,7 @@ class RunRecord:
     trigger_time: float | None = None
 
     def step(self, name: str) -> StepRecord:
-        """Return the node of that path. Raise KeyError where there is none."""
+        """Return the node at that path. Raise KeyError if there is none."""
         known: dict[str, StepRecord] = self.__dict__.setdefault("_by_name", {})
         if len(known) != len(self.steps) or name not in known:
             known.clear()

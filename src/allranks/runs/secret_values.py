@@ -1,7 +1,6 @@
-"""The secrets of a run that has not completed, in a file beside the run that its user alone can read.
+"""Store the secrets of an incomplete run in a file that only its user can read.
 
-The store holds the run's plan without them. A resumed run needs them again; a completed one does not, and the file is
-removed.
+The stored plan does not contain them. A resumed run needs them; after completion the file is removed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ NAME = "secrets.json"
 
 
 def save(folder: Path, values: Mapping[str, str]) -> None:
-    """Write the values, by place in the plan, into the run's folder; no file where there are none."""
+    """Write the values, by their place in the plan, into the run's folder; no file if there are none."""
     if not values:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -26,7 +25,7 @@ def save(folder: Path, values: Mapping[str, str]) -> None:
 
 
 def load(folder: Path) -> dict[str, str]:
-    """Return the values that `save` wrote; none where there is no such file, or it cannot be read."""
+    """Return the values that `save` wrote; none if there is no such file or it cannot be read."""
     try:
         found = json.loads((folder / NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,5 +1,4 @@
-"""The folder in which everything local lives, `.allranks/`: the store, the files of each run, code snapshots, MLflow's
-data."""
+"""The workspace folder, `.allranks/`: the store, the files of each run, code snapshots, MLflow's data."""
 
 from __future__ import annotations
 
@@ -16,16 +15,16 @@ FOLDER = ".allranks"
 
 @dataclass(frozen=True)
 class Workspace:
-    """Names of what is inside a workspace folder.
+    """The paths in a workspace folder.
 
-    root: the folder itself, absolute; it is made at the first run
+    root: the folder itself, absolute; the first run creates it
     """
 
     root: Path
 
     @classmethod
     def at(cls, folder: Path | str | None = None) -> Workspace:
-        """The workspace at `folder`; without one, `.allranks` in the nearest folder upwards that has it, or else in the
+        """Return the workspace at `folder`; by default `.allranks` in the nearest parent that has it, else in the
         current folder."""
         if folder is not None:
             return cls(Path(folder).absolute())
@@ -49,21 +48,21 @@ class Workspace:
 
     @property
     def temporary(self) -> Path:
-        """Where instances that are running keep temporary files."""
+        """Return the folder for temporary files of running instances."""
         return self.root / "tmp"
 
     @property
     def tracking_uri(self) -> str:
-        """Where MLflow keeps metrics and models of this workspace."""
+        """Return the URI of MLflow's metrics and models of this workspace."""
         return f"sqlite:///{self.root / 'mlflow.db'}"
 
     @property
     def tracked_files(self) -> Path:
-        """Where MLflow keeps files: artifacts and models."""
+        """Return the folder of MLflow's artifacts and models."""
         return self.root / "mlflow"
 
     def make(self) -> None:
-        """Makes the folder. Raises InputError where it can't be made or is something else."""
+        """Create the folder. Raise InputError if that fails or it is something else."""
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self.snapshots.mkdir(exist_ok=True)
@@ -72,7 +71,7 @@ class Workspace:
                 raise
             found = f"cannot be made a workspace: {error.strerror}"
             raise InputError(
-                Problem(str(self.root), found, "a folder that you may write to", "give another one: --folder DIR")
+                Problem(str(self.root), found, "a writable folder", "give another one: --folder DIR")
             ) from None
 
     def run_folder(self, run: str) -> Path:
@@ -81,10 +80,10 @@ class Workspace:
 
 
 def private_file(path: Path) -> None:
-    """Make a file readable for its user alone; create it, empty, where there is none.
+    """Make a file readable by its user only; create it, empty, if necessary.
 
-    SQLite gives a database's mode to its journals too. Where the file cannot be created or is another user's, whoever
-    opens it next says so.
+    SQLite gives a database's mode to its journals too. If the file cannot be created or belongs to another user,
+    opening it later raises the error.
     """
     with contextlib.suppress(OSError):
         try:
@@ -92,6 +91,6 @@ def private_file(path: Path) -> None:
         except FileNotFoundError:
             os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600))
         else:
-            # Never opened: to close a database drops the locks that this process has on it (POSIX).
+            # Do not open it: closing a database drops the locks that this process holds on it (POSIX).
             if mode & 0o077:
                 path.chmod(0o600)

@@ -42,18 +42,18 @@ FAULTS = {
     "no version": Fault('version: "1.2.0"\n', "", "no version", "1.0.0", after=None),
     "no display name": Fault("display_name: Greet people\n", "", "no display name", "Greet", after=None),
     "a display name that is a sentence": Fault("Greet people", "Greet " + "people " * 20, "characters", "shorten"),
-    "no description": Fault("description: Greets .*\n", "", "no description", "comes in", after=None),
-    "a description that says nothing": Fault("description: Greets .*", "description: Greet.", "'Greet.'", "comes in"),
+    "no description": Fault("description: Greets .*\n", "", "no description", "inputs", after=None),
+    "a description that says nothing": Fault("description: Greets .*", "description: Greet.", "'Greet.'", "inputs"),
     "no tag that groups": Fault("  task: greeting", "  team: us", "tags team", "task", after=-1),
     "a tag that is a number": Fault("  task: greeting", "  task: greeting\n  level: 3", "level: 3", '"3"', after=1),
     "a port without a description": Fault(
-        "    description: Names, one a line.\n", "", "people has no description", "which unit", after=-2
+        "    description: Names, one a line.\n", "", "people has no description", "its unit", after=-2
     ),
     "a description that is the port's name": Fault("description: Names.*", "description: People.", "'People.'", "unit"),
-    "a type that nobody knows": Fault("type: uri_file", "type: text_file", "'text_file'", "name one"),
+    "a type that nobody knows": Fault("type: uri_file", "type: text_file", "'text_file'", "use one"),
     "a range turned round": Fault("min: 1", "min: 10", "min 10 is above max 9", "exchange"),
     "a range of texts": Fault("enum: .*", "min: 1", "min 1 of string", "remove"),
-    "a number without a range": Fault("    min: 1\n    max: 9\n", "", "takes any number", "add min", after=-2),
+    "a number without a range": Fault("    min: 1\n    max: 9\n", "", "accepts any number", "add min", after=-2),
     "a bound that is no whole number": Fault("min: 1", "min: 0.5", "min 0.5", "correct it"),
     "a default outside of the range": Fault("default: 3", "default: 30", "default 30", "the range"),
     "a default that is not in the enum": Fault("default: warm", "default: hot", "'hot'", "the enum"),
@@ -63,10 +63,10 @@ FAULTS = {
     "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "False", '"False"'),
     "an enum with one value twice": Fault(r"\[warm, cool\]", "[warm, warm]", "enum", "twice"),
     "optional with a default": Fault(
-        "default: warm", "default: warm\n    optional: true", "is never left out", "drop optional", after=1
+        "default: warm", "default: warm\n    optional: true", "is never omitted", "remove either", after=1
     ),
     "data below a parameter": Fault(
-        "outputs:", "  more:\n    type: uri_file\n    description: More names.\noutputs:", "stands below", "move more"
+        "outputs:", "  more:\n    type: uri_file\n    description: More names.\noutputs:", "is below", "move more"
     ),
     "an optional mark on what must be connected": Fault(
         r"\$\[\[--style (.*)\]\]", r"--style \1", "outside of $[[ ]]", "$[[--style"
@@ -79,7 +79,7 @@ FAULTS = {
         r"\n  --greetings \$\{\{outputs.greetings\}\}", "", "writes the output greetings", "remove", None
     ),
     "a reference to a port that is not there": Fault(
-        r"inputs\.tone", "inputs.tune", "names no port", "did you mean tone"
+        r"inputs\.tone", "inputs.tune", "does not name a port", "did you mean tone"
     ),
     "an environment that is not there": Fault("environments/small/", "environments/large/", "is not there", "path"),
     "an environment of another name": Fault(
@@ -89,9 +89,9 @@ FAULTS = {
         "environment: file:.*", "environment: azureml://registries/azureml/x", "azureml://registries", "reference"
     ),
     "a command that downloads": Fault(
-        "python greet.py", "curl -O example.org && python greet.py", "curl", "write false", after=None
+        "python greet.py", "curl -O example.org && python greet.py", "curl", "set false", after=None
     ),
-    "nothing said of determinism": Fault("is_deterministic: true\n", "", "nothing says", "write true", after=None),
+    "nothing said of determinism": Fault("is_deterministic: true\n", "", "nothing says", "set true", after=None),
 }  # fmt: skip
 
 

@@ -71,15 +71,15 @@ WRONG = {
     "data:\n  a:1: {path: x}\n": "key data.a:1 (allranks.yaml:2): found {'path': 'x'}; ",
     "data:\n  a:1: https://x/y\n": "key data.a:1 (allranks.yaml:2): https://x/y is not on this machine; "
     "get a copy of it, and name the copy",
-    "data:\n  a: x\n  azureml:a: y\n": "key data.azureml:a (allranks.yaml:3): it says the same as a "
+    "data:\n  a: x\n  azureml:a: y\n": "key data.azureml:a (allranks.yaml:3): it duplicates a "
     "(allranks.yaml:2); remove one",
-    "components:\n  parts/train:3: x\n": "key components.parts/train:3 (allranks.yaml:2): it is no id: a name has no "
-    "slash; an ARM id begins with /subscriptions/; ",
-    "components:\n  registries/r/models/m: x\n": "key components.registries/r/models/m (allranks.yaml:2): it is no id: "
-    "it names a model; ",
+    "components:\n  parts/train:3: x\n": "key components.parts/train:3 (allranks.yaml:2): it is not a valid id: "
+    "a name has no slash; an ARM id begins with /subscriptions/; ",
+    "components:\n  registries/r/models/m: x\n": "key components.registries/r/models/m (allranks.yaml:2): "
+    "it is not a valid id: it names a model; ",
     "datastores:\n  azureml://datastores/b/paths/x: y\n": "key datastores.azureml://datastores/b/paths/x "
-    "(allranks.yaml:2): it is no id: a path of a datastore belongs under data; ",
-    "models:\n  https://x/y: z\n": "key models.https://x/y (allranks.yaml:2): it is no id: it names storage; ",
+    "(allranks.yaml:2): it is not a valid id: a path of a datastore belongs under data; ",
+    "models:\n  https://x/y: z\n": "key models.https://x/y (allranks.yaml:2): it is not a valid id: it names storage; ",
     "data:\n  a: x\n b: y\n": "allranks.yaml:3:2: it is not YAML: while parsing a block mapping, did not find "
     "expected key; ",
     "- a\n": "allranks.yaml: it is a list; ",

@@ -39,7 +39,7 @@ YAML = {
     "unknown key": (
         "command: ls\nenvironment: azureml:x:1\nfoo: 1\n",
         "key foo (x.yml:3)",
-        "Azure ML knows no such key",
+        "Azure ML has no such key",
     ),
     "no environment": ("command: ls\n", "key environment (x.yml)", "the key is missing"),
     "bad environment": ("command: ls\nenvironment: x\n", "key environment (x.yml:2)", "found 'x'"),
@@ -100,7 +100,7 @@ YAML = {
             '    inputs:\n      x: "${{parent.inputs.nope}}"\n'
         ),
         "step a, key inputs.x (x.yml:7)",
-        "${{parent.inputs.nope}} names no input of the pipeline",
+        "${{parent.inputs.nope}} refers to no input of the pipeline",
     ),
     "primitive output, written into the pipeline": (
         (
@@ -135,7 +135,7 @@ YAML = {
     "a component": (
         "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\ncommand: ls\n",
         "x.yml",
-        "it describes a component, which is no job",
+        "it describes a component, not a job",
     ),
     "node name": (JOB.replace("  a:", "  A/b:"), "step A/b (x.yml:3)", "'A/b' cannot be the name of a step"),
 }
@@ -316,8 +316,8 @@ def test_every_value_that_is_wrong_is_told(here: Path) -> None:
         ("data/numbers.csv", "data/numbers.csv", "a file that ends with '.csv' is not known"),
         ("pipeline.py:", "pipeline.py:", "there is no name after the colon"),
         ("pipeline.py:digit", "pipeline.py", "there is no digit"),
-        ("pipeline.py:train", "pipeline.py", "train is no pipeline"),
-        ("x.yml:digits", "x.yml:digits", "digits names a function or a job, but x.yml is no Python file"),
+        ("pipeline.py:train", "pipeline.py", "train is not a pipeline"),
+        ("x.yml:digits", "x.yml:digits", "digits names a function or a job, but x.yml is not a Python file"),
     ],
 )
 def test_targets(here: Path, target: str, where: str, found: str) -> None:

@@ -245,7 +245,10 @@ WRONG = {
     "no id": (
         "azureml:trainer:0.0.3",
         "azureml://registries/r/components/trainer/version/3",
-        "step train, key component (pipeline.yml:15): azureml://registries/r/components/trainer/version/3 is no id: ",
+        (
+            "step train, key component (pipeline.yml:15): azureml://registries/r/components/trainer/version/3 "
+            "is not a valid id: "
+        ),
     ),
 }
 
@@ -273,7 +276,7 @@ WRONG_NAMES = {
     "a file that is no component": (
         "own/trainer.yaml",
         "own/list.yaml",
-        "step train, key component (pipeline.yml:15): own/list.yaml describes no component",
+        "step train, key component (pipeline.yml:15): own/list.yaml does not describe a component",
     ),
     "an environment's file that is none": (
         "own/environment.yaml",

@@ -132,6 +132,6 @@ def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
         if not record.status.ended:
             update(record, runs.state(client, record.id, steps=record.submitted.pipeline))
         if record.status.ended:
-            raise InputError(Problem(where, f"it is {record.status}", "a run that is not over"))
+            raise InputError(Problem(where, f"it is {record.status}", "a run that has not ended"))
         runs.cancel(client, record.id)
-    console().print(f"Azure ML ends {record.id}; see: allranks show {record.id}", soft_wrap=True)
+    console().print(f"Azure ML is canceling {record.id}; see: allranks show {record.id}", soft_wrap=True)

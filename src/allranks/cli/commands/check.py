@@ -1,4 +1,4 @@
-"""`allranks check`: find what is wrong without running anything."""
+"""`allranks check`: check a pipeline, job or component without running it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def check(
         str,
         typer.Argument(
             metavar="FILE[:NAME]|FOLDER",
-            help="A pipeline, a job, a component, or a folder: every component, and every job in YAML, at any depth.",
+            help="A pipeline, job or component, or a folder with components and jobs in YAML at any depth.",
             show_default=False,
         ),
     ],
     settings: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say everything that is wrong, before it runs.
+    """Check a pipeline, job or component without running it.
 
-    It reads a pipeline, a job, a component, or everything in a folder, and exits with 2 if anything is. A component is
-    held to what Azure ML's designer shows of it; of the components of a pipeline the same is said as warnings, and so
-    is what a size that a step names would make of it.
+    Print every problem and exit with 2 if there are any. Components are also checked for how Azure ML's designer
+    displays them. For a pipeline, problems of its components in the designer and of the sizes that its steps name are
+    warnings.
     """
     from allranks.cli.console import console
     from allranks.cli.errors import print_warnings
@@ -47,7 +47,7 @@ def check(
     specs = _specs(Path(file))
     values = settings_of(settings)
     if values and specs is not None:
-        raise InputError(Problem("--set", f"{file} is no pipeline", "the file of one pipeline or job"))
+        raise InputError(Problem("--set", f"{file} is not a pipeline", "a file with one pipeline or job"))
     components = list(specs.components) if specs else []
     problems = check_specs(components) if components else []
     warnings: list[Problem] = []
@@ -71,14 +71,14 @@ def check(
         what = [plans[0].name, count(sum(1 for _ in steps(plans[0].graph)), "step")]
     else:
         what = [count(number, noun) for number, noun in ((len(components), "component"), (len(plans), "job")) if number]
-    what += ["nothing wrong", *([count(len(warnings), "warning")] if warnings else [])]
+    what += ["no problems", *([count(len(warnings), "warning")] if warnings else [])]
     console().print(f"{file}: {', '.join(what)}", soft_wrap=True)
 
 
 def _specs(path: Path) -> SpecFiles | None:
-    """The specs of a folder, or the one of a component's file; None for the file of a job.
+    """Return the specs in a folder, or of a component's file; None for the file of a job.
 
-    Raises InputError for a folder that has none.
+    Raise InputError for a folder without any.
     """
     from allranks.errors import InputError, Problem
     from allranks.sdk import spec_files
@@ -88,18 +88,18 @@ def _specs(path: Path) -> SpecFiles | None:
         return SpecFiles((path,), ()) if path.is_file() and spec_files.is_component(path) else None
     specs = spec_files.below(path)
     if not specs.components and not specs.jobs:
-        expected = "YAML of components, pipelines or jobs, in this folder or below it"
-        fix = "name a file: a pipeline in Python is checked by itself"
-        raise InputError(Problem(str(path), "no component and no job", expected, fix))
+        expected = "YAML files of components, pipelines or jobs in this folder or below"
+        fix = "to check a pipeline in Python, name its file"
+        raise InputError(Problem(str(path), "it contains no component and no job", expected, fix))
     return specs
 
 
 def _checked(
     file: str, values: dict[str, str], components: Sequence[Path]
 ) -> tuple[Plan, tuple[Problem, ...], list[Problem]]:
-    """The plan of a job with what is wrong and what is doubtful.
+    """Return the plan of a job with its problems and warnings. Raise InputError if there is no plan.
 
-    components: which are checked by themselves. Raises InputError where there is no plan
+    components: these are checked by themselves
     """
     import tempfile
     from datetime import date
@@ -115,7 +115,7 @@ def _checked(
 
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> list[Problem]:
-    """What the designer would make of the other components that a plan uses from files of this machine."""
+    """Return the problems in the designer of the local components that the plan uses and that are not in `checked`."""
     from allranks.components.check.rules import check as check_specs
     from allranks.plan.graph import steps
     from allranks.sdk.spec_files import is_component

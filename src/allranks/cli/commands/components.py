@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 def components(
     folder: Annotated[
         Path | None,
-        typer.Argument(help="Where to look; by default components/ here or in a folder above.", show_default=False),
+        typer.Argument(
+            help="Folder with components. Default: components/ in this folder or a parent.", show_default=False
+        ),
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option("--page", metavar="FILE", help="Write the palette with its forms as a page.", show_default=False),
+        typer.Option(
+            "--page", metavar="FILE", help="Write the components with their forms as an HTML page.", show_default=False
+        ),
     ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Show that page in a browser.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     json: JsonOption = False,
 ) -> None:
     """List the components of a project with their ports.
 
-    --page and --open show them as Azure ML's designer does.
+    --page and --open show the components as Azure ML's designer does.
     """
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
@@ -59,6 +63,6 @@ def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -
         write_palette(found, page)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(Problem(str(page), reason, "a file that can be written", "name another")) from None
+        raise InputError(Problem(str(page), reason, "a writable file", "name another file")) from None
     shown = open_ and webbrowser.open(page.absolute().as_uri())
     console().print(f"{'opened' if shown else 'written'}  {page}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`allranks doctor`: what this machine can run."""
+"""`allranks doctor`: check which stacks work on this machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    start: Annotated[
-        bool, typer.Option("--start/--no-start", help="Start two ranks of each stack to see whether it works.")
-    ] = True,
+    start: Annotated[bool, typer.Option("--start/--no-start", help="Start two ranks of each stack to test it.")] = True,
 ) -> None:
-    """Tell which stacks work on this machine.
+    """Check which stacks work on this machine.
 
-    And how to get the others. A stack works where two ranks of it find each other. Ends with 1 where one is installed
-    and does not.
+    Also print how to install the others. A stack works if two of its ranks can communicate. Exit with 1 if an installed
+    stack does not work.
     """
     from pathlib import Path
 
@@ -48,7 +46,7 @@ def doctor(
             table.add_row(stack.name, version, "not tried", "")
             continue
         with out.status(f"starting two ranks of {stack.name}"):
-            wrong = _tried(launch, Path.cwd())
+            wrong = _try_out(launch, Path.cwd())
         table.add_row(stack.name, version, Text("no", "red") if wrong else Text("yes", "green"), "")
         if wrong:
             broken.append((stack, wrong))
@@ -63,12 +61,15 @@ def _print_machine() -> None:
     from allranks.local import gpus, preview
 
     kind = preview.kind_of("auto").name
-    known = {"rack": "a rack: each has its own network, hostname and /tmp", "loopback": "addresses on 127.0.0.0/8"}
+    known = {
+        "rack": "rack: each has its own network, hostname and /tmp",
+        "loopback": "loopback: addresses on 127.0.0.0/8",
+    }
     devices = len(gpus.found(os.environ))
-    console().print(f"instances  {known[kind]}\nGPUs       {devices or 'none: training is on the CPU'}\n")
+    console().print(f"instances  {known[kind]}\nGPUs       {devices or 'none; training runs on the CPU'}\n")
 
 
-def _tried(launch: Launch, folder: Path) -> str:
+def _try_out(launch: Launch, folder: Path) -> str:
     import tempfile
     from pathlib import Path
 

@@ -12,24 +12,28 @@ from allranks.cli.options import ComponentsOption, JsonOption
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or one of an export.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or the folder of an earlier export.")],
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Components or environments; all by default.", show_default=False),
+        typer.Argument(metavar="NAME", help="Names of components or environments. Default: all.", show_default=False),
     ] = None,
     components: ComponentsOption = None,
     registry: Annotated[
         str,
         typer.Option(
-            "--registry", metavar="NAME", help="Components name their environments in it.", show_default=False
+            "--registry",
+            metavar="NAME",
+            help="Registry of the environments that the components refer to.",
+            show_default=False,
         ),
     ] = "",
     json: JsonOption = False,
 ) -> None:
     """Write components as YAML and code for the Azure CLI.
 
-    Their environments too: `az ml component create` and `az ml environment create` take them. Each folder is complete
-    by itself. The same content gives the same files; what an export did not write stays.
+    Their environments are exported too. Use the files with `az ml component create` and `az ml environment create`.
+    Each folder is self-contained. The same content always produces the same files. Files that are not part of an export
+    are not changed.
     """
     import tempfile
 

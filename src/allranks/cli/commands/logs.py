@@ -1,4 +1,4 @@
-"""`allranks logs`: print what the ranks of a run wrote."""
+"""`allranks logs`: print the logs of the ranks of a run."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ def logs(
     identity: RunArgument = "latest",
     step: StepArgument = None,
     rank: Annotated[
-        int | None, typer.Option("--rank", min=0, help="One rank; without it, all.", show_default=False)
+        int | None, typer.Option("--rank", min=0, help="Number of a rank. Default: all ranks.", show_default=False)
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing while the run goes on.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until the run ends.")] = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print what the ranks of a run wrote.
+    """Print the logs of the ranks of a run.
 
-    Each line begins with its step and rank where there are several. Of a run that was submitted to Azure ML, what is
-    new is downloaded first. With --json, one array with an object for each rank: its step, rank, log (the path of the
-    file), and lines.
+    If there are several logs, each line begins with its step and rank. For a run that was submitted to Azure ML, new
+    lines are downloaded first. --json prints an array with one object per rank: step, rank, log (the path of the file),
+    and lines.
     """
     from allranks.azure.watch import finder
     from allranks.runs.log_reader import follow_logs, print_logs, print_logs_json

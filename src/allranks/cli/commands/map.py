@@ -1,4 +1,4 @@
-"""`allranks map`: the lines of allranks.yaml that a pipeline still needs."""
+"""`allranks map`: print the lines of allranks.yaml that a pipeline still needs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def map_(
     file: FileArgument,
     settings: SetOption = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Add the lines to allranks.yaml; what stands there stays.")
+        bool, typer.Option("--write", help="Add the lines to allranks.yaml. Existing lines are not changed.")
     ] = False,
     workspace: FolderOption = None,
 ) -> None:
-    """List what a pipeline names and this machine does not have.
+    """List the names in a pipeline that this machine cannot resolve.
 
-    It prints the lines of allranks.yaml that are missing: registered components, data, environments and models, each
-    with the places that name it. Complete the paths.
+    Print the missing lines of allranks.yaml: registered components, data, environments and models, each with the places
+    that refer to it. Complete the paths.
     """
     from allranks.cli.console import console, errors
     from allranks.cli.options import settings_of
@@ -47,7 +47,7 @@ def map_(
     lines = skeleton.missing(use for use in lookup.uses if not _is_made(use, lookup))
     target = lookup.file.path if lookup.file else lookup.folder / mapping_file.NAMES[0]
     if not lines:
-        errors().print(f"this machine has everything that {file} names", soft_wrap=True)
+        errors().print(f"this machine can resolve every name in {file}", soft_wrap=True)
     elif write:
         _write(target, lines)
         console().print(f"written  {shown(target)}: {count(len(lines), 'line')} to complete", soft_wrap=True)
@@ -58,7 +58,7 @@ def map_(
 
 
 def _is_made(use: Use, lookup: AssetLookup) -> bool:
-    """Whether it is an environment for which there is a virtual environment of its name."""
+    """Return whether a virtual environment for this environment exists."""
     from allranks.local import interpreters
     from allranks.plan.assets import asset_id
 
@@ -75,4 +75,4 @@ def _write(target: Path, lines: tuple[MissingLine, ...]) -> None:
         target.write_text(skeleton.merge(before, lines), encoding="utf-8")
     except OSError as error:
         found = f"cannot be written: {error.strerror}"
-        raise InputError(Problem(shown(target), found, "a file that you may write to", "leave out --write")) from None
+        raise InputError(Problem(shown(target), found, "a writable file", "run it without --write")) from None

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def register(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Components or environments; all by default.", show_default=False),
+        typer.Argument(metavar="NAME", help="Names of components or environments. Default: all.", show_default=False),
     ] = None,
     components: ComponentsOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
     subscription: SubscriptionOption = "",
     resource_group: ResourceGroupOption = "",
     workspace: AzureWorkspaceOption = "",
@@ -41,8 +41,8 @@ def register(
 ) -> None:
     """Register components for Azure ML's designer.
 
-    Their environments are registered first. Versions follow from content: what has not changed is left alone, and a
-    registering that was cut off goes on.
+    Their environments are registered first. A version is derived from the content, so unchanged assets are skipped, and
+    an interrupted registration resumes.
 
     For example: allranks register train_lightning --dry-run
     """
@@ -54,7 +54,7 @@ def register(
     from allranks.components.releases import release
 
     options = workspace_options(subscription, resource_group, workspace, registry, config)
-    # Before the seconds that the SDK takes.
+    # Before the SDK is imported, which takes seconds.
     where = f"registry {registry}" if registry else f"workspace {resolve(options)}"
     out = errors() if json else console()
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
@@ -64,14 +64,14 @@ def register(
         print(to_json(_rows(releases, done, found, dry_run, where)))
         return
     same = len(releases) - len(found if dry_run else done)
-    said = f"{len(found)} would be registered" if dry_run else f"{len(done)} registered"
-    out.print(f"{where}: {said}, {same} there already", soft_wrap=True)
+    result = f"{len(found)} would be registered" if dry_run else f"{len(done)} registered"
+    out.print(f"{where}: {result}, {same} unchanged", soft_wrap=True)
 
 
 def _registered(
     options: WorkspaceOptions, releases: Sequence[Release], staged: Path, dry_run: bool, out: Any
 ) -> tuple[list[Release], Sequence[Difference]]:
-    """What was registered, or, on a dry run, what would change."""
+    """Return what was registered or, on a dry run, what would change."""
     from allranks.azure import register as registering
     from allranks.azure.errors import service_errors
     from allranks.azure.workspace import connect
@@ -88,11 +88,11 @@ def _registered(
                 _print_difference(out, each)
             return done, found
 
-        def tell(one: Release) -> None:
+        def report(one: Release) -> None:
             done.append(one)
             out.print(f"registered  {one}  ({len(done)} of {len(missing)})", soft_wrap=True)
 
-        registering.register(client, missing, staged, tell)
+        registering.register(client, missing, staged, report)
     return done, ()
 
 
@@ -108,20 +108,20 @@ def _print_difference(out: Any, found: Difference) -> None:
         out.print(Text.assemble(("+ ", "green"), (str(one), "bold"), f"  new, {sent}"), soft_wrap=True)
         print_files(out, [name for name, _ in one.files], one.left_out, "    ")
         return
-    instead = f"  instead of {found.latest}, {sent}"
+    instead = f"  replaces {found.latest}, {sent}"
     out.print(Text.assemble(("~ ", "yellow"), (str(one), "bold"), instead), soft_wrap=True)
     print_files(out, [name for name, _ in one.files], one.left_out, "    ")
     styles = {"+": "green", "-": "red", "@": "bright_black"}
     for line in found.spec[2:]:
         out.print(Text(f"    {plain(line)}", style=styles.get(line[:1], "")), soft_wrap=True)
     if found.files is None:
-        out.print("    its files are not known: it was not registered by allranks")
+        out.print("    its files are unknown: it was not registered by allranks")
     for name, what in found.files or ():
         out.print(f"    {what:<8} {plain(name)}", soft_wrap=True)
 
 
 def release_row(one: Release) -> dict[str, Any]:
-    """Return a release as it stands in the JSON of `register` and `export`."""
+    """Return a release as a row of the JSON of `register` and `export`."""
     return {"kind": one.kind, "name": one.name, "version": one.version, "digest": one.digest}
 
 

@@ -1,4 +1,4 @@
-"""`allranks resume`: finish a run that was interrupted, stopped, or failed."""
+"""`allranks resume`: resume a run that was interrupted, was stopped, or failed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def resume(
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Go on with a run that did not finish.
+    """Resume a run that did not finish.
 
-    It was interrupted, stopped, or failed. Finished steps are not done again.
+    The run was interrupted, was stopped, or failed. Completed steps do not run again.
     """
     from allranks.local.engine import Options
     from allranks.local.engine import resume as resume_run

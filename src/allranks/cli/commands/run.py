@@ -35,12 +35,12 @@ def run(
         bool,
         typer.Option(
             "--dry-run",
-            help="Print the plan with each rank's environment and the code that would be copied; start nothing.",
+            help="Print the plan, each rank's environment, and the copied files, without starting anything.",
         ),
     ] = False,
     instances: InstancesOption = InstancesChoice.AUTO,
     force_rerun: Annotated[
-        bool, typer.Option("--force-rerun", help="Run every step, also where an earlier result could be reused.")
+        bool, typer.Option("--force-rerun", help="Run every step, even if an earlier result could be reused.")
     ] = False,
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
@@ -49,7 +49,7 @@ def run(
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a pipeline on this machine, as Azure ML would.
+    """Run a pipeline on this machine.
 
     For example: allranks run pipelines/image_classification.py --set epochs=3
     """
@@ -62,13 +62,14 @@ def run(
     if dry_run:
         _print_dry_run(file, given, place, instances.value, json)
         return
-    plan = _kept(file, given, place)
+    plan = _read_with_code(file, given, place)
     options = Options(instances.value, force_rerun, retries, slots, gpus, track)
     execute(lambda observer: run_plan(plan, place, options, observer), json)
 
 
-def _kept(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
-    """The plan with its code in the workspace, which is not touched before the plan is known to be right."""
+def _read_with_code(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
+    """Return the plan with its code copied into the workspace, which is not changed before the plan has been
+    checked."""
     import tempfile
     from pathlib import Path
 
@@ -77,17 +78,17 @@ def _kept(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(file, settings, Path(snapshots), workspace)
         workspace.make()
-        return snapshot.keep(plan, workspace.snapshots)
+        return snapshot.save(plan, workspace.snapshots)
 
 
 def _read(file: str, settings: dict[str, str], snapshots: Path, workspace: Workspace) -> Plan:
     from allranks.plan.reader import read_plan
 
-    return _runnable(read_plan(file, settings, snapshots, workspace))
+    return _check(read_plan(file, settings, snapshots, workspace))
 
 
-def _runnable(plan: Plan) -> Plan:
-    """The plan. Raises InputError where this machine cannot run it."""
+def _check(plan: Plan) -> Plan:
+    """Return the plan. Raise InputError if it cannot run on this machine."""
     from allranks.errors import InputError
     from allranks.local import requirements
 
@@ -116,7 +117,7 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
 
     names = lookup_of(file, settings, workspace)
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
-        plan = _runnable(job.plan(Path(snapshots)))
+        plan = _check(job.plan(Path(snapshots)))
         uploads = uploads_of(job.job)
     # What is rendered from it has no secrets either.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))

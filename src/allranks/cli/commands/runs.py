@@ -10,7 +10,7 @@ from allranks.cli.options import FolderOption, JsonOption
 
 
 def runs(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the newest first.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Number of runs, the newest first.")] = 20,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -11,9 +11,9 @@ def show(
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show a run: its steps, metrics, outputs, and what failed.
+    """Show a run: steps, metrics, outputs, and failures.
 
-    Of a run that was submitted to Azure ML, how it is now.
+    For a run that was submitted to Azure ML, its current state is requested first.
     """
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`allranks sizes`: the Azure sizes with GPUs, and what follows from one."""
+"""`allranks sizes`: list the Azure sizes with GPUs, or describe one of them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def sizes(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="One size, with or without Standard_: what follows from it.", show_default=False
+            metavar="NAME", help="Name of a size to describe, with or without Standard_.", show_default=False
         ),
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", help="Only sizes with this GPU, such as A100.", show_default=False)
+        str | None, typer.Option("--gpu", help="List only sizes with this GPU, such as A100.", show_default=False)
     ] = None,
     infiniband: Annotated[
         bool | None,
         typer.Option(
-            "--infiniband/--no-infiniband", help="Only sizes with InfiniBand, or without.", show_default=False
+            "--infiniband/--no-infiniband", help="List only sizes with InfiniBand, or without.", show_default=False
         ),
     ] = None,
-    retired: Annotated[bool, typer.Option("--retired", help="Also sizes that Azure has no more.")] = False,
+    retired: Annotated[bool, typer.Option("--retired", help="Also list sizes that Azure has retired.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """List the Azure sizes with GPUs and what each has.
+    """List the Azure sizes with GPUs and their hardware.
 
-    With a name: the processes, variables and warnings that follow from it, and where that is known from.
+    With a name: print the processes, variables and warnings for that size, each with its source.
     """
     from datetime import date
 
@@ -69,7 +69,7 @@ def _refuse_filters(name: str, gpu: str | None, retired: bool) -> None:
     given = [option for option, is_given in (("--gpu", gpu is not None), ("--retired", retired)) if is_given]
     if given:
         fix = f"allranks sizes {name}, or allranks sizes {' '.join(given)}"
-        raise InputError(Problem(given[0], f"is given together with the size {name}", "one of the two", fix))
+        raise InputError(Problem(given[0], f"it is given together with the size {name}", "one of them", fix))
 
 
 def _chosen(gpu: str | None, infiniband: bool | None, retired: bool, today: date) -> list[Size]:
@@ -78,7 +78,7 @@ def _chosen(gpu: str | None, infiniband: bool | None, retired: bool, today: date
 
     if gpu is not None and not any(gpu.lower() in size.gpu.lower() for size in all_sizes()):
         models = ", ".join(dict.fromkeys(size.gpu for size in all_sizes()))
-        raise InputError(Problem(f"--gpu {gpu}", "no size has such a GPU", f"one of {models}", "give one of these"))
+        raise InputError(Problem(f"--gpu {gpu}", "no size has this GPU", f"one of {models}", ""))
     return [
         size
         for size in all_sizes()
@@ -95,7 +95,8 @@ def _row(size: Size) -> dict[str, Any]:
 
 
 def _settings(size: Size) -> tuple[NetworkVariable, ...]:
-    """What the runtime would set where Azure's files are there; what it finds at run time stands in brackets."""
+    """Return what the runtime would set if Azure's files exist. Values that it determines at run time are in
+    brackets."""
     from dataclasses import replace
 
     from allranks.hardware import nccl, ucx

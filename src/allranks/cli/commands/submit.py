@@ -23,7 +23,7 @@ from allranks.cli.options import (
 
 if TYPE_CHECKING:
     from allranks.azure.changes import Changes
-    from allranks.azure.wanted import Wanted
+    from allranks.azure.requirements import Requirements
     from allranks.azure.workspace import WorkspaceOptions
     from allranks.plan.graph import Plan
     from allranks.plan.reader import OpenJob
@@ -36,32 +36,32 @@ def submit(
     settings: SetOption = None,
     compute: Annotated[
         str,
-        typer.Option("--compute", metavar="NAME", help="Cluster for the steps that name none.", show_default=False),
+        typer.Option("--compute", metavar="NAME", help="Cluster for steps that do not name one.", show_default=False),
     ] = "",
     size: Annotated[
         list[str] | None,
         typer.Option(
             "--size",
             metavar="[STEP=]SIZE",
-            help="Serverless: an Azure size for every step, or for one. May be repeated.",
+            help="Run serverless on this Azure size: every step, or one step. May be repeated.",
             show_default=False,
         ),
     ] = None,
     experiment: Annotated[
-        str, typer.Option("--experiment", metavar="NAME", help="Experiment of the run.", show_default=False)
+        str, typer.Option("--experiment", metavar="NAME", help="Name of the experiment.", show_default=False)
     ] = "",
     tag: Annotated[
         list[str] | None,
         typer.Option("--tag", metavar="KEY=VALUE", help="Tag of the run. May be repeated.", show_default=False),
     ] = None,
     display_name: Annotated[
-        str, typer.Option("--display-name", metavar="TEXT", help="What the studio calls the run.", show_default=False)
+        str, typer.Option("--display-name", metavar="TEXT", help="Name of the run in the studio.", show_default=False)
     ] = "",
-    stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it is over.")] = True,
+    stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it ends.")] = True,
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Print the body of the request and the files that would be sent; ask Azure nothing."
+            "--dry-run", help="Print the request body and the files that would be uploaded, without contacting Azure."
         ),
     ] = False,
     subscription: SubscriptionOption = "",
@@ -71,10 +71,9 @@ def submit(
     folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Submit a pipeline to Azure ML, as it runs on this machine.
+    """Submit a pipeline to Azure ML.
 
-    What can be checked is checked first. Ctrl-C stops watching; the run goes on. Exits with 1 where it does not
-    complete.
+    The pipeline is checked first. Ctrl-C stops watching; the run continues. Exit with 1 if the run does not complete.
 
     For example: allranks submit pipelines/image_classification.py --compute gpu-cluster
     """
@@ -99,9 +98,9 @@ def _changes(compute: str, size: list[str], experiment: str, display_name: str, 
     for text in tags:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise InputError(Problem(f"--tag {text}", "has no key and value", "KEY=VALUE", "for example: --tag team=a"))
+            raise InputError(Problem(f"--tag {text}", "it is not KEY=VALUE", "KEY=VALUE", "for example: --tag team=a"))
         if key in parsed:
-            raise InputError(Problem(f"--tag {text}", f"{key} is given twice", "", "keep one of them"))
+            raise InputError(Problem(f"--tag {text}", f"{key} is given twice", "", "remove one of them"))
         parsed[key] = value
     every, of_steps = parse_sizes(size)
     return Changes(compute, every, of_steps, experiment, display_name, parsed)
@@ -131,8 +130,8 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
         uploads = uploads_of(job.job)
         body = body_of(job.job, where)
     if not (found.subscription_id and found.resource_group and found.workspace_name):
-        errors().print("note: no workspace is named, so ids have placeholders", soft_wrap=True)
-    # Standard output is the body, for programs.
+        errors().print("note: no workspace is given, so ids contain placeholders", soft_wrap=True)
+    # Standard output holds the body only, for programs.
     print_uploads(errors(), uploads)
     print(dumps(shown(body), indent=2))
 
@@ -159,17 +158,17 @@ def _submit(
     from allranks.runs.workspace import Workspace
     from allranks.sdk.uploads import uploads_of
 
-    # Before the seconds that the SDK takes, and outside of its block, where what is printed goes elsewhere.
+    # Before the SDK is imported, which takes seconds, and outside its session, which redirects the output.
     where = resolve(options)
     out = errors() if json else console()
     place = Workspace.at(folder)
     with opened(file, settings) as job:
         apply(job.job, changes)
-        plan, wanted = _checked(job)
-        uploads_of(job.job)  # raises InputError where something cannot be read, before anything is sent
+        plan, required = _checked(job)
+        uploads_of(job.job)  # raises InputError for an unreadable file before anything is uploaded
         with service_errors("signing in"):
             client = connect(where.options())
-        if problems := of_workspace(client, wanted):
+        if problems := of_workspace(client, required):
             raise InputError(*problems)
         name, studio = runs.submit(client, job.job)
         record = add_record(
@@ -184,12 +183,12 @@ def _submit(
         sys.exit(1)
 
 
-def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
-    """The plan and what its steps want of a workspace. Raises InputError with everything that is wrong."""
+def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
+    """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
     from datetime import date
 
     from allranks.azure.checks import of_sizes
-    from allranks.azure.wanted import wanted
+    from allranks.azure.requirements import requirements
     from allranks.cli.console import errors
     from allranks.cli.errors import print_warnings
     from allranks.contract.distributions import processes_per_instance
@@ -200,10 +199,11 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
 
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
-        said = (
-            f"note: only Azure ML can check {', '.join(unread)}: registered, or not run here; the plan is not checked"
+        note = (
+            f"note: the pipeline is not checked, because {', '.join(unread)} cannot be read on this machine: "
+            "a registered component, or a kind of node that the engine does not run"
         )
-        errors().print(said, soft_wrap=True)
+        errors().print(note, soft_wrap=True)
         problems = []
     else:
         plan = job.plan()
@@ -215,11 +215,11 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Wanted]]:
     per_process = frozenset(
         path for path, step in steps(plan.graph) if hasattr(step.distribution, "process_count_per_instance")
     )
-    wants = wanted(job.job, layouts, per_process)
-    if problems := [*problems, *of_sizes(wants)]:
+    required = requirements(job.job, layouts, per_process)
+    if problems := [*problems, *of_sizes(required)]:
         raise InputError(*problems)
     print_warnings(warnings(plan, date.today()))
-    return plan, wants
+    return plan, required
 
 
 def _watch(client: Any, workspace: Workspace, record: RunRecord, out: Any) -> None:
@@ -230,16 +230,16 @@ def _watch(client: Any, workspace: Workspace, record: RunRecord, out: Any) -> No
     from allranks.cli.views.live import LiveTree
 
     watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
-    goes_on = (
-        f"{record.id} goes on in Azure ML\n  watch it   allranks logs {record.id} --follow\n"
+    continues = (
+        f"{record.id} continues on Azure ML\n  watch it   allranks logs {record.id} --follow\n"
         f"  cancel it  allranks cancel {record.id}"
     )
     try:
         with watcher:
             watch(client, workspace, record, watcher)
     except KeyboardInterrupt:
-        errors().print(f"stopped watching; {goes_on}", soft_wrap=True)
+        errors().print(f"stopped watching; {continues}", soft_wrap=True)
         sys.exit(130)
     except AzureError:
-        errors().print(f"nobody watches any more; {goes_on}", soft_wrap=True)
+        errors().print(f"stopped watching; {continues}", soft_wrap=True)
         raise

@@ -1,1 +1,1 @@
-"""What commands print: trees, plans, summaries, tables."""
+"""The output of commands: trees, plans, summaries, tables."""

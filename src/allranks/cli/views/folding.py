@@ -1,4 +1,4 @@
-"""Which nodes of a run stand on lines of their own, and which are folded into the line of their group."""
+"""Decide which nodes of a run get a line and which are folded into the line of their group."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from allranks.runs.nested import Node
 from allranks.runs.records import Status
 
 ITERATIONS = 7
-"""Completed iterations of a loop that are listed; those before them are counted."""
+"""Number of completed iterations of a loop that are listed; earlier ones are counted."""
 
 _DONE = (Status.COMPLETED, Status.SKIPPED)
 
 
 class Line(NamedTuple):
-    """A node on a line of its own. opened: whether its children follow."""
+    """A node with its own line. opened: whether its children follow."""
 
     node: Node
     depth: int
@@ -23,7 +23,7 @@ class Line(NamedTuple):
 
 
 class More(NamedTuple):
-    """Completed iterations that are only counted."""
+    """Completed iterations that are counted, not listed."""
 
     amount: int
     depth: int
@@ -35,9 +35,9 @@ def more_text(line: More) -> str:
 
 
 def lines_of(nodes: Sequence[Node], room: int | None = None) -> list[Line | More]:
-    """Return what is shown of the nodes, in order: a completed iteration folded, other groups opened.
+    """Return the lines of the nodes in order. Completed iterations are folded, other groups are open.
 
-    room: where it takes more lines than that, completed groups of every kind are folded; None: any number of lines
+    room: number of lines above which completed groups of every kind are folded; None: no limit
     """
     found = _lines_of(nodes, groups=False)
     if room is not None and len(found) > room and any(line.depth for line in found):
@@ -46,7 +46,7 @@ def lines_of(nodes: Sequence[Node], room: int | None = None) -> list[Line | More
 
 
 def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
-    """groups: whether completed groups are folded that are not iterations."""
+    """groups: whether completed groups other than iterations are folded"""
     found: list[Line | More] = []
     left = _stacked(nodes, 0)
     while left:
@@ -60,7 +60,7 @@ def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
 
 
 def _stacked(nodes: Sequence[Node], depth: int) -> list[Line | More]:
-    """The lines of siblings, the first of them last."""
+    """Return the lines of siblings in reverse order."""
     done = [node.path for node in nodes if node.is_iteration and node.status is Status.COMPLETED]
     counted = set(done[:-ITERATIONS])
     lines: list[Line | More] = [Line(node, depth, False) for node in reversed(nodes) if node.path not in counted]

@@ -1,4 +1,4 @@
-"""Records, plans and specs as JSON, and back: the keys are the fields' names, states are words, tuples are lists."""
+"""Convert records, plans and specs to JSON and back: keys are field names, states are words, tuples are lists."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 def to_json(value: object) -> str:
-    """The dataclass (or a list or a mapping of them) as indented JSON in ASCII.
+    """Return a dataclass, or a list or mapping of them, as indented ASCII JSON.
 
-    Numbers that JSON lacks are the words NaN, Infinity and -Infinity, as protocol buffers write them.
+    NaN and infinities become the strings NaN, Infinity and -Infinity, as in protocol buffers.
     """
     from cattrs import Converter
 
@@ -20,7 +20,7 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str, kind: type[T]) -> T:
-    """The dataclass that `to_json` wrote. Raises ValueError or cattrs' errors where the text is not one."""
+    """Return the dataclass that `to_json` wrote. Raise ValueError or an error of cattrs for any other text."""
     from cattrs import Converter
 
     return Converter().structure(json.loads(text), kind)

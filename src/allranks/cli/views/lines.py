@@ -1,4 +1,4 @@
-"""What is written while a run goes on where there is no terminal: a line a change, at the end what came of the run."""
+"""Print the progress of a run without a terminal: one line per change, then the result."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CURVES = 4
 
 
 class PlainLines(Observer):
-    """Writes a run as lines: ``12:03:04  train     Running      pytorch 2 x 2``.
+    """Print a run as lines: ``12:03:04  train     Running      pytorch 2 x 2``.
 
-    clock: seconds since the epoch
-    every: seconds that pass at least between two lines on the progress of a step
+    clock: returns seconds since the epoch
+    every: minimum seconds between two lines on the progress of a step
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.time, every: float = 5.0) -> None:
@@ -46,7 +46,7 @@ class PlainLines(Observer):
     def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         state = (step.status, step.attempt)
         before = self._said.get(step.name, (Status.NOT_STARTED, 0))
-        # A rank's change brings no line: a step of 64 ranks would bring 128.
+        # No line when a rank changes: a step with 64 ranks would print 128.
         if state == before:
             return
         self._said[step.name] = state
@@ -89,7 +89,7 @@ def _what(step: StepRecord, now: float) -> str:
 
 def _progress(step: StepRecord) -> str:
     parts = []
-    # A step that only reports metrics is at no step of none.
+    # A step may report metrics without progress.
     if step.progress is not None and (step.progress.done or step.progress.total):
         total = f"/{step.progress.total:,}" if step.progress.total else ""
         parts.append(f"{step.progress.done:,}{total}")

@@ -1,4 +1,4 @@
-"""What a terminal shows while a run goes on: a tree of its steps, redrawn in place, and at the end what came of it."""
+"""Show the progress of a run on a terminal: a tree of its steps, redrawn in place, then the result."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from allranks.runs.records import RunRecord
 
 
 class LiveTree(Observer):
-    """Shows a run on a terminal. Use it as a context: however the run ends, the terminal is given back as it was.
+    """Show a run on a terminal. Use it as a context manager, which restores the terminal however the run ends.
 
-    Nothing is drawn when the engine reports something: a thread draws what is known a few times a second,
-    so that clocks tick, and a thousand reports a second cost the engine nothing.
+    A thread redraws the tree a few times per second. Reports from the engine draw nothing, so a thousand reports per
+    second do not slow the engine down.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.time, frames_per_second: float = 5) -> None:
@@ -60,7 +60,7 @@ class LiveTree(Observer):
 
 
 class _Frame:
-    """The run as it stands at the moment of drawing."""
+    """Renders the state of the run when it is drawn."""
 
     def __init__(self, run: RunRecord, clock: Callable[[], float]) -> None:
         self._run = run

@@ -1,4 +1,4 @@
-"""A plan before anything runs: its steps, their commands, and the environment that each rank would have."""
+"""Print a plan: its steps, their commands, and the environment of each rank."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from allranks.runs.formatting import NOTHING, count, duration, layout, plain
 from allranks.sdk.uploads import Upload
 
 Environments = Mapping[str, Sequence[tuple[Process, Mapping[str, str]]]]
-"""What each rank of each step would be given: step -> (process, its variables)."""
+"""By step, the processes with their variables."""
 
 NO_ENVIRONMENTS: Environments = MappingProxyType({})
 NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
@@ -33,7 +33,7 @@ def print_plan(
     """Print the plan with the environment of each rank.
 
     environments: by the path of a step, its processes with their variables
-    commands:     by the path of a step, the command with its bindings filled in as far as they are known before the run
+    commands:     by the path of a step, its command with the bindings that are known before the run
     """
     graph = plan.graph
     console.print(_heading(plan), soft_wrap=True)
@@ -61,9 +61,9 @@ def plan_json(
     commands: Mapping[str, str] = NO_COMMANDS,
     uploads: Sequence[Upload] = (),
 ) -> str:
-    """Return the same as JSON; a binding is written as Azure ML writes it, ``${{parent.jobs.train.outputs.model}}``.
+    """Return the plan as JSON. A binding is written as on Azure ML: ``${{parent.jobs.train.outputs.model}}``.
 
-    uploads: the code and build contexts that go along
+    uploads: the code and build contexts that are uploaded
     """
     graph = plan.graph
     return json.dumps(
@@ -93,7 +93,7 @@ def plan_json(
 
 
 def expression(value: Value | None) -> str:
-    """What is bound to a port, as a user would write it. A dash where nothing is."""
+    """Return the value of a port as a user would write it, or a dash if it has none."""
     if value is None:
         return NOTHING
     if isinstance(value, Literal):
@@ -108,7 +108,7 @@ def expression(value: Value | None) -> str:
 
 
 def step_layout(step: Step) -> str:
-    """The layout that the plan asks for."""
+    """Return the layout of a step as text."""
     processes = getattr(step.distribution, "process_count_per_instance", None) or 1
     return layout(step.distribution.type, step.instance_count, processes)
 
@@ -145,7 +145,7 @@ def _print_control(console: Console, node: Node, needs: Sequence[str]) -> None:
 
 
 def _facts(node: Node) -> dict[str, str]:
-    """What is said of a node that decides what runs."""
+    """Return the properties of a control flow node."""
     if isinstance(node, Condition):
         return {
             "condition": expression(node.condition),

@@ -1,4 +1,4 @@
-"""The environment of the ranks of a step: what all share, told once, and what each has of its own."""
+"""Print the environment of the ranks of a step: shared variables once, then those that differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _LONG = 24
 
 @dataclass(frozen=True)
 class RankVariables:
-    """shared: the variables with one value for all ranks. own: the others, a value a rank, None where it has none."""
+    """shared: variables with the same value on all ranks. own: the others, one value per rank, None if it is not
+    set."""
 
     ranks: tuple[Process, ...]
     shared: Mapping[str, str]
@@ -27,7 +28,7 @@ class RankVariables:
 
 
 def rank_variables(environments: Sequence[tuple[Process, Mapping[str, str]]]) -> RankVariables:
-    """Tells shared variables from those that differ. With a single rank all are shared."""
+    """Separate shared variables from those that differ. With one rank all are shared."""
     names = dict.fromkeys(name for _, environment in environments for name in environment)
     values = {name: tuple(environment.get(name) for _, environment in environments) for name in names}
     return RankVariables(
@@ -38,7 +39,8 @@ def rank_variables(environments: Sequence[tuple[Process, Mapping[str, str]]]) ->
 
 
 def print_variables(console: Console, variables: RankVariables) -> None:
-    """The shared variables as lines, then tables of those of each instance and of each rank, as wide as the console."""
+    """Print the shared variables as lines, then tables of those of each instance and each rank, as wide as the
+    console."""
     ranks, instances = variables.ranks, _instances(variables.ranks)
     _title(console, "environment of its one process" if len(ranks) == 1 else f"environment of all {len(ranks)} ranks")
     names = max((len(name) for name in variables.shared), default=0)
@@ -55,7 +57,7 @@ def print_variables(console: Console, variables: RankVariables) -> None:
 
 
 def _instances(ranks: Sequence[Process]) -> dict[int, int]:
-    """By instance, the place of its first rank."""
+    """Return the index of the first rank of each instance."""
     found: dict[int, int] = {}
     for place, process in enumerate(ranks):
         found.setdefault(process.instance_rank, place)
@@ -87,7 +89,7 @@ def _widest(values: Sequence[str | None]) -> int:
 
 
 def _print_tables(console: Console, of: str, heads: Sequence[str], own: Mapping[str, Sequence[str | None]]) -> None:
-    """One table, or several below each other where the console is too narrow for all columns."""
+    """Print one table, or several if the console is too narrow for all columns."""
     if not own:
         return
     names = max(len(name) for name in own)

@@ -11,11 +11,12 @@ from allranks.cli.views.states import STYLES, symbol
 from allranks.runs.records import RankRecord, Status, StepRecord
 
 MOST = 64
-"""Ranks that get a glyph of their own; where there are more, they are counted by state."""
+"""Maximum number of ranks with one glyph each; more ranks are counted by state."""
 
 
 def ranks_line(step: StepRecord, width: int) -> Text:
-    """A glyph a rank, instances apart by a space where the width allows it; counts where there are too many."""
+    """Return one glyph per rank, with a space between instances if the width allows; counts if there are too many
+    ranks."""
     ranks = sorted(step.ranks, key=lambda rank: rank.rank)
     instances = [list(group) for _, group in groupby(ranks, key=lambda rank: rank.instance_rank)]
     if len(ranks) > min(MOST, width):

@@ -1,4 +1,5 @@
-"""What the local scheduler shows: on a terminal a line for each schedule, redrawn in place; else a line an event."""
+"""Print the state of the local scheduler: one line per schedule, redrawn in place, on a terminal; else one line per
+event."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ from allranks.schedules.zones import zone
 
 
 class _Nexts:
-    """What was said of each schedule's next firing."""
+    """The next firings that have been printed."""
 
     def __init__(self) -> None:
         self._said: dict[str, datetime | None] = {}
 
     def new(self, lines: list[Line]) -> Iterator[Line]:
-        """Those whose next firing was not said yet. One that waits for a run has none to tell of."""
+        """Yield the schedules whose next firing has not been printed. A schedule that waits for a run has none."""
         for line in lines:
             if not line.waiting and self._said.get(line.entry.name, ...) != line.next:
                 self._said[line.entry.name] = line.next
@@ -35,7 +36,7 @@ class _Nexts:
 
 
 class EventLines(Watcher):
-    """Writes what happens: ``12:03:04  nightly  fires: run nightly-20260105T013000Z``."""
+    """Print events as lines: ``12:03:04  nightly  fires: run nightly-20260105T013000Z``."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -74,7 +75,7 @@ class EventLines(Watcher):
 
 
 class JsonLines(Watcher):
-    """Writes what happens as a JSON object a line."""
+    """Print each event as a JSON object on one line."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -112,7 +113,7 @@ class JsonLines(Watcher):
 
 @dataclass
 class _Table:
-    """The schedules as they stand at the moment of drawing."""
+    """Renders the schedules when it is drawn."""
 
     lines: list[Line]
     running: dict[str, Firing]
@@ -149,7 +150,7 @@ class _Table:
 
 
 class LiveSchedules(EventLines):
-    """Shows a line for each schedule on a terminal, and above it what ended. Use it as a context."""
+    """Show one line per schedule on a terminal, and above it the runs that ended. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
@@ -183,17 +184,17 @@ class LiveSchedules(EventLines):
 
 
 def moment(at: datetime | None, time_zone: str) -> str:
-    """``Mon 2026-01-05 02:30 CET``; of a schedule that has no firing left: ``ended``."""
+    """Return ``Mon 2026-01-05 02:30 CET``, or ``ended`` for a schedule without further firings."""
     return "ended" if at is None else f"{at.astimezone(zone(time_zone)):%a %Y-%m-%d %H:%M %Z}"
 
 
 def until(at: datetime | None, now: datetime) -> str:
-    """``in``, as long as it is."""
+    """Return the time until a moment as text, starting with ``in``."""
     return "" if at is None else duration((at - now).total_seconds(), whole=True)
 
 
 def missed_text(missed: Missed) -> str:
-    """What is said of firings that are not made up for."""
+    """Return the message for missed firings that are dropped."""
     if missed.count == 1:
         return f"missed, not made up for: {missed.first:%Y-%m-%d %H:%M} UTC"
     first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (missed.first, missed.last))
@@ -201,7 +202,7 @@ def missed_text(missed: Missed) -> str:
 
 
 def outcome(firing: Firing) -> str:
-    """What is said of a run that has ended, or was stopped with its scheduler."""
+    """Return the message for a run that ended or was stopped with its scheduler."""
     if firing.state != ENDED:
         return f"run {firing.run} stopped; it goes on with the next scheduler"
     took = _took(firing)

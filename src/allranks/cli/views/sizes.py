@@ -1,4 +1,4 @@
-"""The Azure sizes as a table, and one size as a page, for a terminal."""
+"""Print the Azure sizes as a table, and one size in detail."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from allranks.runs.formatting import NOTHING
 
 
 def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
-    """Print the sizes as a table; those that Azure has retired by `today` in grey."""
+    """Print the sizes as a table. Sizes that Azure has retired by `today` are grey."""
     if not found:
-        out.print("No such size. Sizes that Azure has no more are shown with --retired.")
+        out.print("No size matches. To include sizes that Azure has retired, add --retired.")
         return
-    # A column says nothing where no row has anything in it.
+    # Omit empty columns.
     with_retirement = any(size.retired for size in found)
-    # The widest row fits 80 columns: the rest is on the size's page.
+    # The widest row fits 80 columns; the other facts are in the details of a size.
     table = _table("size", "GPUs", "NVLink", "InfiniBand", ">GiB", *(["retired"] if with_retirement else []))
     for size in found:
         cells = (
@@ -42,7 +42,7 @@ def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
 
 
 def print_size(out: Console, size: Size, settings: Sequence[NetworkVariable], warnings: Sequence[Problem]) -> None:
-    """Print the facts of one size, the settings that the runtime would make on it, and its warnings."""
+    """Print the facts of a size, the settings that the runtime would make on it, and its warnings."""
     out.print(Text.assemble((size.name, "bold"), f"  {size.gpus} x {size.gpu}, {size.gpu_memory_gb} GB each"))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bright_black", no_wrap=True)
@@ -51,7 +51,7 @@ def print_size(out: Console, size: Size, settings: Sequence[NetworkVariable], wa
         facts.add_row(name, value)
     out.print(Padding(facts, (0, 0, 0, 2)))
     out.print()
-    out.print("what the runtime sets, where nobody else has", style="bright_black")
+    out.print("set by the runtime, unless already set", style="bright_black")
     for setting in settings:
         out.print(Text.assemble("  ", (setting.name, "cyan"), f"={setting.value}"), soft_wrap=True)
         out.print(Padding(Text(setting.why, "bright_black"), (0, 0, 0, 4)))

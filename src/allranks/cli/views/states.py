@@ -1,4 +1,4 @@
-"""The colour of a state on the terminal."""
+"""The colours of states on a terminal."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ STYLES = MappingProxyType(
 
 
 def symbol(status: Status) -> Text:
-    """The state's glyph in its colour."""
+    """Return the state's glyph in its colour."""
     return Text(SYMBOLS[status], style=STYLES[status])
 
 
 def word(status: Status) -> Text:
-    """The state's name in its colour."""
+    """Return the state's name in its colour."""
     return Text(str(status), style=STYLES[status])

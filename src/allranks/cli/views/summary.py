@@ -1,4 +1,4 @@
-"""What came of a run, in a few lines: the verdict, outputs, metrics, the page, and what to do next."""
+"""The result of a run in a few lines: the verdict, outputs, metrics, the page, and the next command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _VERDICTS = 5
 
 
 def summary(run: RunRecord) -> Text:
-    """The run's end as text, a line a fact; print it with ``soft_wrap=True`` so that paths stay whole."""
+    """Return the result of the run as text, one fact per line. Print it with ``soft_wrap=True`` so that paths are not
+    broken."""
     blocks = [block for block in (_heading(run), _verdicts(run), _outputs(run), _metrics(run), _next(run)) if block]
     return Text("\n\n").join(Text("\n").join(block) for block in blocks)
 
@@ -53,10 +54,10 @@ def _verdicts(run: RunRecord) -> list[Text]:
 
 
 def _of_steps(run: RunRecord) -> list[Verdict]:
-    """The verdicts in the run's order, without those of groups in which a step has one."""
+    """Return the verdicts in the run's order, without those of groups that contain a failed step."""
     found: dict[str, Verdict] = {}
     groups: set[str] = set()
-    # From the end on, a group comes after what it holds.
+    # In reverse order, a group comes after its nodes.
     for node in reversed(list(walk(nested(run.steps)))):
         if any(child.path in found or child.path in groups for child in node.children):
             groups.add(node.path)
@@ -105,7 +106,7 @@ def _metrics(run: RunRecord) -> list[Text]:
 
 
 class _MetricRow(NamedTuple):
-    """A metric of a step, or of a step in every iteration of its loop; best: which value was, and where."""
+    """A metric of a step, or of a step in every iteration of its loop. best: the best value and its iteration."""
 
     step: str
     name: str
@@ -126,7 +127,7 @@ def _metric_rows(run: RunRecord) -> list[_MetricRow]:
             rows.append(_MetricRow(latest, name, points[-1].value, _best(name, points)))
         else:
             rows.append(_MetricRow(path, name, points[-1].value, _best_iteration(name, found)))
-    # Metrics of a step stand together, also where another iteration came in between.
+    # Metrics of one step are grouped, even if another iteration ran in between.
     order = {path: place for place, path in reversed(list(enumerate(row.step for row in rows)))}
     return sorted(rows, key=lambda row: order[row.step])
 

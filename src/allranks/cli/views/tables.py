@@ -1,4 +1,4 @@
-"""A run, the list of runs and the list of components, as tables for a terminal."""
+"""Print a run, a list of runs, and a list of components as tables."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
 
 def print_run(console: Console, run: RunRecord, now: float | None = None, path: str | None = None) -> None:
-    """Print one run: its steps, the ranks of steps that failed, notes, and the summary.
+    """Print a run: its steps, the ranks of failed steps, notes, and the summary.
 
-    path: of the step or the group to show alone; None: all. Raise InputError where the run has none of that path.
+    path: of the step or group to print; None: all. Raise InputError if the run has no such step.
     """
     now = time.time() if now is None else now
     nodes = nested(run.steps)
@@ -51,7 +51,7 @@ def print_run(console: Console, run: RunRecord, now: float | None = None, path: 
 
 
 def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = None) -> None:
-    """Prints the runs of a workspace in the order given; their results too where the terminal is wide enough."""
+    """Print runs in the given order, with their results if the terminal is wide enough."""
     if not runs:
         console.print("No runs yet. Start one with: allranks run FILE")
         return
@@ -87,7 +87,7 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
 
 
 def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:
-    """Prints a card a component: what it does, how it is launched, what goes in and comes out."""
+    """Print a card per component: its description, how it is launched, its inputs and outputs."""
     for component in components:
         _print_block(console, _card(component))
     console.print(Text(count(len(components), "component"), style="bright_black"))
@@ -191,7 +191,7 @@ def _port(port: Port) -> Text:
 
 
 def _bounds(port: Port) -> str:
-    """What may be given for a port, and what it is when nothing is."""
+    """Return the allowed values of a port and its default."""
     parts = [
         _range(port.minimum, port.maximum),
         " | ".join(map(plain, port.enum)),
@@ -212,7 +212,7 @@ def _state(status: Status) -> Text:
 
 
 def _table(*columns: str) -> Table:
-    """A table of those columns; ``>`` before a name aligns the column to the right."""
+    """Return a table with these columns. ``>`` before a name aligns the column to the right."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, show_edge=False)
     for column in columns:
         justify: JustifyMethod = "right" if column.startswith(">") else "left"

@@ -1,4 +1,4 @@
-"""A run as a tree of its steps and groups of steps: state, layout, ranks, time, progress and curves."""
+"""A run as a tree of steps and groups of steps: state, layout, ranks, time, progress and curves."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
 
 def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold_over: int | None = None) -> Tree:
-    """The run as it stands at `now`, for a terminal `width` columns wide.
+    """Return the run at time `now`, for a terminal that is `width` columns wide.
 
-    height:    lines to stay within, by counting the steps that are over or wait instead of listing them; None: all
-    fold_over: lines over which completed groups are folded where there is no `height`
+    height:    maximum number of lines; steps that ended or wait are counted instead of listed; None: no limit
+    fold_over: number of lines above which completed groups are folded if there is no `height`
     """
-    # The engine goes on while this is drawn, so lists are copied before they are walked.
+    # The engine changes these lists while this is drawn, so they are copied first.
     nodes = nested(list(run.steps))
     root = Tree(_header(run, now), guide_style="bright_black")
     notes = [_note(text) for text in list(run.notes)[-_NOTES:]]
@@ -48,7 +48,7 @@ def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold
 
 
 class _Row(NamedTuple):
-    """What is drawn of a node, and of what is in it."""
+    """The lines of a node and of the nodes within it."""
 
     label: list[RenderableType]
     rows: list[_Row]
@@ -65,7 +65,7 @@ def _add(branch: Tree, row: _Row) -> None:
 
 
 class _Columns(NamedTuple):
-    """Widths that make the rows of all steps line up."""
+    """Column widths that align the rows of all steps."""
 
     name: int
     status: int
@@ -84,7 +84,7 @@ def _columns(lines: Sequence[Line | More]) -> _Columns:
 
 
 def _rows(nodes: list[Node], now: float, width: int, room: int | None, fold_over: int | None) -> list[_Row]:
-    """The rows of the nodes, in so many lines where there is only so much room."""
+    """Return the rows of the nodes, at most as many as fit."""
     lines = lines_of(nodes, fold_over if room is None else room)
     columns = _columns(lines)
     if room is None or len(lines) <= room:
@@ -109,7 +109,7 @@ def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: 
 
 
 def _fitted(nodes: list[Node], depth: int, now: float, columns: _Columns, width: int, room: int) -> list[_Row]:
-    """What fits of the nodes into so many lines, active ones first. The rest is counted by state."""
+    """Return the nodes that fit into the number of lines, active ones first. The others are counted by state."""
     states = [node.status for node in nodes]
     room -= len(set(states))
     shown: list[_Row] = []
@@ -200,7 +200,7 @@ def _ranks_and_progress(step: StepRecord, width: int) -> list[RenderableType]:
 
 def _progress(step: StepRecord) -> list[RenderableType]:
     progress = step.progress
-    # A step that only reports metrics is at no step of none.
+    # A step may report metrics without progress.
     if progress is None or not (progress.done or progress.total):
         return []
     done = f"{progress.done:,}" + (f"/{progress.total:,}" if progress.total else " steps")

@@ -1,4 +1,4 @@
-"""What leaves the machine: each folder that is sent with its files and size, and what stays behind, with the reason."""
+"""Print what is uploaded: each folder with its files and size, and the files that are left out with the reason."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from allranks.sdk.files import LeftOut
 from allranks.sdk.uploads import Upload
 
 _MOST_NAMES = 20
-"""Of what is left out for one reason; `--json` has all."""
+"""Maximum number of names that are printed per reason; `--json` lists all."""
 
 
 def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
-    """Prints what goes along with a job; nothing where nothing does."""
+    """Print the uploads of a job. Print nothing if there are none."""
     for upload in uploads:
         console.print()
         title = f"{upload.kind} of {', '.join(plain(user) for user in upload.users)}"
@@ -29,7 +29,7 @@ def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
 
 
 def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftOut], indent: str = "  ") -> None:
-    """Prints the files of one folder, a line for each folder in it, and what is left out, a line for each reason."""
+    """Print the files of a folder, one line per subfolder, and what is left out, one line per reason."""
     for folder, inside in groupby(sorted(map(_split, names)), key=lambda split: split[0]):
         files = ", ".join(plain(name) for _, name in inside)
         console.print(Text.assemble(indent, (f"{plain(folder)}/  ", "cyan"), files), soft_wrap=True)
@@ -43,7 +43,7 @@ def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftO
 
 
 def uploads_json(uploads: Sequence[Upload]) -> list[dict[str, Any]]:
-    """The same for a program."""
+    """Return the uploads as JSON data."""
     return [
         {
             "kind": upload.kind,
@@ -61,12 +61,12 @@ def left_out_json(left_out: Iterable[LeftOut]) -> list[dict[str, str]]:
 
 
 def amount(files: int, size: int) -> str:
-    """``3 files, 1.2 kB``."""
+    """Return ``3 files, 1.2 kB``."""
     return f"{count(files, 'file')}, {in_bytes(size)}"
 
 
 def in_bytes(size: int) -> str:
-    """``1.2 kB``."""
+    """Return ``1.2 kB``."""
     value, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if value < 1000:

@@ -1,5 +1,5 @@
-"""What Azure ML's designer shows of a component, and rules that hold a component to it.
+"""Check how Azure ML's designer displays a component.
 
-Each rule is a small function over a `Subject` (a spec as its file says it, with the line of each key); `rules.RULES` is
-the table of them.
+Each rule is a small function of a `Subject` (a spec as written, with the line of each key); `rules.RULES` is the table
+of rules.
 """

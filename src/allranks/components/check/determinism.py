@@ -1,10 +1,10 @@
-"""Whether an earlier result may stand in for a run, which is what `is_deterministic` says and Azure ML acts on.
+"""Check `is_deterministic`, which decides whether Azure ML may reuse an earlier result.
 
-A component that changes something beside its outputs, or reads something beside its inputs, must say false: a reused
-step would not change it, and would give back what was there at another time. What the code does cannot be known from
-outside; what it calls can be read. So the rule reads every module of the component that its command leads to, and holds
-a call that is known to reach outside against `is_deterministic: true`. Where such a call does no harm, the line says
-why, in a comment that begins with `deterministic:`.
+A component that has side effects, or reads anything but its inputs, must set it to false: a reused step would skip the
+side effect, or return outdated data. The rule cannot determine what the code does, but it can read what the code calls:
+it reads every module of the component that the command imports, and reports calls with known side effects if
+`is_deterministic` is true. If such a call is harmless, a comment on its line that begins with `deterministic:` gives
+the reason.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ CALLS = {
     "put_object": WRITES,
     "push_to_hub": WRITES,
 }
-"""Ends of the dotted names of calls that reach outside. A name without a dot counts as a method of anything."""
+"""The last parts of dotted names of calls with side effects. A name without a dot matches a method of any object."""
 
 KEYWORDS = {"registered_model_name": REGISTERS, "download": DOWNLOADS}
-"""Arguments by which a call does so."""
+"""Keyword arguments that give a call side effects."""
 
 PROGRAMS = {
     r"\b(curl|wget)\s": DOWNLOADS,
@@ -61,7 +61,7 @@ PROGRAMS = {
     r"\bazcopy\s": WRITES,
     r"\baz\s+\w": WRITES,
 }
-"""The same for what a command starts itself."""
+"""Programs with side effects that a command starts itself."""
 
 WAIVER = "deterministic:"
 
@@ -69,7 +69,7 @@ WAIVER = "deterministic:"
 def determinism(subject: Subject) -> Iterator[Problem]:
     if subject.deterministic is None:
         expected = "is_deterministic: true or false; Azure ML takes true where it is not said, and reuses results"
-        fix = "write true where the outputs follow from the inputs alone, else false"
+        fix = "set true if the outputs depend on the inputs only, else false"
         yield subject.wrong(("is_deterministic",), "nothing says whether it is deterministic", expected, fix)
     if subject.deterministic is not True:
         return
@@ -77,7 +77,7 @@ def determinism(subject: Subject) -> Iterator[Problem]:
     effects += _effects(subject)
     for where, what, call in effects:
         found = f"is_deterministic: true, and {where} {what} ({call})"
-        fix = f"write false; or, where an earlier result is as good, say why there: # {WAIVER} ..."
+        fix = f"set false, or, if an earlier result is as good, explain why on that line: # {WAIVER} ..."
         expected = "false: a result of before would stand in for the run, and this would not happen again"
         yield subject.wrong(("is_deterministic",), found, expected, fix)
 
@@ -89,7 +89,7 @@ def _programs(command: str) -> Iterator[tuple[str, str]]:
 
 
 def _effects(subject: Subject) -> list[tuple[str, str, str]]:
-    """file:line, what is done, and the call."""
+    """Yield file:line, the effect, and the call."""
     found = []
     for path, tree in _reachable(subject):
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -102,7 +102,7 @@ def _effects(subject: Subject) -> list[tuple[str, str, str]]:
 def _effect(call: ast.Call) -> str:
     dotted = ast.unparse(call.func)
     for name, what in CALLS.items():
-        # `register_model(...)` alone may be the component's own; as an attribute it is somebody's API.
+        # A plain `register_model(...)` may be the component's own function; an attribute belongs to a library.
         if dotted.endswith(f".{name}") or dotted == name:
             return what
     for keyword in call.keywords:
@@ -113,7 +113,8 @@ def _effect(call: ast.Call) -> str:
 
 
 def _opens_elsewhere(call: ast.Call, dotted: str) -> bool:
-    """open("/mnt/x", "w"), Path("/mnt/x").write_text(...): a place that no output can be."""
+    """Return whether the call writes to a path that cannot be an output: open("/mnt/x", "w"),
+    Path("/mnt/x").write_text(...)."""
     if dotted == "open" and len(call.args) > 1:
         place, mode = call.args[0], call.args[1]
         writes = isinstance(mode, ast.Constant) and bool(set(str(mode.value)) & set("wax+"))
@@ -130,7 +131,7 @@ def _is_absolute(node: ast.expr) -> bool:
 
 
 def _waived(lines: list[str], number: int) -> bool:
-    """Whether a comment of the line, or of those right above it, gives the reason."""
+    """Return whether a comment on the line, or directly above it, gives the reason."""
     if WAIVER in lines[number - 1].partition("#")[2]:
         return True
     above = number - 2
@@ -142,7 +143,7 @@ def _waived(lines: list[str], number: int) -> bool:
 
 
 def _reachable(subject: Subject) -> Iterator[tuple[Path, ast.Module]]:
-    """The modules of the component that its entries import, at any depth and anywhere in a module."""
+    """Yield the modules of the component that its entries import, directly or indirectly."""
     waiting = list(subject.entries)
     met: set[Path] = set()
     while waiting:
@@ -153,7 +154,7 @@ def _reachable(subject: Subject) -> Iterator[tuple[Path, ast.Module]]:
         try:
             tree = ast.parse(path.read_text(encoding="utf-8"))
         except (SyntaxError, ValueError, OSError):
-            continue  # running it will say so
+            continue  # running it reports the error
         yield path, tree
         for node in ast.walk(tree):
             for name in _imported(node):

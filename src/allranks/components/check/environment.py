@@ -1,4 +1,4 @@
-"""The environment that a component names exists, as far as can be said without asking Azure."""
+"""Check that the environment of a component exists, without contacting Azure."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _reference(subject: Subject, found: str) -> Iterator[Problem]:
     if not there or named["name"] in there or named["name"].startswith(CURATED):
         return
     near = get_close_matches(named["name"], there, n=1)
-    fix = f"did you mean {near[0]}?" if near else "write its folder in environments/, or name one of a registry"
+    fix = f"did you mean {near[0]}?" if near else "add its folder to environments/, or use one of a registry"
     expected = f"one of environments/ ({', '.join(sorted(there))}), a curated one, or one of a registry"
     yield subject.wrong(("environment",), f"no environment {named['name']!r}", expected, fix)
 
 
 def _inline(subject: Subject, found: Any) -> Iterator[Problem]:
-    """found: the mapping of a YAML, or the SDK's environment of a function."""
+    """found: the mapping of a YAML file, or the SDK's environment of a function"""
     build = _get(found, "build")
     if build is None and not _get(found, "image"):
         yield subject.wrong(("environment",), "an environment without image and build", "one of them", "add it")
@@ -67,7 +67,7 @@ def _get(settings: Any, key: str) -> Any:
 
 
 def registered_names(path: Path) -> set[str]:
-    """What the environments of the project around a file are registered as; empty where it has none."""
+    """Return the names under which the environments of the project around a file are registered."""
     try:
         root = environments_folder(path.parent)
     except InputError:

@@ -1,4 +1,4 @@
-"""What a component is called and how the palette describes it: name, version, display name, description, tags."""
+"""Check the name, version, display name, description and tags of a component."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from allranks.components.check.subject import Subject
 from allranks.errors import Problem
 
 GROUPS = ("task", "category")
-"""Tags by which the palette groups components: the first of them that a component has."""
+"""Tags by which the palette groups components. The first one that a component has is used."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -17,7 +17,7 @@ _SHORTEST = 20
 
 
 def group_of(tags: dict[str, str]) -> str:
-    """The group of the palette that a component with these tags is in; "" where they name none."""
+    """Return the palette group of a component with these tags; "" if there is none."""
     return next((str(tags[key]) for key in GROUPS if tags.get(key)), "")
 
 
@@ -45,16 +45,16 @@ def display_name(subject: Subject) -> Iterator[Problem]:
         fix = f"add: display_name: {subject.name.replace('_', ' ').capitalize()}"
         yield subject.wrong(("display_name",), "no display name", "what the card in the palette says", fix)
     elif found == subject.name and "_" in found:
-        fix = f"write it for people: {found.replace('_', ' ').capitalize()}"
+        fix = f"use words: {found.replace('_', ' ').capitalize()}"
         yield subject.wrong(("display_name",), f"display name {found!r}, which is the name", "words", fix)
     elif len(found) > 60 or "\n" in found:
-        fix = "shorten it, and move the rest to the description"
+        fix = "shorten it, and move details to the description"
         yield subject.wrong(("display_name",), f"a display name of {len(found)} characters", "at most 60", fix)
 
 
 def description(subject: Subject) -> Iterator[Problem]:
     found = subject.description
-    fix = "say in a sentence what comes in, what is done and what comes out"
+    fix = "describe the inputs, the work and the outputs in a sentence"
     if not found:
         yield subject.wrong(("description",), "no description", "what the component does", fix)
     elif len(found) < _SHORTEST or found in (subject.name, subject.display_name):
@@ -78,11 +78,11 @@ def _same(subjects: list[Subject], key: str, what: str, of: str) -> Iterator[Pro
         value = str(getattr(subject, key))
         other = first.setdefault(value, subject)
         if value and other is not subject:
-            found = f"{what} {value!r}, which {other.path} has too"
-            yield subject.wrong((key,), found, f"one {of}", "rename one of the two")
+            found = f"{what} {value!r}, which {other.path} also has"
+            yield subject.wrong((key,), found, f"one {of}", "rename one of them")
 
 
-def told_apart(subjects: list[Subject]) -> Iterator[Problem]:
-    """What can only be said of several: no two cards of a palette are the same."""
+def unique_names(subjects: list[Subject]) -> Iterator[Problem]:
+    """Check that no two components have the same name or display name."""
     yield from _same(subjects, "name", "name", "component of each name")
     yield from _same(subjects, "display_name", "display name", "card of each name")

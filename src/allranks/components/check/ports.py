@@ -1,4 +1,4 @@
-"""The ports themselves: their names, types, descriptions and optional marks."""
+"""Check the ports: names, types, descriptions and optional marks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def names(subject: Subject) -> Iterator[Problem]:
             yield subject.wrong(keys, f"{kind} has {port.name!r}", expected, "rename it, in the command too")
         other = met.setdefault(f"{kind}.{port.name.lower()}", port.name)
         if other != port.name:
-            found = f"{port.name!r} and {other!r}, which Azure ML takes for one name"
+            found = f"{port.name!r} and {other!r}, which Azure ML treats as the same name"
             yield subject.wrong(keys, found, "names that differ in more than case", "rename one of the two")
 
 
@@ -30,7 +30,7 @@ def types(subject: Subject) -> Iterator[Problem]:
     for kind, port in subject.ports():
         if port.type not in known:
             found = f"type {port.type!r}" if port.type else "no type"
-            fix = "name one of those"
+            fix = "use one of those"
             yield subject.wrong((kind, port.name, "type"), found, ", ".join(sorted(known)), fix)
 
 
@@ -39,7 +39,7 @@ def descriptions(subject: Subject) -> Iterator[Problem]:
         said = " ".join(port.description.split())
         if not said or said.rstrip(".").lower() in (port.name.lower(), port.name.lower().replace("_", " ")):
             found = f"{kind[:-1]} {port.name} has no description" if not said else f"description {said!r}"
-            fix = "say in a sentence what it is and in which unit; the form shows it beside the field"
+            fix = "describe it and its unit in a sentence; the form displays the description next to the field"
             yield subject.wrong((kind, port.name, "description"), found, "what it means", fix)
 
 
@@ -49,6 +49,6 @@ def optional_marks(subject: Subject) -> Iterator[Problem]:
         if not isinstance(port.optional, bool):
             yield subject.wrong(keys, f"optional {port.optional!r}", "true or false", "write one of them")
         elif port.optional and port.default is not None:
-            found = f"input {port.name} is optional and has a default, so that it is never left out"
-            fix = "keep the default and drop optional, or the other way round"
+            found = f"input {port.name} is optional and has a default, so it is never omitted"
+            fix = "remove either the default or optional"
             yield subject.wrong(keys, found, "one of the two", fix)

@@ -1,4 +1,4 @@
-"""The components of a Python file, functions under mldesigner's @command_component, as subjects of the rules."""
+"""Read the components of a Python file, functions with mldesigner's @command_component, as subjects of the rules."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ DECORATOR = "command_component"
 
 
 def read(path: Path, components: list[Any]) -> list[Subject]:
-    """components: what the SDK loaded from the file"""
+    """components: those that the SDK loaded from the file"""
     functions = list(decorated(ast.parse(path.read_text(encoding="utf-8"))))
     by_name = {_name(function): function for function in functions}
     return [_subject(path, component, by_name.get(component.name)) for component in components]
 
 
 def decorated(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """The functions of a module that are components."""
+    """Yield the functions of a module that are components."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and _decoration(node) is not None:
             yield node
@@ -110,7 +110,7 @@ def _defaults(function: ast.FunctionDef | None) -> dict[str, ast.expr]:
 
 
 def _uses(path: Path, component: Any, function: ast.FunctionDef | None) -> Iterator[Use]:
-    """What the function's body names. A body that asks for its own variables uses all of them."""
+    """Yield the ports that the function's body uses. A body that uses locals() or vars() uses all of them."""
     if function is None:
         return
     read = {
@@ -122,7 +122,7 @@ def _uses(path: Path, component: Any, function: ast.FunctionDef | None) -> Itera
     everything = "locals" in read or "vars" in read
     for kind, names in (("inputs", component.inputs), ("outputs", component.outputs)):
         for name in names:
-            # A group of parameters is used by its own name.
+            # The code uses a group of parameters by the group's name.
             argument = name.partition(".")[0]
             if everything or argument in read:
                 yield Use(kind, name, f"{path}:{read.get(argument, function.lineno)}", optional=True)

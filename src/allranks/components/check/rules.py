@@ -1,4 +1,4 @@
-"""The table of rules that a component is held to, and how a spec is held to them."""
+"""The table of rules, and how they are applied to specs."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
 
 
 def check(specs: Sequence[Path]) -> list[Problem]:
-    """Everything that is wrong with the components of these specs; each problem has file and line.
+    """Return every problem of the components of these specs, with file and line.
 
-    What azure-ai-ml itself does not take is among them. Nothing is asked of Azure.
+    Includes what azure-ai-ml itself rejects. Azure is not contacted.
     """
     subjects: list[Subject] = []
     problems: list[Problem] = []
@@ -59,11 +59,11 @@ def check(specs: Sequence[Path]) -> list[Problem]:
         found, wrong = _of_spec(spec)
         subjects += found
         problems += wrong
-    return [*problems, *identity.told_apart(subjects)]
+    return [*problems, *identity.unique_names(subjects)]
 
 
 def of_subject(subject: Subject) -> list[Problem]:
-    """What the rules say of one component."""
+    """Return the problems that the rules find in one component."""
     rules = RULES if subject.is_pipeline else RULES + COMMAND_RULES
     return [problem for rule in rules for problem in rule(subject)]
 
@@ -81,11 +81,12 @@ def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
     except InputError as error:
         refused = error.problems
     problems = [problem for subject in subjects for problem in of_subject(subject)]
-    return subjects, [*problems, *_not_said_yet(refused, problems, spec)]
+    return subjects, [*problems, *_not_reported_yet(refused, problems, spec)]
 
 
-def _not_said_yet(refused: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:
-    """What the SDK says beside the rules: it says of the same mistake something else, often without its place."""
+def _not_reported_yet(refused: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:
+    """Yield the SDK's problems that no rule reported. The SDK reports the same mistakes differently, often without a
+    line."""
     places = {problem.where for problem in problems}
     for problem in refused:
         if problem.where.partition(", key ")[0] not in places and not (problems and problem.where == str(spec)):

@@ -1,4 +1,4 @@
-"""A component's spec as its file says it, before the SDK fills anything in, with the place of each of its keys."""
+"""A component's spec as written, before the SDK adds defaults, with the line of each key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from allranks.errors import Problem
 
 DATA = frozenset({"uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model"})
-"""Types of ports that the designer draws on the card's edge, to be connected."""
+"""Types of ports that the designer draws on the card's edge."""
 
 NUMBERS = frozenset({"integer", "number"})
 PARAMETERS = NUMBERS | {"string", "boolean"}
@@ -19,9 +19,9 @@ PARAMETERS = NUMBERS | {"string", "boolean"}
 
 @dataclass(frozen=True)
 class PortSpec:
-    """A port as it is written. Values are as YAML or Python has them: `default: "3"` is a text.
+    """A port as written. Values have the type that YAML or Python gives them: `default: "3"` is a string.
 
-    default, minimum, maximum, enum: None where the spec does not say
+    default, minimum, maximum, enum: None if the spec does not set it
     """
 
     name: str
@@ -36,7 +36,7 @@ class PortSpec:
 
 @dataclass(frozen=True)
 class Use:
-    """A place that reads an input or writes an output. optional: whether it stands in a ``$[[ ... ]]``."""
+    """A place that reads an input or writes an output. optional: whether it is inside ``$[[ ... ]]``."""
 
     kind: str
     name: str
@@ -46,17 +46,17 @@ class Use:
 
 @dataclass(frozen=True)
 class Subject:
-    """What rules look at.
+    """What rules check.
 
     version:       as written: an unquoted 1.10 is a number
-    deterministic: None where the spec does not say
-    environment:   a reference, the mapping of an inline one, the path of an environment's file, or None
+    deterministic: None if the spec does not set it
+    environment:   a reference, the mapping of an inline environment, the path of an environment's file, or None
     variables:     names of its environment variables
     uses:          where ports are used, by the command or by the function's body
-    entries:       Python files with which the component's code starts
+    entries:       Python files that the command starts
     folders:       where the code's own modules are: its folder, and those of its additional includes
     is_pipeline:   whether it is a pipeline component, which has no command and no environment of its own
-    place:         the file and line of a key: place("inputs", "lr", "default")
+    place:         returns the file and line of a key: place("inputs", "lr", "default")
     """
 
     path: Path
@@ -78,9 +78,9 @@ class Subject:
     is_pipeline: bool = False
 
     def wrong(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Problem:
-        """A problem with one key."""
+        """Return a problem with one key."""
         return Problem(self.place(*keys), found, expected, fix)
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
-        """Every port with the key below which it stands."""
+        """Yield every port with its section, inputs or outputs."""
         return (*(("inputs", port) for port in self.inputs), *(("outputs", port) for port in self.outputs))

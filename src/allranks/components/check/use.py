@@ -1,4 +1,4 @@
-"""Every port is used, every port that is used is there, and what may be missing is used as such."""
+"""Check that every port is used, every used port exists, and optional ports are used as such."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def unknown(subject: Subject) -> Iterator[Problem]:
             near = get_close_matches(use.name, names, n=1)
             fix = f"did you mean {near[0]}?" if near else f"add it to {use.kind}, or remove the reference"
             expected = ", ".join(sorted(names)) or f"no {use.kind}"
-            yield Problem(use.where, f"${{{{{use.kind}.{use.name}}}}} names no port", expected, fix)
+            yield Problem(use.where, f"${{{{{use.kind}.{use.name}}}}} does not name a port", expected, fix)
 
 
 def variables(subject: Subject) -> Iterator[Problem]:
-    """Seen with azure-ai-ml 1.35.2: a component's own variables are not in what it sends."""
+    """Check the component's own variables, which azure-ai-ml 1.35.2 does not send."""
     for name in subject.variables:
         fix = f"set it in the command, {name}=VALUE python ..., or on the steps that use the component"
         found = f"the variable {name}, which azure-ai-ml does not send to Azure ML with a component"
@@ -43,13 +43,13 @@ def optional_uses(subject: Subject) -> Iterator[Problem]:
     optional = {port.name for port in subject.inputs if port.optional is True}
     for use in dict.fromkeys(subject.uses):
         if use.kind == "inputs" and use.name in optional and not use.optional:
-            found = f"the optional input {use.name} stands outside of $[[ ]]"
+            found = f"the optional input {use.name} is outside of $[[ ]]"
             fix = f"write $[[--{use.name} ${{{{inputs.{use.name}}}}}]]"
-            yield Problem(use.where, found, "a part of the command that is left out where it is not given", fix)
+            yield Problem(use.where, found, "an optional part of the command: $[[ ... ]]", fix)
 
 
 def _variables(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Ports that the code finds by the variables in which Azure ML names their places."""
+    """Yield ports that the code reads through the variables in which Azure ML passes their paths."""
     pattern = re.compile(r"AZURE_?ML_(INPUT|OUTPUT)_(\w+)")
     for path in subject.entries:
         for kind, name in pattern.findall(path.read_text(encoding="utf-8", errors="replace")):

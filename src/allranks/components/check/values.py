@@ -1,4 +1,4 @@
-"""What the form lets a user type: ranges, enums and defaults."""
+"""Check what a user can type into the form: ranges, enums and defaults."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def ranges(subject: Subject) -> Iterator[Problem]:
                     yield subject.wrong(("inputs", port.name, key), found, "a range of numbers alone", "remove it")
             continue
         if low is None and high is None and port.enum is None:
-            found = f"input {port.name} takes any number"
-            fix = "add min, max or both: the form then refuses what cannot work"
+            found = f"input {port.name} accepts any number"
+            fix = "add min, max or both, so that the form rejects invalid values"
             yield subject.wrong(("inputs", port.name), found, "a range", fix)
         wrong = [(key, bound) for key, bound in (("min", low), ("max", high)) if not _fits(bound, port.type)]
         for key, bound in wrong:
@@ -44,7 +44,7 @@ def enums(subject: Subject) -> Iterator[Problem]:
         if port.type in DATA or port.type == "boolean":
             yield subject.wrong(keys, f"an enum of {port.type}", "an enum of texts or numbers", "remove it")
         elif len(values) < 2:
-            fix = "add a value, or make it no input"
+            fix = "add a value, or remove the input"
             yield subject.wrong(keys, f"enum {port.enum!r}", "a list of at least two values", fix)
         elif len({str(value) for value in values}) < len(values):
             yield subject.wrong(keys, f"enum {values}", "each value once", "remove the one that is there twice")
@@ -62,7 +62,7 @@ def defaults(subject: Subject) -> Iterator[Problem]:
         keys = ("inputs", port.name, "default")
         if port.type in DATA:
             found = f"default {port.default!r} of {port.type}"
-            fix = "remove it; where the port may stay empty, write optional: true"
+            fix = "remove it; if the port may be empty, add optional: true"
             yield subject.wrong(keys, found, "no default: the designer connects data", fix)
         elif port.type in _PYTHON and not _fits(port.default, port.type):
             fix = f'put it in quotes: "{port.default}"' if port.type == "string" else "write it without quotes"
@@ -80,13 +80,13 @@ def _fits(value: Any, kind: str) -> bool:
     if kind != "boolean" and isinstance(value, bool):
         return False
     if kind == "integer" and isinstance(value, float):
-        # The SDK keeps an integer's bounds as floats.
+        # The SDK stores an integer's bounds as floats.
         return value.is_integer()
     return isinstance(value, _PYTHON[kind]) and not (isinstance(value, float) and math.isnan(value))
 
 
 def _outside(port: PortSpec) -> str:
-    """What the default should be, where it is out of the range; "" where it is not."""
+    """Return what the default should be if it is outside of the range; else ""."""
     if port.type not in NUMBERS:
         return ""
     if _fits(port.minimum, port.type) and port.minimum is not None and port.default < port.minimum:

@@ -1,4 +1,4 @@
-"""A component's YAML as a subject of the rules."""
+"""Read a component's YAML as a subject of the rules."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 
 
 def read(path: Path) -> Subject:
-    """Raises InputError where the file is no mapping in YAML."""
+    """Raise InputError if the file is not a mapping in YAML."""
     document = read_mapping(path)
-    # A parallel component has its code, environment and program below this key.
+    # A parallel component declares its code, environment and program below this key.
     task = document.get("task")
     inner: dict[str, Any] = task if isinstance(task, dict) else {}
     said = {**inner, **document}
@@ -77,7 +77,7 @@ def _environment(found: Any, base: Path) -> Any:
 
 
 def _uses(document: dict[str, Any], path: Path) -> Iterator[Use]:
-    """Bindings may stand in any value: in the command, in variables, in the layout, in limits."""
+    """Yield the uses of ports. Any value may contain bindings: the command, variables, the layout, limits."""
     lines = path.read_text(encoding="utf-8").splitlines()
     for key, value in document.items():
         if key in _NOT_USES:
@@ -108,7 +108,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _entries(command: str, folder: Path, includes: list[Path]) -> Iterator[Path]:
-    """The Python files of ours that the command names: by path, as a module, or as mldesigner's source."""
+    """Yield the project's Python files that the command names: by path, as a module, or as mldesigner's source."""
     try:
         words = shlex.split(command)
     except ValueError:

@@ -1,1 +1,1 @@
-"""The palette as a page: every component as a card of the designer, with its form."""
+"""The palette as an HTML page: every component as a card of the designer, with its form."""

@@ -1,4 +1,4 @@
-"""The palette: one HTML file with a card and a form for each component, which needs nothing else."""
+"""Render the palette: one self-contained HTML file with a card and a form for each component."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from allranks.components.find import ComponentInfo, Port
 from allranks.runs.page import html_page
 
 OTHERS = "Others"
-"""The group of components whose tags name none."""
+"""The group of components without a group tag."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Components that the palette shows together."""
+    """The components of one group."""
 
     name: str
     components: tuple[ComponentInfo, ...]
 
 
 def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
-    """The components by the tag that groups them, by name; those without one last."""
+    """Return the components by their group tag, sorted by name, those without one last."""
     found: dict[str, list[ComponentInfo]] = {}
     for component in components:
         tag = group_of(dict(component.tags)).replace("-", " ").strip()
@@ -38,7 +38,7 @@ def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
 
 
 def palette(components: Sequence[ComponentInfo], title: str = "Components") -> str:
-    """The page as text. The same components give the same page."""
+    """Return the page as text. The same components give the same page."""
     return html_page.render(
         _environment(),
         "palette.html",
@@ -51,19 +51,19 @@ def palette(components: Sequence[ComponentInfo], title: str = "Components") -> s
 
 
 def write_palette(components: Sequence[ComponentInfo], path: Path) -> None:
-    """Writes the page. Raises OSError where the file cannot be written."""
+    """Write the page. Raise OSError if the file cannot be written."""
     html_page.write(palette(components), path)
 
 
 def layout(component: ComponentInfo) -> str:
-    """Instances x processes, as the form's run settings say it."""
+    """Return instances x processes, as in the form's run settings."""
     if component.distribution == "none":
         return "1 process" if component.instance_count == 1 else f"{component.instance_count} instances"
     return f"{component.distribution}, {component.instance_count} x {component.process_count_per_instance}"
 
 
 def bounds(port: Port) -> str:
-    """What may be typed for a number; "" where it is not said."""
+    """Return the allowed values of a number as text; "" if they are not declared."""
     low, high = port.minimum, port.maximum
     if low is None:
         return "" if high is None else f"at most {_number(high)}"
@@ -75,7 +75,7 @@ def _number(value: float) -> str:
 
 
 def _plain(value: float | None) -> str:
-    """A number as an attribute of HTML has it."""
+    """Return a number as an attribute of HTML."""
     return "" if value is None else str(int(value)) if value == int(value) else repr(value)
 
 

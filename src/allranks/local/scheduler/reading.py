@@ -82,7 +82,7 @@ def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[K
             plan = pipeline.read(job, snapshots, schedule.where, lookup=lookup)
             if wrong := requirements.problems(plan):
                 raise InputError(*wrong)
-            plan = snapshot.keep(plan, place.workspace.snapshots)
+            plan = snapshot.save(plan, place.workspace.snapshots)
         except InputError as error:
             problems += error.problems
             continue

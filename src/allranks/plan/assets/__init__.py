@@ -1,1 +1,1 @@
-"""What a pipeline names and this machine may have: components, data, environments and models by their ids."""
+"""Find what a pipeline names by id on this machine: components, data, environments and models."""

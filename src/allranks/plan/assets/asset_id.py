@@ -21,7 +21,7 @@ from dataclasses import dataclass
 COMPONENT, DATA, ENVIRONMENT, MODEL, CODE = "component", "data", "environment", "model", "code"
 DATASTORE = "datastore"
 STORAGE = "storage"
-"""The kind of an id that is the URI of a file or folder, with no name of its own."""
+"""The kind of an id that is the URI of a file or folder, without a name."""
 
 _PLURALS = {
     COMPONENT: "components",
@@ -32,7 +32,7 @@ _PLURALS = {
     DATASTORE: "datastores",
 }
 _KINDS = {spelling: kind for kind, plural in _PLURALS.items() for spelling in (kind, plural)}
-# The documentation of registries writes `component` where the SDK writes `components`.
+# The documentation of registries has `component`, the SDK `components`.
 
 _SCOPES = {
     "subscriptions": "subscription",
@@ -51,7 +51,7 @@ _ARM = re.compile(r"/?subscriptions/[^/]+/", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class AssetId:
-    """What an id says.
+    """The parts of an id.
 
     kind:    component, data, environment, model, code, datastore, or storage
     name:    of the asset or the datastore; "" for storage
@@ -73,7 +73,7 @@ class AssetId:
     workspace: str = ""
 
     def __str__(self) -> str:
-        """Return the id in the form that Azure ML takes."""
+        """Return the id in the form that Azure ML accepts."""
         if self.kind == STORAGE:
             return self.path
         scope = [f"{word}/{value}" for word, name in _SCOPES.items() if (value := getattr(self, name))]
@@ -89,14 +89,14 @@ class AssetId:
 
     @property
     def short(self) -> str:
-        """The name with its version or label: ``train:3``, ``train@latest``."""
+        """Return the name with its version or label: ``train:3``, ``train@latest``."""
         if self.version:
             return f"{self.name}:{self.version}"
         return f"{self.name}@{self.label}" if self.label else self.name
 
     @property
     def is_scoped(self) -> bool:
-        """Whether the id names a registry or a workspace, and not only what is in the workspace of the job."""
+        """Return whether the id names a registry or a workspace."""
         return any(getattr(self, name) for name in _SCOPES.values())
 
     @property
@@ -107,11 +107,11 @@ class AssetId:
 
 
 def parse(text: str, kind: str) -> AssetId:
-    """Return what an id says.
+    """Return the parts of an id.
 
-    kind: what the id stands for where it does not say so itself, as in ``azureml:NAME:VERSION``
+    kind: the kind of an id that does not contain it, such as ``azureml:NAME:VERSION``
 
-    Raise ValueError, with what is wrong, for a text that is no id.
+    Raise ValueError, with the reason, for a text that is not an id.
     """
     text = text.strip()
     rest = text.removeprefix(_PREFIX)
@@ -127,7 +127,7 @@ def parse(text: str, kind: str) -> AssetId:
 
 
 def is_arm_id(text: str) -> bool:
-    """Whether a text is an ARM id, which looks like an absolute path."""
+    """Return whether a text is an ARM id, which looks like an absolute path."""
     return text.startswith("/") and _ARM.match(text) is not None
 
 
@@ -163,7 +163,7 @@ def _from_segments(text: str, rest: str) -> AssetId:
     if kind is None:
         if scope:
             raise ValueError(f"{word or 'nothing'} stands where it should say what it names: {', '.join(_KINDS)}")
-        # The output of a job, azureml://jobs/..., and whatever else Azure ML adds.
+        # The output of a job, azureml://jobs/..., and other forms.
         return AssetId(STORAGE, path=text)
     if not following or not following[0]:
         raise ValueError(f"no name stands after {word}")

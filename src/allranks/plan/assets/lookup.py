@@ -1,6 +1,7 @@
-"""The one lookup: from an id to what this machine has of it.
+"""Resolve ids to what this machine has.
 
-First comes what was registered on this machine, then ``allranks.yaml``, then a problem whose fix is the line to add.
+The lookup searches what was registered on this machine, then ``allranks.yaml``. If neither has the id, it returns a
+problem whose fix is the line to add.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class Line:
-    """A line of ``allranks.yaml`` that would answer a lookup.
+    """A line of ``allranks.yaml`` that would resolve an id.
 
-    value: a placeholder for the path that the user has to write
+    value: a placeholder for the path that the user must write
     """
 
     section: str
@@ -71,14 +72,14 @@ class Use:
 
 @dataclass
 class AssetLookup:
-    """Where the names of one pipeline are looked up.
+    """Resolves the names in one pipeline.
 
-    folder:    of the pipeline, in which a new ``allranks.yaml`` would stand
-    file:      the ``allranks.yaml`` that holds for it, None where there is none
-    workspace: what was registered is in it; None: nothing is
-    settled:   inputs of the pipeline that the user sets, for which the file says nothing
-    uses:      every lookup so far, for `allranks map`
-    problems:  what was found nowhere
+    folder:     of the pipeline, in which a new ``allranks.yaml`` would be created
+    file:       the ``allranks.yaml`` that applies, or None
+    workspace:  contains what was registered; None: nothing is registered
+    settled:    inputs of the pipeline that the user sets, which the file does not change
+    uses:       every lookup so far, for `allranks map`
+    problems:   lookups without a result
     components: azure-ai-ml's components that were loaded, by spec and name
     """
 
@@ -92,25 +93,25 @@ class AssetLookup:
 
     @classmethod
     def of(cls, folder: Path, workspace: Workspace | None) -> AssetLookup:
-        """Return the lookup for a pipeline in a folder. Raise InputError where its ``allranks.yaml`` is wrong."""
+        """Return the lookup for a pipeline in a folder. Raise InputError if its ``allranks.yaml`` is invalid."""
         path = mapping_file.find(folder)
         return cls(folder.absolute(), mapping_file.read(path) if path else None, workspace)
 
     def find(self, text: str, kind: str, where: str, *, required: bool = True, advice: str = "") -> Path | None:
-        """Return the path of what an id names.
+        """Return the path of the asset with an id.
 
         text:     the id in any form
-        kind:     what it stands for where it does not say so itself; a component's id must be a component's
+        kind:     the kind of an id that does not contain it; a component's id must be of that kind
         where:    the place that names it, for messages
-        required: whether it is a problem that there is none; otherwise None is returned
-        advice:   what the user may do instead of adding a line
+        required: whether a missing asset is a problem; otherwise None is returned
+        advice:   what the user can do instead of adding a line
 
-        Raise InputError where there is none, or where what stands in ``allranks.yaml`` cannot be used.
+        Raise InputError if there is none, or if the entry in ``allranks.yaml`` cannot be used.
         """
         asset = _parsed(text, kind, where)
         line = line_for(asset)
         known = registered.find(self.workspace, asset) if self.workspace else registered.NOTHING
-        # What cannot be used raises, so that only a path or nothing is noted.
+        # An unusable entry raises, so only a path or None is recorded.
         misses: list[str] = []
         path = known.path or self._in_file(asset, line, misses)
         self.uses.append(Use(asset, where, line, path))
@@ -121,11 +122,11 @@ class AssetLookup:
         return path
 
     def input(self, address: str) -> Path | None:
-        """Return the path that ``allranks.yaml`` gives an input, None where it gives none.
+        """Return the path that ``allranks.yaml`` gives an input, or None.
 
         address: the name of a pipeline's input, or STEP.INPUT
 
-        Raise InputError where the path does not exist.
+        Raise InputError if the path does not exist.
         """
         if self.file is None or address in self.settled:
             return None
@@ -133,7 +134,7 @@ class AssetLookup:
         return next((_existing(entry) for entry in entries), None)
 
     def _in_file(self, asset: AssetId, line: Line, misses: list[str]) -> Path | None:
-        """The path of the first entry that has it. misses: filled with what the others lack."""
+        """Return the path of the first entry that has the asset. misses: receives what the other entries lack."""
         find = {asset_id.COMPONENT: _spec, asset_id.ENVIRONMENT: _environment}.get(asset.kind, _data)
         paths = (find(entry, asset, misses) for entry in self._entries(asset, line.section))
         return next((path for path in paths if path is not None), None)
@@ -142,7 +143,7 @@ class AssetLookup:
         if self.file is None:
             return
         if asset.kind == asset_id.DATASTORE:
-            # A single path of a datastore may be mapped like a data asset.
+            # A path of a datastore may be mapped like a data asset.
             yield from _literal(self.file.matching("data", mapping_file.spellings(asset)))
             yield from self.file.matching(section, mapping_file.spellings(replace(asset, path="")))
         elif asset.kind == asset_id.STORAGE:
@@ -167,7 +168,7 @@ class AssetLookup:
 
 
 def line_for(asset: AssetId) -> Line:
-    """Return the line of ``allranks.yaml`` that stands for an id."""
+    """Return the line of ``allranks.yaml`` for an id."""
     section = _SECTIONS.get(asset.kind, "data")
     if asset.kind == asset_id.DATASTORE:
         key = asset.name
@@ -185,7 +186,7 @@ def _parsed(text: str, kind: str, where: str) -> AssetId:
         expected = (
             f"azureml:NAME:VERSION, azureml:NAME@latest, or azureml://registries/R/{_plural(kind)}/NAME/versions/V"
         )
-        raise InputError(Problem(where, f"{text} is no id: {error}", expected)) from None
+        raise InputError(Problem(where, f"{text} is not a valid id: {error}", expected)) from None
     is_data = kind in (asset_id.DATA, asset_id.MODEL)
     fits = asset.kind != asset_id.COMPONENT if is_data else asset.kind == kind
     if not fits:
@@ -206,7 +207,7 @@ def _what(asset: AssetId) -> str:
 
 
 def _existing(entry: Entry) -> Path:
-    """The path of an entry. Raises InputError where there is nothing."""
+    """Return the path of an entry. Raise InputError if it does not exist."""
     if not entry.path.exists():
         found, expected = f"{shown(entry.path)} does not exist", "a path, relative to the file"
         raise InputError(Problem(entry.where, found, expected, "correct the path"))
@@ -251,7 +252,7 @@ def _environment(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None
 
 
 def interpreter_in(folder: Path) -> Path | None:
-    """Return the Python of a virtual environment, None where the folder is none."""
+    """Return the Python of a virtual environment; None if the folder is not one."""
     python = folder / "bin" / "python"
     return python if os.access(python, os.X_OK) else None
 
@@ -267,7 +268,7 @@ def _data(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
 
 
 def _below(entry: Entry, asset: AssetId) -> str:
-    """Where in the folder of an entry an asset is. What a pattern stands for has its own name there."""
+    """Return where an asset is in the folder of an entry. The part that a pattern matches is a subfolder."""
     if entry.section == "datastores":
         return f"{asset.name}/{asset.path}" if entry.is_pattern else asset.path
     spellings = mapping_file.spellings(asset)
@@ -279,12 +280,12 @@ def _below(entry: Entry, asset: AssetId) -> str:
 
 
 def _literal(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """Without the pattern ``*``, which stands for names and not for URIs."""
+    """Return the name without the pattern ``*``, which matches names, not URIs."""
     return (entry for entry in entries if entry.literal)
 
 
 def _as_key(key: str) -> str:
-    """A key as YAML reads it."""
+    """Return a key that YAML reads as this text."""
     try:
         plain = yaml.safe_load(f"{key}: 1") == {key: 1}
     except yaml.YAMLError:

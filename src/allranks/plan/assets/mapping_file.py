@@ -1,4 +1,4 @@
-"""``allranks.yaml``: where this machine has what pipelines name.
+"""Read ``allranks.yaml``, which maps the names in pipelines to paths on this machine.
 
     components:
       registries/azureml/components/*: specs     # a folder of specs, searched at any depth
@@ -36,7 +36,7 @@ from allranks.sdk.paths import is_remote, located
 from allranks.sdk.yaml_text import YamlText
 
 NAMES = ("allranks.yaml", "allranks.yml")
-"""What the file is called, the usual name first."""
+"""Names of the file, the usual one first."""
 
 INPUTS = "inputs"
 SECTIONS = {
@@ -46,7 +46,7 @@ SECTIONS = {
     "environments": asset_id.ENVIRONMENT,
     "models": asset_id.MODEL,
 }
-"""The sections whose keys are ids, and what an id is in them where it does not say so itself."""
+"""The sections whose keys are ids, with the kind of their ids."""
 
 _WILDCARD = re.compile(r"[*?\[]")
 _SCOPE = re.compile(r"(?:registries|subscriptions|locations|workspaces|datastores)/", re.IGNORECASE)
@@ -56,9 +56,9 @@ _SCOPE = re.compile(r"(?:registries|subscriptions|locations|workspaces|datastore
 class Entry:
     """One line of the file.
 
-    key:     as it is compared with `spellings`
-    written: as it stands in the file
-    path:    absolute; whether it exists is for whoever uses it to find out
+    key:     in the form of `spellings`
+    written: as it is in the file
+    path:    absolute; it may not exist
     place:   file and line
     """
 
@@ -70,7 +70,7 @@ class Entry:
 
     @property
     def where(self) -> str:
-        """The line as messages name it."""
+        """Return the line as named in messages."""
         return f"key {self.section}.{self.written} ({self.place})"
 
     @property
@@ -79,21 +79,21 @@ class Entry:
 
     @property
     def literal(self) -> str:
-        """The key up to its first wildcard."""
+        """Return the key up to its first wildcard."""
         found = _WILDCARD.search(self.key)
         return self.key[: found.start()] if found else self.key
 
 
 @dataclass(frozen=True)
 class MappingFile:
-    """A file that was read: its entries by section, in their order."""
+    """The entries of a file by section, in order."""
 
     path: Path
     entries: Mapping[str, tuple[Entry, ...]]
 
     def matching(self, section: str, spellings: tuple[str, ...]) -> Iterator[Entry]:
-        """The entries of a section that fit: first those that name it, the most exact first; then patterns, in the
-        order of the file."""
+        """Yield the entries of a section that match: first those with its name, the most specific first; then
+        patterns, in the order of the file."""
         entries = self.entries.get(section, ())
         for spelling in spellings:
             yield from (entry for entry in entries if entry.key == spelling)
@@ -103,7 +103,7 @@ class MappingFile:
 
 
 def spellings(asset: AssetId) -> tuple[str, ...]:
-    """Return the keys that stand for an id, the most exact first."""
+    """Return the keys that match an id, the most specific first."""
     if asset.kind == asset_id.STORAGE:
         return (asset.path,)
     if asset.kind == asset_id.DATASTORE:
@@ -114,19 +114,19 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
         return tuple(dict.fromkeys(plain))
     whole = _bare(str(asset))
     own = re.sub(r"/(?:versions|labels)/[^/]+$", "", whole)
-    # What is in a registry is another thing than what has the same name in the workspace.
+    # An asset of a registry differs from one of the same name in the workspace.
     return tuple(dict.fromkeys((whole, own) if asset.registry else (whole, own, *plain)))
 
 
 def find(folder: Path) -> Path | None:
-    """Return the file in a folder or the nearest one above it, None where there is none."""
+    """Return the file in a folder or its nearest parent that has one, or None."""
     folder = folder.absolute()
     candidates = (parent / name for parent in (folder, *folder.parents) for name in NAMES)
     return next((path for path in candidates if path.is_file()), None)
 
 
 def read(path: Path) -> MappingFile:
-    """Return what the file says. Raise InputError, with every mistake in it, where it cannot be used."""
+    """Return the content of the file. Raise InputError, with every mistake, if it is invalid."""
     text = yaml_text.parse(path, may_be_empty=True)
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
@@ -167,13 +167,13 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
     try:
         name = key if section == INPUTS else _normal(key, SECTIONS[section])
     except ValueError as error:
-        problems.append(Problem(where, f"it is no id: {error}", "an id such as azureml:NAME:VERSION, or a pattern"))
+        problems.append(Problem(where, f"it is not a valid id: {error}", "a pattern, or an id such as azureml:NAME:1"))
         return None
     return Entry(section, name, key, Path(located(value, text.path.parent)), place)
 
 
 def _normal(key: str, kind: str) -> str:
-    """The key as `spellings` writes it. Raises ValueError where it is no id."""
+    """Return the key in the form of `spellings`. Raise ValueError if it is not an id."""
     bare = _bare(key)
     if _WILDCARD.search(bare):
         return bare
@@ -186,7 +186,7 @@ def _normal(key: str, kind: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """An id without its prefix: ``registries/...``, ``subscriptions/...``, ``train:3``."""
+    """Return an id without its prefix: ``registries/...``, ``subscriptions/...``, ``train:3``."""
     return text.strip().removeprefix("azureml:").lstrip("/")
 
 
@@ -195,8 +195,6 @@ def _once(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
     for entry in entries:
         if entry.key in met:
             first = met[entry.key]
-            problems.append(
-                Problem(entry.where, f"it says the same as {first.written} ({first.place})", "", "remove one")
-            )
+            problems.append(Problem(entry.where, f"it duplicates {first.written} ({first.place})", "", "remove one"))
         met[entry.key] = entry
         yield entry

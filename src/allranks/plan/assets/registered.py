@@ -1,4 +1,4 @@
-"""What was registered on this machine: models in the workspace's MLflow registry, the rest in its store."""
+"""Find what was registered on this machine: models in the workspace's MLflow registry, the rest in its store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LATEST = "latest"
 class Registration:
     """What is registered under a name.
 
-    path:     of the version that was asked for; None where it is not registered
+    path:     of the requested version; None if it is not registered
     versions: all that are registered
     """
 
@@ -39,9 +39,9 @@ _Reader: TypeAlias = Callable[[sqlite3.Connection, AssetId], Registration]
 
 
 def find(workspace: Workspace, asset: AssetId) -> Registration:
-    """Return what the workspace has of an id. An id without version and label stands for the latest version.
+    """Return what the workspace has for an id. An id without version and label means the latest version.
 
-    Raise InputError where the workspace's files cannot be read.
+    Raise InputError if the workspace's files cannot be read.
     """
     if asset.registry:
         return NOTHING
@@ -97,7 +97,7 @@ def _alias(connection: sqlite3.Connection, asset: AssetId) -> str | None:
 
 
 def _files(connection: sqlite3.Connection, source: str) -> Path | None:
-    """The folder of a model version by the URI that MLflow keeps of it, None where it is not on this machine."""
+    """Return the folder of a model version for the URI that MLflow stores; None if it is not on this machine."""
     paths = (path for uri in _places(connection, source) for path in _local(uri))
     return next((path for path in paths if path.is_absolute() and path.exists()), None)
 
@@ -117,7 +117,7 @@ def _places(connection: sqlite3.Connection, source: str) -> Iterator[str]:
 
 def _local(uri: str) -> Iterator[Path]:
     if uri.startswith("file://"):
-        # MLflow writes a file's URI with and without quoting.
+        # MLflow writes URIs of files with and without quoting.
         yield Path(uri.removeprefix("file://"))
         yield Path(unquote(urlsplit(uri).path))
     elif "://" not in uri:

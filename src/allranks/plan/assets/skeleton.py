@@ -1,4 +1,4 @@
-"""The lines of ``allranks.yaml`` that a pipeline still needs, as comments for the user to complete."""
+"""Generate the lines of ``allranks.yaml`` that a pipeline still needs, as comments for the user to complete."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _NOTES = {
 
 @dataclass(frozen=True)
 class MissingLine:
-    """A line that the file lacks, and the places of the pipeline that need it."""
+    """A missing line, and the places in the pipeline that need it."""
 
     line: Line
     places: tuple[str, ...]
 
 
 def missing(uses: Iterable[Use]) -> tuple[MissingLine, ...]:
-    """Return a line for each id that was found nowhere, by section; and one for all components of a registry that lacks
-    several."""
+    """Return a line for each unresolved id, by section; one line for all components of a registry if several are
+    missing."""
     places: dict[Line, dict[str, None]] = {}
     registries: dict[str, set[Line]] = {}
     for use in uses:
@@ -50,15 +50,15 @@ def missing(uses: Iterable[Use]) -> tuple[MissingLine, ...]:
 
 
 def render(lines: Iterable[MissingLine]) -> str:
-    """Return a whole file with these lines; "" for none."""
+    """Return a whole file with these lines; "" if there are none."""
     lines = tuple(lines)
     return merge("", lines) if lines else ""
 
 
 def merge(text: str, lines: Iterable[MissingLine]) -> str:
-    """Return the text of a file with the lines added that it does not have, not even as comments.
+    """Return the text of a file with the missing lines added. Lines that exist as comments are not added again.
 
-    What stands in the file stays as it is.
+    Existing text is not changed.
     """
     new = [line for line in lines if not _is_in(text, line.line)]
     if not new:
@@ -80,13 +80,13 @@ def _rows(line: MissingLine) -> list[str]:
 
 
 def _insert(written: list[str], section: str, block: list[str]) -> None:
-    """Adds the rows at the end of a section, which is made where there is none."""
+    """Add the rows at the end of a section, which is created if necessary."""
     start = next((number for number, row in enumerate(written) if re.match(rf"{section}\s*:", row)), None)
     if start is None:
         written += ["", f"{section}:  # {_NOTES[section]}", *block]
         return
     if not re.fullmatch(rf"{section}\s*:\s*(#.*)?", written[start]):
-        # A section in braces takes no further lines.
+        # No lines can be added to a section in braces.
         written += ["", f"# {section}:", *(f"# {row.replace('# ', '', 1)}" for row in block)]
         return
     end = start + 1

@@ -1,4 +1,4 @@
-"""A folder of component specs, at any depth, searched by name and version."""
+"""Search a folder of component specs, at any depth, by name and version."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Spec:
 
 
 def find(folder: Path, name: str) -> tuple[Spec, ...]:
-    """Return the specs of a name, the highest version first; those of one version by their path."""
+    """Return the specs with a name, the highest version first; those of one version sorted by path."""
     found = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if spec_files.is_component(path)]
     found.sort(key=lambda spec: spec.path)
     return tuple(sorted(found, key=lambda spec: _order(spec.version), reverse=True))
@@ -41,7 +41,8 @@ def names(folder: Path) -> tuple[str, ...]:
 
 
 def _candidates(folder: Path, name: str) -> Iterator[Path]:
-    """Files that may describe it, by a look at their text: parsing a thousand would take a minute."""
+    """Yield files that may describe it, by searching their text, because parsing a thousand files would take a
+    minute."""
     for path, text in _files(folder):
         pattern = _PYTHON_NAME if path.suffix == ".py" else _NAME
         if any(name in match.groups() for match in pattern.finditer(text)):
@@ -67,6 +68,6 @@ def _version(path: Path, name: str) -> str:
 
 
 def _order(version: str) -> tuple[tuple[int, int, str], ...]:
-    """1.10 comes after 1.9."""
+    """Return a sort key of a version: 1.10 comes after 1.9."""
     parts = re.findall(r"\d+|[^\d.]+", version)
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)

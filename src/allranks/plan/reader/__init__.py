@@ -1,4 +1,4 @@
-"""From what a user names to a plan. This package alone knows azure-ai-ml, and imports it only when it reads."""
+"""Read what a user names as a plan. azure-ai-ml is imported only while a file is read."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan"]
 
 @dataclass(frozen=True)
 class OpenJob:
-    """The SDK's own job of a file, and where its nodes stand in it.
+    """The SDK's own job of a file.
 
-    location: of the node at a path, such as ``prepare``, or ``tune.train`` in a pipeline within the pipeline
-    lookup:   finds what the job names by an id; None: ids stay as they are, as for Azure ML
+    location: returns where the node at a path is in the file; a path is ``prepare``, or ``tune.train`` if it is nested
+    lookup:   resolves ids; None: ids are not resolved, as for Azure ML
     """
 
     job: Any
@@ -38,11 +38,12 @@ class OpenJob:
     lookup: AssetLookup | None = None
 
     def unread(self) -> tuple[str, ...]:
-        """The steps of which a plan could say nothing: `plan` would refuse them."""
+        """Return the steps that cannot be read on this machine, so that `plan` would fail."""
         return pipeline.unread(self.job)
 
     def plan(self, snapshots: Path | None = None) -> Plan:
-        """Return the job as it stands now as a plan; without a folder for snapshots one that can be checked, not run.
+        """Return the job in its current state as a plan. Without a folder for snapshots, the plan can be checked but
+        not run.
 
         Raise InputError as `read_plan`.
         """
@@ -50,10 +51,10 @@ class OpenJob:
 
 
 def lookup_of(target: str, values: Mapping[str, str], workspace: Workspace) -> AssetLookup:
-    """Return what finds the names of the job of ``FILE[:NAME]``. Raise InputError where there is no such file, or its
-    ``allranks.yaml`` is wrong.
+    """Return the lookup for the job of ``FILE[:NAME]``. Raise InputError if there is no such file, or its
+    ``allranks.yaml`` is invalid.
 
-    values: inputs of the pipeline that the user sets, which no file changes
+    values: inputs of the pipeline that the user sets, which ``allranks.yaml`` does not change
     """
     path, _ = _split(target)
     return replace(AssetLookup.of(path.parent, workspace), settled=frozenset(values))
@@ -61,12 +62,12 @@ def lookup_of(target: str, values: Mapping[str, str], workspace: Workspace) -> A
 
 @contextlib.contextmanager
 def opened(target: str, values: Mapping[str, str], lookup: AssetLookup | None = None) -> Iterator[OpenJob]:
-    """Open the job of ``FILE[:NAME]`` for the duration of the block: what the SDK has to import and unpack for it is
-    there no longer than that.
+    """Open the job of ``FILE[:NAME]`` for the duration of the block. Imported modules and temporary files are removed
+    afterwards.
 
-    lookup: finds what the job names by an id; None: ids stay as they are, as for Azure ML
+    lookup: resolves ids; None: ids are not resolved, as for Azure ML
 
-    Raises InputError as `read_plan`.
+    Raise InputError as `read_plan`.
     """
     path, function = _split(target)
     with session.session(), python_file.importable(path):
@@ -76,24 +77,24 @@ def opened(target: str, values: Mapping[str, str], lookup: AssetLookup | None = 
 
 
 def read_plan(target: str, values: Mapping[str, str], snapshots: Path, workspace: Workspace | None = None) -> Plan:
-    """The plan of ``FILE[:NAME]``: a Python file or notebook with a job or a pipeline function, where NAME is the job's
-    variable or the function; or a pipeline YAML or a command job YAML.
+    """Return the plan of ``FILE[:NAME]``: a Python file or notebook with a job or a pipeline function, where NAME is
+    the job's variable or the function; or a pipeline or a command job in YAML.
 
     values:    the pipeline's inputs as text, by name
-    snapshots: the folder to which code is copied, made if it is missing
-    workspace: what is registered in it is found by its id; by default the workspace of the current folder
+    snapshots: the folder to which code is copied; it is created if necessary
+    workspace: contains registered assets; default: the workspace of the current folder
 
-    Nothing is asked of a workspace. Raises InputError, with all problems, where the file or a value cannot be used.
-    What the SDK lets through is for `allranks.plan.check.check` to find.
+    Azure is not contacted. Raise InputError, with all problems, if the file or a value cannot be used. Mistakes that
+    the SDK accepts are found by `allranks.plan.check.check`.
     """
     with opened(target, values, lookup_of(target, values, workspace or Workspace.at())) as job:
         return job.plan(snapshots)
 
 
 def read_job(job: Any, snapshots: Path, lookup: AssetLookup | None = None) -> Plan:
-    """The plan of a job that the SDK has built already, a PipelineJob or a Command. Raises InputError as above.
+    """Return the plan of a PipelineJob or a Command that the SDK has built. Raise InputError as above.
 
-    lookup: finds what the job names by an id; None: ids stay as they are
+    lookup: resolves ids; None: ids are not resolved
     """
     with session.session():
         return pipeline.read(job, snapshots, lookup=lookup)
@@ -103,7 +104,7 @@ def _open(path: Path, function: str | None, lookup: AssetLookup | None) -> DslFi
     if path.suffix in python_file.SUFFIXES:
         return python_jobs.read(path, function, None if lookup is None else _component_finder(lookup, path))
     if function is not None:
-        found = f"{function} names a function or a job, but {shown(path)} is no Python file"
+        found = f"{function} names a function or a job, but {shown(path)} is not a Python file"
         raise InputError(Problem(f"{shown(path)}:{function}", found, "the file alone"))
     if path.suffix.lower() in (".yml", ".yaml"):
         return yaml_file.read(path)
@@ -112,7 +113,7 @@ def _open(path: Path, function: str | None, lookup: AssetLookup | None) -> DslFi
 
 
 def _component_finder(lookup: AssetLookup, path: Path) -> Callable[[str], Path | None]:
-    """Return what finds the spec of a component that the file gets from a workspace or a registry by its id."""
+    """Return a function that finds the spec of a component that the file requests from a workspace or a registry."""
 
     def find(identity: str) -> Path | None:
         return lookup.find(identity, asset_id.COMPONENT, shown(path), required=False)
@@ -121,7 +122,7 @@ def _component_finder(lookup: AssetLookup, path: Path) -> Callable[[str], Path |
 
 
 def _split(target: str) -> tuple[Path, str | None]:
-    """The file, absolute, and the function's name. Raises InputError where there is no such file."""
+    """Return the absolute path of the file, and the name. Raise InputError if there is no such file."""
     path, function = Path(target), None
     if not path.exists():
         name, colon, last = target.rpartition(":")
@@ -151,7 +152,7 @@ def _similar(path: Path) -> str:
 def _converted(
     file: DslFile | MadeJob | YamlFile, values: Mapping[str, str]
 ) -> dict[str, tuple[str, settings.Setting]]:
-    """The values with their types. Raises InputError where one is unknown or does not fit."""
+    """Return the values with their types. Raise InputError for an unknown name or an invalid value."""
     declared = file.inputs()
     problems = settings.unknown(values, declared)
     if problems:
@@ -173,6 +174,6 @@ def _converted(
 
 
 def _guessed(file: DslFile | MadeJob | YamlFile, name: str, text: str) -> str:
-    """By the value that stands in the file; a whole number there may be set to any number."""
+    """Return the type of the value in the file. An integer there may be set to any number."""
     value = file.given(name)
     return "string" if value is None else settings.widened(settings.guessed_type(value), text)

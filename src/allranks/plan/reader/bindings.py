@@ -1,4 +1,4 @@
-"""Bindings as the SDK writes them, ``${{parent.inputs.lr}}``, and the references of a plan that they stand for."""
+"""Parse bindings, ``${{parent.inputs.lr}}``, as references of a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PIPELINE_OUTPUT = re.compile(r"\$\{\{\s*parent\.outputs\.([\w.\-]+)\s*}}")
 
 
 def value_of(text: str) -> Value:
-    """What a text stands for: a reference where it is one binding, a Text where some stand inside it, or itself."""
+    """Return the value of a text: a reference if it is one binding, a Text if it contains bindings, else the text."""
     parts: list[str | GraphInput | NodeOutput] = []
     position = 0
     for found in _BINDING.finditer(text):
@@ -29,7 +29,7 @@ def value_of(text: str) -> Value:
 
 
 def pipeline_output(text: str) -> str | None:
-    """The name of the pipeline's output that ``${{parent.outputs.NAME}}`` names, or None for any other text."""
+    """Return the name of the pipeline's output in ``${{parent.outputs.NAME}}``; None for any other text."""
     found = _PIPELINE_OUTPUT.fullmatch(text.strip())
     return found[1] if found else None
 

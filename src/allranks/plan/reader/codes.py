@@ -1,4 +1,4 @@
-"""The code of a component, merged with what it includes, as a snapshot of what Azure ML would get."""
+"""Snapshot the code of a component, merged with its additional includes, as Azure ML would receive it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import code_of
 
 
-def taken(component: Any, place: Place, context: Context) -> Code | None:
-    """The component's snapshot, or None where it has no code. Taken once, however many steps use it."""
+def snapshot_of(component: Any, place: Place, context: Context) -> Code | None:
+    """Return the component's snapshot, or None if it has no code. Code that several steps use is copied once."""
     code = component._get_origin_code_in_str()
     includes = component._get_all_additional_includes_configs()
     key = (str(component.base_path), code, json.dumps(includes, default=str))
     if key not in context.codes:
-        # What is wrong is noted once too.
+        # A problem is also reported once.
         context.codes[key] = None
         try:
             context.codes[key] = _taken(component, code, bool(includes), place, context)
@@ -42,7 +42,7 @@ def _taken(component: Any, code: str | None, includes: bool, place: Place, conte
             raise InputError(Problem(where, f"{shown(path)} does not exist", "a folder or a file"))
     if context.snapshots is None:
         return None
-    # What was written there before is no code, where the caller has it in the folder of the code.
+    # Earlier snapshots are not code, even if the folder of snapshots is inside of the code.
     without = (context.snapshots, context.snapshots.parent)
     with code_of(component, where, place.key("additional_includes"), without) as files:
-        return snapshot.take(files.files, context.snapshots, where) if files else None
+        return snapshot.copy_files(files.files, context.snapshots, where) if files else None

@@ -1,4 +1,4 @@
-"""A node that runs a command, which is what a step is."""
+"""Read a node that runs a command."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def read(name: str, node: Any, context: Context) -> Step | None:
-    """Return the step that a Command node stands for. Note problems, and return None where its component is not on this
-    machine."""
+    """Return the step of a Command node. If its component is not on this machine, add problems to the context and
+    return None."""
     place = context.place(name)
     if isinstance(node.component, str) and not registered_component.attach(node, place, context):
         return None
@@ -45,7 +45,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         version=version,
         display_name=str(node.display_name or component.display_name or ""),
         description=str(node.description or component.description or ""),
-        code=codes.taken(component, place, context),
+        code=codes.snapshot_of(component, place, context),
         environment=environment,
         ignored_environment=NO_ENVIRONMENT if own_environment == environment else own_environment,
         environment_variables=_variables(component.environment_variables) | _variables(node.environment_variables),
@@ -63,8 +63,8 @@ def read(name: str, node: Any, context: Context) -> Step | None:
 
 
 def _variables(variables: Mapping[str, Any] | None) -> dict[str, str | GraphInput | NodeOutput | Text]:
-    """The variables, in which bindings to the graph's inputs are resolved when the step starts. Nothing else is:
-    Azure ML leaves ``${{outputs.x}}`` in them as it is."""
+    """Return the environment variables. Bindings to the graph's inputs are resolved when the step starts. Azure ML does
+    not resolve others, such as ``${{outputs.x}}``."""
     found: dict[str, str | GraphInput | NodeOutput | Text] = {}
     for name, value in (variables or {}).items():
         meant = value_of(str(plain(value)))
@@ -106,7 +106,8 @@ def _timeout(node: Any, place: Place, context: Context) -> float | None:
 
 
 def _distribution(found: Any, place: Place, context: Context) -> Distribution:
-    """The settings by the names that both sides use; what the user leaves out has the contract's default."""
+    """Return the settings of the distribution. The SDK and the contract use the same names; missing settings have the
+    contract's defaults."""
     if found is None:
         return Single()
     kind = DISTRIBUTIONS.get(str(_get(found, "type")).lower())
@@ -125,12 +126,12 @@ def _distribution(found: Any, place: Place, context: Context) -> Distribution:
 
 
 def _get(settings: Any, name: str) -> Any:
-    """A setting of an object, or of a mapping, or of nothing."""
+    """Return a setting of an object, of a mapping, or of None."""
     return settings.get(name) if isinstance(settings, dict) else getattr(settings, name, None)
 
 
 def identity(component: Any) -> tuple[str, str]:
-    """Return the component's name and version, which the SDK forgets of a file that a pipeline's YAML names."""
+    """Return the component's name and version, which the SDK drops for a file that a pipeline's YAML names."""
     if not component._is_anonymous:
         return str(component.name or ""), str(component.version or "")
     return _written(str(component._source_path)) if component._source_path else ("", "")

@@ -1,4 +1,4 @@
-"""What reading the nodes of one graph has in common."""
+"""The context in which the nodes of one graph are read."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Locate = Callable[[str], Location | None]
 
 @dataclass
 class Context:
-    """What is known of a graph while its nodes are read.
+    """The context of a graph while its nodes are read.
 
-    base:      the folder that relative paths of data are relative to
-    snapshots: the folder of code snapshots; None: the code is only looked at
-    values:    the values of the graph's inputs, as far as they are known before the run
-    locate:    where a node stands in the user's files
-    lookup:    finds what the pipeline names by an id; None: ids stay as they are
-    path:      the path of the node that holds the graph, with the dot behind it; "" for the pipeline itself
+    base:      the folder to which paths of data are relative
+    snapshots: the folder of code snapshots; None: the code is not copied
+    values:    the values of the graph's inputs that are known before the run
+    locate:    returns where a node is in the user's files
+    lookup:    resolves ids; None: ids are not resolved
+    path:      the path of the node that holds the graph, with a trailing dot; "" for the pipeline itself
     alone:     whether the step is a job by itself, so that its inputs are those that the user sets
-    codes:     snapshots that were taken already, by where the code is
-    problems:  what was found wrong
+    codes:     snapshots so far, by the path of the code
+    problems:  the problems found
     """
 
     base: Path
@@ -44,17 +44,17 @@ class Context:
     problems: list[Problem] = field(default_factory=list)
 
     def within(self, path: str, values: Mapping[str, Any], base: Path | None = None) -> Context:
-        """Return the context of the graph that the node at that path holds."""
+        """Return the context for the graph of the node at that path."""
         return replace(self, path=path, values=values, base=base or self.base)
 
     def place(self, name: str) -> Place:
-        """Return a node of this graph as messages name it."""
+        """Return a node of this graph as named in messages."""
         return Place(f"{self.path}{name}", self.locate(f"{self.path}{name}"))
 
 
 @dataclass(frozen=True)
 class Place:
-    """A node as messages name it, by its path."""
+    """A node as named in messages."""
 
     step: str
     location: Location | None = None
@@ -73,7 +73,7 @@ class Place:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as plain Python: a binding as the text that the SDK would send, an enumeration's member as its
+    """Return a value as plain Python: a binding as the text that the SDK would send, a member of an enumeration as its
     value."""
     if isinstance(value, Enum):
         return value.value
@@ -83,9 +83,9 @@ def plain(value: Any) -> Any:
 
 
 def settled(value: Any, key: str, place: Place, context: Context) -> Any:
-    """Return a setting of a step with a binding to an input of the graph replaced by the input's value.
+    """Return a setting of a step, with a binding to an input of the graph replaced by the input's value.
 
-    Where there is no such value, note a problem and return None.
+    If the value is unknown, add a problem and return None.
     """
     value = plain(value)
     if not isinstance(value, str):
@@ -107,7 +107,7 @@ def settled(value: Any, key: str, place: Place, context: Context) -> Any:
 
 
 def whole(value: Any, key: str, place: Place, context: Context) -> int | None:
-    """Return the same for a setting that is a whole number. Note a problem where it is something else."""
+    """Return a setting that must be an integer, likewise. Add a problem for any other value."""
     value = settled(value, key, place, context)
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
         return int(value)

@@ -1,4 +1,4 @@
-"""A pipeline that is a function in a Python file, decorated with ``@dsl.pipeline``."""
+"""Read a pipeline that is a function with ``@dsl.pipeline`` in a Python file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from allranks.sdk.user_code import Line
 
 @dataclass(frozen=True)
 class DslFile:
-    """A pipeline function and the file that it stands in."""
+    """A pipeline function and its file."""
 
     file: PythonFile
     function: Callable[..., Any]
@@ -31,21 +31,21 @@ class DslFile:
         return self.file.path
 
     def inputs(self) -> dict[str, str | None]:
-        """The names of the pipeline's inputs with their types; None for one that is not annotated."""
+        """Return the names of the pipeline's inputs with their types; None for one without annotation."""
         parameters = inspect.signature(self.function).parameters
         return dict(self._declared(self._builder.inputs, parameters)) | {
             name: _plain_type(parameters[name]) for name in self._builder.non_pipeline_parameter_names
         }
 
     def given(self, name: str) -> Setting | None:
-        """The default of an input, where it has one."""
+        """Return the default of an input, if it has one."""
         default = inspect.signature(self.function).parameters[name].default
         return default if isinstance(default, (str, int, float, bool)) else None
 
     def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
-        """The SDK's job: calls the function with these values (type and value).
+        """Return the SDK's job: call the function with these values (type and value).
 
-        Raises InputError where the function raises, or lacks an argument that is no input of the pipeline.
+        Raise InputError if the function raises, or lacks an argument that is not an input of the pipeline.
         """
         self._require_plain(values)
         with self.file.running():
@@ -55,7 +55,7 @@ class DslFile:
         return job
 
     def location(self, path: str) -> Location | None:
-        """Where the node at this path is made, once the job has been built."""
+        """Return where the node at this path is created, after the job has been built."""
         return located(self.file.nodes.line(self._built[0], path)) if self._built else None
 
     @property
@@ -86,7 +86,7 @@ class DslFile:
             if not inner:
                 arguments[name] = argument
                 continue
-            # The whole group is the argument; what is not set keeps its default.
+            # The argument is the whole group; values that are not set have their defaults.
             if group not in arguments:
                 arguments[group] = self._group(group)
             target = arguments[group]
@@ -96,13 +96,13 @@ class DslFile:
         return arguments
 
     def _group(self, name: str) -> Any:
-        """A group of inputs with its defaults."""
+        """Return a group of inputs with its defaults."""
         parameter = inspect.signature(self.function).parameters[name]
         default = parameter.default
         return parameter.annotation() if default in (inspect.Parameter.empty, None) else copy.deepcopy(default)
 
     def _require_plain(self, values: Mapping[str, Any]) -> None:
-        """Raises InputError where a parameter that is no input of the pipeline has neither a value nor a default."""
+        """Raise InputError if a parameter that is not an input of the pipeline has neither a value nor a default."""
         parameters = inspect.signature(self.function).parameters
         missing = [
             name
@@ -115,19 +115,19 @@ class DslFile:
                     f"input {name} of the pipeline ({shown(self.path)})",
                     "it has no value",
                     "",
-                    f"give one: --set {name}=VALUE",
+                    f"set it: --set {name}=VALUE",
                 )
                 for name in missing
             )
 
 
 def located(line: Line | None) -> Location | None:
-    """A line of the user's code as plans have it."""
+    """Return a line of the user's code as a location of the plan."""
     return Location(line.file, line.number, line.cell) if line else None
 
 
 def _plain_type(parameter: inspect.Parameter) -> str | None:
-    """The type of a parameter that is an ordinary Python value."""
+    """Return the type of a parameter that is an ordinary Python value."""
     names = {int: "integer", float: "number", bool: "boolean", str: "string"}
     annotated = {kind.__name__: name for kind, name in names.items()}
     return names.get(parameter.annotation) or annotated.get(str(parameter.annotation))

@@ -1,4 +1,4 @@
-"""The environment of a step: what it names, with digests of what it is made from."""
+"""Read the environment of a step, with digests of its files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from allranks.sdk.uploads import context_of
 
 
 def local(environment: Any, place: Place, context: Context) -> Environment:
-    """Return the environment that this machine has in place of a registered one: the definition or the virtual
-    environment that ``allranks.yaml`` gives for it; else as `read`."""
+    """Return the local environment for a registered one: the definition or virtual environment in ``allranks.yaml``;
+    else as `read`."""
     if not isinstance(environment, str) or context.lookup is None:
         return read(environment, place, context)
     try:
@@ -36,7 +36,7 @@ def local(environment: Any, place: Place, context: Context) -> Environment:
 
 
 def _loaded(path: Path) -> Any:
-    """The SDK's environment of a file. Raises InputError where it describes none."""
+    """Return the SDK's environment of a file. Raise InputError if the file does not describe one."""
     from azure.ai.ml import load_environment
 
     yaml_text.parse(path)
@@ -48,7 +48,7 @@ def _loaded(path: Path) -> Any:
 
 
 def read(environment: Any, place: Place, context: Context) -> Environment:
-    """Return the environment that the SDK has for a step, or `NO_ENVIRONMENT`."""
+    """Return the environment of a step in the SDK, or `NO_ENVIRONMENT`."""
     if environment is None:
         return NO_ENVIRONMENT
     if isinstance(environment, str):
@@ -57,7 +57,7 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
     if environment.name and not environment._is_anonymous:
         name, version = str(environment.name), str(environment.version or "")
     elif isinstance(environment.conda_file, dict) and environment.conda_file.get("name"):
-        # The SDK forgets the name of an environment that is named by its file.
+        # The SDK drops the name of an environment that is given as a file.
         name = str(environment.conda_file["name"])
     else:
         name = _name_in_file(environment)
@@ -76,9 +76,9 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
 
 
 def _name_in_file(environment: Any) -> str:
-    """The name that an environment has in its own file, which the SDK forgets too; "" where it has none.
+    """Return the name of an environment in its own file, which the SDK drops too; "" if it has none.
 
-    The file is the one that the step names, or environment.yaml beside the Dockerfile: mldesigner's do not know theirs.
+    The file is the one that the step names, or environment.yaml next to the Dockerfile, because mldesigner drops it.
     """
     files = [environment._source_path] if environment._source_path else []
     if environment.build is not None and not is_remote(str(environment.build.path)):
@@ -91,13 +91,13 @@ def _name_in(file: Path) -> str:
         found = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return ""
-    # A job or a component that has the environment within it has a name too, and it is another thing's.
+    # The name of a job or a component with an inline environment is not the environment's.
     its_own = isinstance(found, dict) and {"build", "image"} & found.keys() and not {"command", "jobs"} & found.keys()
     return str(found.get("name") or "") if its_own else ""
 
 
 def _context(environment: Any, place: Place, context: Context) -> str:
-    """The digest of the build context, or where it is if that is not on this machine."""
+    """Return the digest of the build context, or its location if that is not on this machine."""
     path = str(environment.build.path)
     if is_remote(path) or context.snapshots is None:
         return path

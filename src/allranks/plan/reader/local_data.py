@@ -1,4 +1,4 @@
-"""Data that a pipeline names by an id or a URI, as a path of this machine."""
+"""Resolve data that a pipeline names by an id or a URI to a path on this machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from allranks.sdk.paths import is_remote
 
 
 def resolved(value: Value | None, kind: str, address: str, where: str, context: Context) -> Value | None:
-    """Return what a port is bound to, with a path of this machine in place of an id.
+    """Return the value of a port, with a path on this machine in place of an id.
 
     kind:    the port's type
-    address: the name of the pipeline's input, or STEP.INPUT, as ``allranks.yaml`` names it
-    where:   the port as messages name it
+    address: the name of the pipeline's input, or STEP.INPUT, as in ``allranks.yaml``
+    where:   the port as named in messages
 
-    Notes a problem, and returns the value as it is, where this machine does not have the data.
+    If this machine does not have the data, add a problem to the context and return the value unchanged.
     """
     lookup = context.lookup
     if lookup is None:
@@ -32,7 +32,7 @@ def resolved(value: Value | None, kind: str, address: str, where: str, context: 
 
 
 def _path(value: Value | None, kind: str, address: str, where: str, context: Context) -> FilePath | None:
-    """The path that stands for the value, None where it stands for itself."""
+    """Return the path for the value; None if the value is used as it is."""
     lookup = context.lookup
     assert lookup is not None
     given = lookup.input(address)

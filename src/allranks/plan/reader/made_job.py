@@ -1,4 +1,4 @@
-"""A job that a Python file or notebook makes while it is read: ``pipeline_job = train_digits(epochs=3)``."""
+"""Read a job that a Python file or notebook creates: ``pipeline_job = train_digits(epochs=3)``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from allranks.sdk.python_file import PythonFile
 
 @dataclass(frozen=True)
 class MadeJob:
-    """A job and the file that makes it. name: of the variable that it is in."""
+    """A job and its file. name: of the job's variable"""
 
     file: PythonFile
     name: str
@@ -30,19 +30,19 @@ class MadeJob:
         return self.file.path
 
     def inputs(self) -> dict[str, str | None]:
-        """The names of the job's inputs with their types; None for one whose type is not declared."""
+        """Return the names of the job's inputs with their types; None if the type is not declared."""
         ports = getattr(self.job, "inputs", None)
         given = [name for name, _ in step_ports.flat(ports)] if isinstance(ports, dict) else []
         return dict(self._declared()) | {name: None for name in given if name not in dict(self._declared())}
 
     def given(self, name: str) -> Setting | None:
-        """The value that the job has, where it is one."""
+        """Return the value of an input in the job, if it is a plain value."""
         port = dict(step_ports.flat(self.job.inputs)).get(name)
         value = plain(port._data) if port is not None else None
         return value if isinstance(value, (str, int, float, bool)) else None
 
     def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
-        """The SDK's job, with these values (type and value) in place of those that the file gives it."""
+        """Return the SDK's job with these values (type and value) in place of those in the file."""
         from azure.ai.ml import Input
 
         for name, (kind, value) in values.items():
@@ -51,7 +51,7 @@ class MadeJob:
         return self.job
 
     def location(self, path: str) -> Location | None:
-        """Where the node at this path is made."""
+        """Return where the node at this path is created."""
         return located(self.file.nodes.line(self.job, path))
 
     def _declared(self) -> Iterator[tuple[str, str | None]]:
@@ -65,7 +65,7 @@ class MadeJob:
                 yield from ((inner, str(found.type)) for inner, found in port.flatten(name).items())
                 continue
             annotated = name in parameters and parameters[name].annotation is not inspect.Parameter.empty
-            # A command's own inputs are declared only where they have no value.
+            # Inputs of a command are declared only if they have no value.
             declared = annotated if function else port.default is None
             yield name, str(port.type) if declared and port.type else None
 
@@ -77,7 +77,7 @@ class MadeJob:
         if last in ports:
             setattr(ports, last, value)
             if "command" in vars(type(self.job)):
-                # The SDK guessed the type by the value that is replaced.
+                # The SDK derived the type from the value that is replaced.
                 ports[last]._meta.type = kind
         else:
             ports[last] = self.job._build_input(last, self.job.component.inputs.get(last), value)

@@ -1,4 +1,4 @@
-"""A job of the SDK as a plan."""
+"""Convert a job of the SDK to a plan."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def read(
     locate: Locate = lambda path: None,  # noqa: ARG005
     lookup: AssetLookup | None = None,
 ) -> Plan:
-    """Return the plan of a pipeline job, or of a command job, which becomes a plan of one step.
+    """Return the plan of a pipeline job, or of a command job, which becomes a plan with one step.
 
     snapshots: the folder to which code is copied; None: it is not copied, and the plan cannot run
-    locate:    returns where a node stands, by its path, for messages
-    lookup:    finds what the job names by an id; None: ids stay as they are, as for Azure ML
+    locate:    returns where a node is in the user's files, by its path, for messages
+    lookup:    resolves ids; None: ids are not resolved, as for Azure ML
 
-    Raises InputError, with every problem that was found, where the local engine cannot run it.
+    Raise InputError, with every problem, if the local engine cannot run the job.
     """
     from azure.ai.ml.entities import Command, PipelineJob
 
@@ -49,8 +49,8 @@ def read(
 
 
 def unread(job: Any) -> tuple[str, ...]:
-    """Return the steps of which nothing can be said here: of kinds that are not run yet, or with a component that is
-    registered or whose code is elsewhere."""
+    """Return the steps that cannot be read: those of unsupported kinds, of registered components, or with code that is
+    not local."""
     from azure.ai.ml.entities import PipelineJob
 
     if isinstance(job, PipelineJob):
@@ -77,8 +77,8 @@ def _is_at_hand(node: Any) -> bool:
 
 
 def types_by_use(job: Any) -> dict[str, str]:
-    """Return for inputs of a pipeline job the type of the port that each is bound to: what an input without annotation
-    is."""
+    """Return for inputs of a pipeline job the type of the port that each is bound to: the type of inputs without
+    annotation."""
     from azure.ai.ml.entities import PipelineJob
 
     return types_of_nodes(job.jobs) if isinstance(job, PipelineJob) else {}
@@ -115,11 +115,11 @@ def _command_job(job: Any, source: str, context: Context) -> Plan:
     inputs = step.inputs
     step = replace(
         step,
-        # The job's inputs are the plan's, as if a pipeline of one step passed them on.
+        # The job's inputs become the plan's, as if a pipeline with one step passed them on.
         inputs=tuple(replace(port, value=GraphInput(port.name)) for port in inputs),
-        # A job by itself always runs on Azure ML; only steps of pipelines are reused.
+        # Azure ML reuses only steps of pipelines, never standalone jobs.
         deterministic=False,
-        # And its own environment is sent; only a step's is not.
+        # The environment of a standalone job is sent; that of a step is not.
         environment=step.ignored_environment or step.environment,
         ignored_environment=NO_ENVIRONMENT,
     )

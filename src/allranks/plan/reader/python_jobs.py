@@ -1,4 +1,4 @@
-"""Which job of a Python file or notebook is meant: a job that it makes, or a function that makes one."""
+"""Select the job of a Python file or notebook: one that it creates, or a function that creates one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _EXPECTED = "a function that is decorated with @dsl.pipeline, or a job in a vari
 
 
 def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | MadeJob:
-    """Read the file and find its job: the one of that name, or the one that the file makes.
+    """Read the file and return its job: the one with the given name, or the one that the file creates.
 
-    Without a name that is the job that the file submits, or else the one in a variable of the module, or else the one
-    that its pipeline function makes; of several functions, the one that no other uses as a pipeline component. A
-    command in a variable is a job where the file has no pipeline, since otherwise it is there to make steps of.
+    Without a name that is the job that the file submits, else the one in a variable of the module, else the one that
+    its pipeline function creates; of several functions, the one that no other uses as a pipeline component. A command
+    in a variable is a job only if the file has no pipeline, because otherwise it is used to create steps.
 
-    Call it, and `build` of what it returns, inside of `python_file.importable`. Raises InputError where the file cannot
-    be read, or does not have that job, or has several.
+    Call it, and `build` of the result, inside of `python_file.importable`. Raise InputError if the file cannot be read,
+    does not have that job, or has several.
     """
     file = python_file.read(path, find)
     functions, jobs = _functions(file), _jobs(file)
@@ -61,7 +61,7 @@ def _functions(file: PythonFile) -> dict[str, Callable[..., Any]]:
 
 
 def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Those that the file defines, or, where there is none, those that it imports."""
+    """Return those that the file defines or, if there are none, those that it imports."""
     defined = {
         name: value
         for name, value in functions.items()
@@ -98,7 +98,7 @@ def _jobs(file: PythonFile) -> dict[str, Any]:
 
 
 def _without_bases(jobs: dict[str, Any]) -> dict[str, Any]:
-    """Without the commands that others were made of: ``base(lr=0.1)``, and ``base(lr=Uniform(0, 1)).sweep(...)``."""
+    """Remove commands from which others were created: ``base(lr=0.1)``, and ``base(lr=Uniform(0, 1)).sweep(...)``."""
     by_component: dict[int, list[str]] = {}
     for name, job in jobs.items():
         by_component.setdefault(id(vars(job).get("_component", job)), []).append(name)
@@ -125,14 +125,14 @@ def _several(path: Path, choices: dict[str, Any]) -> Problem:
 
 
 def _not_found(path: Path, name: str, known: list[str], exists: bool) -> Problem:
-    found = f"{name} is no pipeline" if exists else f"there is no {name}"
+    found = f"{name} is not a pipeline" if exists else f"there is no {name}"
     expected = _EXPECTED + (f": {', '.join(known)}" if known else "")
     similar = difflib.get_close_matches(name, known, n=1)
     return Problem(shown(path), found, expected, f"did you mean {shown(path)}:{similar[0]}?" if similar else "")
 
 
 def _guarded(path: Path) -> str:
-    """The fix for a file that makes its job only where it is the program that runs."""
+    """Return the fix for a file that creates its job only under ``if __name__ == "__main__"``."""
     if path.suffix == ".py" and '"__main__"' in path.read_text(encoding="utf-8", errors="replace").replace("'", '"'):
         return 'what stands below if __name__ == "__main__" is not read: make the job above it'
     return ""

@@ -1,4 +1,4 @@
-"""A node whose component is registered, given the component that this machine has of it."""
+"""Attach the local spec of a registered component to a node."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from allranks.sdk import spec_files, specs
 from allranks.sdk.paths import shown
 
 _TYPES = {"sweep": "command"}
-"""The type of component that a node runs, where it is not the node's own."""
+"""The type of component that a node runs, if it differs from the node's type."""
 
 
 def attach(node: Any, place: Place, context: Context) -> bool:
-    """Give a node the component that its id names, found by the context's lookup.
+    """Give a node the component for its id, found by the context's lookup.
 
-    A node of a registered component has the ports that the pipeline gives it, without types. Afterwards it has those
-    of the component, like any other node. Return False where there is no such component; the problem is noted.
+    A node with a registered component has the ports that the pipeline gives it, without types. Afterwards it has those
+    of the component. If there is no such component, add a problem and return False.
     """
     key = node._get_component_attr_name()
     text = node._component
@@ -46,7 +46,7 @@ def attach(node: Any, place: Place, context: Context) -> bool:
 
 
 def _find_data(node: Any, place: Place, context: Context) -> None:
-    """Looks up the data of a node without a component, so that all that is missing is told at once."""
+    """Look up the data of a node without a component, so that everything that is missing is reported at once."""
     from azure.ai.ml import Input
 
     for name, port in step_ports.flat(node.inputs):
@@ -61,7 +61,7 @@ def load(text: str, where: str, lookup: AssetLookup) -> Any:
 
     where: the place that names it, for messages
 
-    Raise InputError where this machine does not have it, or where its spec is wrong.
+    Raise InputError if this machine does not have it, or if its spec is invalid.
     """
     spec = lookup.find(text, asset_id.COMPONENT, where)
     assert spec is not None
@@ -77,7 +77,7 @@ def _of_spec(spec: Path, name: str, where: str) -> Any:
     except InputError:
         if spec_files.is_component(spec):
             raise
-        raise InputError(Problem(where, f"{shown(spec)} describes no component", "a component's file")) from None
+        raise InputError(Problem(where, f"{shown(spec)} does not describe a component", "a component's file")) from None
     found = [component for component in components if component.name == name] or components
     if len(found) > 1:
         names = ", ".join(str(component.name) for component in found)
@@ -86,7 +86,7 @@ def _of_spec(spec: Path, name: str, where: str) -> Any:
 
 
 def _set(node: Any, component: Any) -> None:
-    """What the node's constructor does with a component that it is given."""
+    """Set the component as the node's constructor does."""
     given = {name: port._data for name, port in node.inputs.items()}
     written = {name: port._data for name, port in node.outputs.items()}
     node._inputs = node._build_inputs_dict(given, input_definition_dict=component.inputs)

@@ -1,4 +1,4 @@
-"""Values that a user sets, ``--set NAME=VALUE``, from text to what the pipeline's input takes."""
+"""Convert values of ``--set NAME=VALUE`` from text to the types of the pipeline's inputs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _EXPECTED = {
 
 
 def unknown(settings: Mapping[str, str], names: Iterable[str]) -> list[Problem]:
-    """A problem for each setting that no input of the pipeline has the name of."""
+    """Return a problem for each setting without an input of that name."""
     known = list(names)
     return [_unknown(name, known) for name in settings if name not in known]
 
 
 def convert(text: str, type_name: str) -> Setting:
-    """The value that the text stands for. Data is a path: a relative one is relative to the current folder.
+    """Return the value of the text. Data is a path, relative to the current folder.
 
-    Raises ValueError, with what is expected, where the text is no such value.
+    Raise ValueError, with what is expected, for an invalid value.
     """
     try:
         if type_name == "integer":
@@ -47,7 +47,7 @@ def convert(text: str, type_name: str) -> Setting:
 
 
 def guessed_type(value: Setting) -> str:
-    """The type of an input that was never declared, by its value: what the SDK takes it for."""
+    """Return the type of an undeclared input, derived from its value as the SDK does."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
@@ -56,7 +56,8 @@ def guessed_type(value: Setting) -> str:
 
 
 def widened(type_name: str, text: str) -> str:
-    """The type to read a text by where the type is a guess only: ``lr: 1`` in a file may be set to 0.5."""
+    """Return the type with which to convert a text if the type is only derived: ``lr: 1`` in a file may be set to
+    0.5."""
     if type_name == "integer":
         try:
             int(text)
@@ -66,7 +67,7 @@ def widened(type_name: str, text: str) -> str:
 
 
 def wrong(name: str, text: str, expected: str) -> Problem:
-    """What is told of a setting that cannot be converted."""
+    """Return the problem for a setting that cannot be converted."""
     return Problem(f"--set {name}", f"found {text!r}", expected, f"give {expected}: --set {name}=VALUE")
 
 

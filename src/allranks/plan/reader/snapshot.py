@@ -1,4 +1,4 @@
-"""Code as it was when the run started: one copy for each distinct content, named by its digest."""
+"""Copy code for a run: one copy per content, named by its digest."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from allranks.plan.graph import Code, Plan, steps, with_steps
 CHUNK = 1 << 20
 
 
-def keep(plan: Plan, snapshots: Path) -> Plan:
-    """The plan with its code in that folder: what was read somewhere else for the time being is copied there."""
+def save(plan: Plan, snapshots: Path) -> Plan:
+    """Return the plan with its code copied from temporary snapshots to the folder."""
     codes = {step.code for _, step in steps(plan.graph) if step.code}
-    kept = {code: take(_files(Path(code.folder)), snapshots, plan.name) for code in codes}
-    moved = with_steps(plan.graph, lambda step: replace(step, code=kept[step.code]) if step.code else step)
+    copies = {code: copy_files(_files(Path(code.folder)), snapshots, plan.name) for code in codes}
+    moved = with_steps(plan.graph, lambda step: replace(step, code=copies[step.code]) if step.code else step)
     return replace(plan, graph=moved)
 
 
-def take(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
-    """Copies files to ``snapshots/DIGEST``, unless a copy of the same content is there.
+def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
+    """Copy files to ``snapshots/DIGEST``, unless a copy with the same content exists.
 
-    files: by the names that they get
-    where: the place that messages name
+    files: by their names in the snapshot
+    where: the place for messages
 
-    Links are followed, as they are on the way to Azure ML. Modes count only as far as a file may be executed.
-    Raises InputError where a file cannot be read.
+    Links are followed, as in an upload to Azure ML. Of the modes only the executable bit is copied. Raise InputError if
+    a file cannot be read.
     """
     named = sorted(files.items())
     try:
@@ -45,9 +45,7 @@ def take(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
         if error.filename is None or Path(os.fsdecode(error.filename)) not in files.values():
             raise
         found = f"{error.filename} cannot be read: {error.strerror}"
-        raise InputError(
-            Problem(where, found, "files that can be read", "remove it, or name it in .amlignore")
-        ) from None
+        raise InputError(Problem(where, found, "readable files", "remove it, or add it to .amlignore")) from None
     return Code(str(snapshots / digest), digest)
 
 
@@ -63,7 +61,7 @@ def _digest(files: list[tuple[str, Path]]) -> str:
 
 
 def _copy(files: list[tuple[str, Path]], snapshots: Path) -> str:
-    """Copies the files and returns the digest of what was copied, which counts where they change at this moment."""
+    """Copy the files and return the digest of the copies, which is right even if the files change meanwhile."""
     snapshots.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=snapshots, prefix=".new-"))
     try:
@@ -86,10 +84,10 @@ def _copy(files: list[tuple[str, Path]], snapshots: Path) -> str:
 
 
 def _add(whole: hashlib._Hash, name: str, path: Path, target: Path | None) -> None:
-    """Takes a file into the digest, and copies it where a target is given."""
+    """Add a file to the digest, and copy it if a target is given."""
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
-        # Opening a pipe would wait for its other end.
+        # Opening a pipe would block.
         raise OSError(0, "it is no regular file", str(path))
     content = hashlib.sha256()
     executable = bool(mode & stat.S_IXUSR)

@@ -1,4 +1,4 @@
-"""The inputs and outputs of a step, with what is bound to them."""
+"""Read the inputs and outputs of a step, with their values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from allranks.sdk.paths import located
 
 
 def inputs(node: Any, place: Place, context: Context) -> tuple[Input, ...]:
-    """Every input port of the node's component, those of groups by their dotted names."""
+    """Return every input of the node's component; those of groups have dotted names."""
     return tuple(_input(name, port, place, context) for name, port in flat(node.inputs))
 
 
 def outputs(node: Any, context: Context) -> tuple[Output, ...]:
-    """Every output port of the node's component."""
+    """Return every output of the node's component."""
     return tuple(_output(name, port, context) for name, port in node.outputs.items())
 
 
 def refuse_unknown(node: Any, place: Place, context: Context) -> None:
-    """Notes a problem for each port that is given but that the component's YAML does not have: the SDK drops them."""
+    """Add a problem for each given port that the component's YAML does not declare. The SDK drops these."""
     sides = (("inputs", node._job_inputs, node.inputs), ("outputs", node._job_outputs, node.outputs))
     for kind, given, ports in sides:
         known = list(ports)
@@ -38,7 +38,7 @@ def refuse_unknown(node: Any, place: Place, context: Context) -> None:
 
 
 def flat_definitions(inputs: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what inputs are declared as, by name; those of a group by names such as ``group.name``."""
+    """Yield the declarations of inputs by name; those of a group have names such as ``group.name``."""
     from azure.ai.ml.entities._inputs_outputs import GroupInput
 
     for name, meta in inputs.items():
@@ -49,7 +49,7 @@ def flat_definitions(inputs: Mapping[str, Any], prefix: str = "") -> Iterator[tu
 
 
 def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
-    """(the node's output, the pipeline's output that it is) wherever a binding says so."""
+    """Yield (output of the node, output of the pipeline) for each binding between them."""
     from azure.ai.ml import Output as SdkOutput
 
     for name, port in node.outputs.items():
@@ -63,7 +63,7 @@ def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
 
 
 def flat(ports: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Ports with their names; those in groups have names such as ``group.name``."""
+    """Yield ports with their names; those in groups have names such as ``group.name``."""
     from azure.ai.ml.entities._job.pipeline._io import _GroupAttrDict
 
     for name, port in ports.items():
@@ -74,7 +74,7 @@ def flat(ports: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def definition(name: str, meta: Any, value: Value | None, mode: str | None = None) -> Input:
-    """A port by the SDK's Input that declares it."""
+    """Return a port for the SDK's Input that declares it."""
     kind = _type(meta)
     primitive = kind in PRIMITIVES
     return Input(
@@ -90,7 +90,7 @@ def definition(name: str, meta: Any, value: Value | None, mode: str | None = Non
 
 
 def data_value(data: Any, kind: str, context: Context) -> Value | None:
-    """What stands in a port: a literal, a path, or references; None where nothing does."""
+    """Return the value of a port: a literal, a path, or references; None if it has none."""
     from azure.ai.ml import Input as SdkInput
 
     if isinstance(data, SdkInput):

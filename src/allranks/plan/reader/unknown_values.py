@@ -1,4 +1,4 @@
-"""Inputs whose value a file asked a workspace for, which is not asked while the file is read."""
+"""Reject inputs whose value comes from a workspace, which is not contacted while a file is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allranks.sdk.offline_client import Asset, Unknown
 
 
 def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
-    """Raise InputError where an input of the job, or of a node of it at any depth, has a value that is not known."""
+    """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
     problems = [Problem(f"input {name} of the pipeline", *_said(value)) for name, value in _unknown(job)]
     for path, node in _nodes(job, ""):
         place = Place(path, locate(path))

@@ -1,4 +1,4 @@
-"""A pipeline or a command job that is written in YAML."""
+"""Read a pipeline or a command job in YAML."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class YamlFile:
         return self.text.path
 
     def inputs(self) -> dict[str, str | None]:
-        """The names of the pipeline's inputs with their types; None for one that only has a value."""
+        """Return the names of the pipeline's inputs with their types; None for one that only has a value."""
         inputs = self.text.tree.get("inputs")
         return {name: _type(value) for name, value in inputs.items()} if isinstance(inputs, dict) else {}
 
     def given(self, name: str) -> Setting | None:
-        """The value that stands in the file, where it is one."""
+        """Return the value of an input in the file, if it is a plain value."""
         value = self.text.tree["inputs"][name]
         value = value.get("value") if isinstance(value, dict) else value
         return value if isinstance(value, (str, int, float, bool)) else None
 
     def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
-        """The SDK's job, with these values (type and value) for its inputs.
+        """Return the SDK's job with these values (type and value) for its inputs.
 
-        Raises InputError where the SDK refuses the file.
+        Raise InputError if the SDK rejects the file.
         """
         from azure.ai.ml import load_job
 
@@ -58,13 +58,13 @@ class YamlFile:
             raise InputError.of(problems) from None
 
     def location(self, path: str) -> Location | None:
-        """Where the node at this path begins, where it stands in this file."""
+        """Return where the node at this path begins, if it is in this file."""
         key = ".".join(f"jobs.{name}" for name in path.split("."))
         line = self.text.lines.get(key, 1 if "jobs" not in self.text.tree else None)
         return Location(shown(self.path), line) if line else None
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
-        """The SDK says why a job is none only where the job has a type, which otherwise is command."""
+        """Return a better error. The SDK explains an error only if every job has a type, whose default is command."""
         from azure.ai.ml import load_job
 
         jobs = self.text.tree.get("jobs", {})
@@ -87,7 +87,7 @@ class YamlFile:
 
 
 def read(path: Path) -> YamlFile:
-    """Parses the file. Raises InputError where it is no YAML or describes no job that the local engine knows."""
+    """Parse the file. Raise InputError if it is not YAML or not a job that the local engine supports."""
     text = yaml_text.parse(path)
     if "component" in str(text.tree.get("$schema", "")).lower():
         kind = _kind(text.tree, "component")
@@ -95,7 +95,7 @@ def read(path: Path) -> YamlFile:
             found = f"it describes a component of type {kind}, which is not yet run by the local engine"
             expected = f"a job, or a component of type {' or '.join(_RUN_IN_PIPELINES)} in a pipeline"
             raise InputError(Problem(shown(path), found, expected))
-        found, expected = "it describes a component, which is no job", "a job, such as a pipeline that uses it"
+        found, expected = "it describes a component, not a job", "a job, such as a pipeline that uses it"
         raise InputError(Problem(shown(path), found, expected))
     if "type" not in text.tree and "jobs" in text.tree:
         raise InputError(
@@ -112,17 +112,17 @@ def read(path: Path) -> YamlFile:
 
 
 _RUN_IN_PIPELINES = ("command", "pipeline")
-"""The types of components that the local engine runs as steps of a pipeline."""
+"""The types of components that the local engine runs as steps."""
 
 
 def _kind(tree: Mapping[str, Any], noun: str) -> str:
-    """The type of a job or a component, which is that of its schema where the file does not name it."""
+    """Return the type of a job or a component, taken from its schema if the file does not name it."""
     schema = re.search(rf"(\w+){noun}\.schema", str(tree.get("$schema", "")), re.IGNORECASE)
     return str(tree.get("type") or (schema[1].lower() if schema else "command"))
 
 
 def where(text: YamlText, key: str) -> str:
-    """A key as messages name it: ``step train, key resources.instance_count (pipeline.yml:12)``."""
+    """Return a key as named in messages: ``step train, key resources.instance_count (pipeline.yml:12)``."""
     parts = key.split(".")
     if parts[0] == "jobs" and len(parts) > 1:
         key_of_step = ".".join(parts[2:])
@@ -131,14 +131,14 @@ def where(text: YamlText, key: str) -> str:
 
 
 def _type(value: Any) -> str | None:
-    """The declared type of an input. One that only has a path is a folder to the SDK."""
+    """Return the declared type of an input. The SDK treats one that only has a path as a folder."""
     if not isinstance(value, dict) or "value" in value:
         return None
     return str(value.get("type", "uri_folder"))
 
 
 def _missing_components(text: YamlText) -> Iterator[Problem]:
-    """Component files that are not there, or are no YAML: what the SDK says of them helps nobody."""
+    """Report component files that do not exist or are not YAML, for which the SDK's message is not clear."""
     jobs = text.tree.get("jobs")
     parsed: set[Path] = set()
     for name, job in jobs.items() if isinstance(jobs, dict) else ():
@@ -163,14 +163,15 @@ _PARENT = re.compile(r"\$\{\{\s*parent\.(inputs|jobs|outputs)\.([\w\-]+)")
 
 
 def _dangling(text: YamlText) -> Iterator[Problem]:
-    """Bindings to inputs, steps and outputs that the file does not have, on which the SDK may fail with a riddle."""
+    """Report bindings to inputs, steps and outputs that the file does not have, for which the SDK's message is not
+    clear."""
     known = {name: text.tree.get(name) or {} for name in ("inputs", "jobs", "outputs")}
     for key, value in _texts(text.tree["jobs"], "jobs") if "jobs" in text.tree else ():
         for kind, name in _PARENT.findall(value):
             if name not in known[kind]:
                 noun = {"inputs": "input of the pipeline", "jobs": "step", "outputs": "output of the pipeline"}[kind]
                 expected = f"one of {', '.join(known[kind])}" if known[kind] else f"the pipeline has no {kind}"
-                yield Problem(where(text, key), f"{value} names no {noun}", expected)
+                yield Problem(where(text, key), f"{value} refers to no {noun}", expected)
 
 
 def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
@@ -182,7 +183,7 @@ def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
 
 
 def _value(text: YamlText, key: str) -> Any:
-    """The single value that stands at a key."""
+    """Return the scalar at a key."""
     value: Any = text.tree
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -202,7 +203,7 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     if key == f"inputs.{name}" and _type((text.tree.get("inputs") or {}).get(name)) in PRIMITIVES:
         return Problem(at, "it declares a type", "in a job a literal is its value alone", f"write {name}: VALUE")
     if message == "Unknown field.":
-        return Problem(at, "Azure ML knows no such key", fix="remove it, or correct its name")
+        return Problem(at, "Azure ML has no such key", fix="remove it, or correct its name")
     if message == _MISSING:
         return Problem(at, "the key is missing", fix="add it")
     if "node name should be" in message:

@@ -7,11 +7,11 @@ from allranks.cli.lazy_group import lazy_group
 app = lazy_group(
     __name__,
     {
-        "list": "List the environments with what is in them.",
-        "check": "Say everything that is wrong, with file and line.",
-        "sync": "Write what follows from the Dockerfiles.",
+        "list": "List the environments of a project and what they contain.",
+        "check": "Check environments without building them.",
+        "sync": "Update the files that are generated from the Dockerfiles.",
         "build": "Build an environment's image with buildah, podman or Docker.",
-        "verify": "Prove inside an image that it is what its environment says.",
+        "verify": "Verify that an image contains what its environment declares.",
     },
     help="List, check, build and verify the environments of a project.",
 )

@@ -10,21 +10,23 @@ from allranks.cli.options import EngineOption, EnvironmentsOption
 
 
 def build(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The environment.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.", show_default=False)],
     tag: Annotated[
         str | None,
-        typer.Option("--tag", help="What the image is called; by default the environment's name.", show_default=False),
+        typer.Option("--tag", help="Tag of the image. Default: the environment's name.", show_default=False),
     ] = None,
     base_image: Annotated[
         str | None,
         typer.Option(
-            "--base-image", help="A Debian or Ubuntu to start from, instead of the table's.", show_default=False
+            "--base-image",
+            help="Debian or Ubuntu image to build from, instead of the one in the version table.",
+            show_default=False,
         ),
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
-            "--device", metavar="cpu|cuda", help="By default cuda; cpu with --base-image.", show_default=False
+            "--device", metavar="cpu|cuda", help="Default: cuda, or cpu with --base-image.", show_default=False
         ),
     ] = None,
     ofed: Annotated[
@@ -32,26 +34,31 @@ def build(
         typer.Option(
             "--ofed",
             metavar="doca|distribution",
-            help="By default doca; distribution with --base-image.",
+            help="Source of the InfiniBand libraries. Default: doca, or distribution with --base-image.",
             show_default=False,
         ),
     ] = None,
     arguments: Annotated[
         list[str] | None,
         typer.Option(
-            "--build-arg", metavar="NAME=VALUE", help="A row of the version table. May be repeated.", show_default=False
+            "--build-arg",
+            metavar="NAME=VALUE",
+            help="Override a row of the version table. May be repeated.",
+            show_default=False,
         ),
     ] = None,
     options: Annotated[
         list[str] | None,
-        typer.Option("--engine-option", help="Given to the engine as it is. May be repeated.", show_default=False),
+        typer.Option(
+            "--engine-option", help="Argument that is passed to the engine. May be repeated.", show_default=False
+        ),
     ] = None,
     engine: EngineOption = None,
     folder: EnvironmentsOption = None,
 ) -> None:
     """Build an environment's image with buildah, podman or Docker.
 
-    Exits with 1 where the engine fails.
+    Exit with 1 if the build fails.
     """
     from allranks.cli.console import console, errors
     from allranks.cli.options import settings_of
@@ -66,6 +73,6 @@ def build(
     variant = variant_for(base_image, device, ofed)
     code = build_image(environment, found_engine(engine), tag, variant, given, tuple(options or ()))
     if code != 0:
-        errors().print(f"the engine ended with exit code {code}; nothing is called {tag}")
+        errors().print(f"the build failed with exit code {code}; there is no image {tag}")
         raise typer.Exit(1)
-    console().print(f"built {tag}; prove it: allranks environments verify {tag} --environment {name}", soft_wrap=True)
+    console().print(f"built {tag}; verify it: allranks environments verify {tag} --environment {name}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`allranks environments check`: find what is wrong in environments without building them."""
+"""`allranks environments check`: check environments without building them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def check(
     names: EnvironmentNamesArgument = None,
     folder: EnvironmentsOption = None,
     resolve: Annotated[
-        bool, typer.Option("--resolve/--no-resolve", help="Ask pip too whether the packages go together: slow.")
+        bool, typer.Option("--resolve/--no-resolve", help="Also resolve the packages with pip. Slow.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Say everything that is wrong, with file and line.
+    """Check environments without building them.
 
-    Exits with 2 if anything is.
+    Print every problem with file and line. Exit with 2 if there are any.
     """
     from allranks.cli.console import console, errors
     from allranks.cli.views.json import to_json
@@ -40,4 +40,4 @@ def check(
         sys.exit(2 if problems else 0)
     if problems:
         raise InputError(*problems)
-    console().print(f"{', '.join(each.name for each in found)}: nothing wrong")
+    console().print(f"{', '.join(each.name for each in found)}: no problems")

@@ -6,7 +6,7 @@ from allranks.cli.options import EnvironmentsOption, JsonOption
 
 
 def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
-    """List the environments with what is in them."""
+    """List the environments of a project and what they contain."""
     from rich import box
     from rich.table import Table
 

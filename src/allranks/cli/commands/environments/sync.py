@@ -1,4 +1,4 @@
-"""`allranks environments sync`: write what follows from the Dockerfiles."""
+"""`allranks environments sync`: update the files that are generated from the Dockerfiles."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from allranks.cli.options import EnvironmentNamesArgument, EnvironmentsOption
 
 
 def sync(names: EnvironmentNamesArgument = None, folder: EnvironmentsOption = None) -> None:
-    """Write what follows from the Dockerfiles.
+    """Update the files that are generated from the Dockerfiles.
 
-    The base's stages into the others, and version, description and tags into each environment.yaml.
+    Copy the stages of the base into the other Dockerfiles, and write version, description and tags into each
+    environment.yaml.
     """
     from allranks.cli.console import console
     from allranks.environments.find import environments_folder, find_environments
@@ -21,4 +22,4 @@ def sync(names: EnvironmentNamesArgument = None, folder: EnvironmentsOption = No
     for path in written:
         console().print(f"written  {path}", soft_wrap=True)
     if not written:
-        console().print("nothing to write")
+        console().print("everything is up to date")

@@ -10,19 +10,21 @@ from allranks.cli.options import EngineOption, EnvironmentsOption, JsonOption
 
 
 def verify(
-    image: Annotated[str, typer.Argument(metavar="IMAGE", help="An image on this machine.", show_default=False)],
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="Tag of an image on this machine.", show_default=False)],
     environment: Annotated[
         str | None,
-        typer.Option("--environment", help="Which it is to be; by default the one in its name.", show_default=False),
+        typer.Option(
+            "--environment", help="Name of the environment. Default: taken from the image's tag.", show_default=False
+        ),
     ] = None,
     engine: EngineOption = None,
     folder: EnvironmentsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Prove inside an image that it is what its environment says.
+    """Verify that an image contains what its environment declares.
 
-    Versions, libraries, what was built with what, tags, two ranks under mpirun, an all-reduce. Exits with 1 where
-    something is not true.
+    Check versions, libraries, build options, tags, two ranks under mpirun, and an all-reduce inside the image. Exit
+    with 1 if a check fails.
     """
     from allranks.cli.views.json import to_json
     from allranks.environments.engines import engine as found_engine

@@ -1,4 +1,4 @@
-"""`allranks schedules`: pipelines that run when they are due, on this machine and on Azure ML."""
+"""`allranks schedules`: run pipelines on a schedule, on this machine or on Azure ML."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from allranks.cli.lazy_group import lazy_group
 app = lazy_group(
     __name__,
     {
-        "run": "Fire schedules on this machine until it is stopped.",
-        "next": "List when schedules fire next, without asking anybody.",
-        "apply": "Make a workspace's schedules what is declared.",
-        "list": "List schedules: declared ones, and a workspace's.",
-        "enable": "Let a schedule of an Azure ML workspace fire again.",
-        "disable": "Keep a schedule of an Azure ML workspace from firing.",
+        "run": "Run pipelines on this machine when their schedules fire.",
+        "next": "List when schedules fire next, without contacting Azure.",
+        "apply": "Create and update the schedules of a workspace.",
+        "list": "List the declared schedules and those of a workspace.",
+        "enable": "Enable a schedule of an Azure ML workspace.",
+        "disable": "Disable a schedule of an Azure ML workspace.",
         "delete": "Delete a schedule of an Azure ML workspace.",
     },
-    help="Run pipelines when they are due: here, or on Azure ML.",
+    help="Run pipelines on a schedule, on this machine or on Azure ML.",
 )

@@ -1,4 +1,4 @@
-"""`allranks schedules apply`: make a workspace's schedules what the files declare."""
+"""`allranks schedules apply`: create and update the schedules of a workspace."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 def apply(
     target: SchedulesArgument = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="Delete those that were applied from these files and are not declared any more."),
+        typer.Option("--prune", help="Delete schedules that were applied from these files and are no longer declared."),
     ] = False,
     subscription: SubscriptionOption = "",
     resource_group: ResourceGroupOption = "",
@@ -35,9 +35,9 @@ def apply(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make a workspace's schedules what is declared.
+    """Create and update the schedules of a workspace.
 
-    What is there already is left alone, and one that was disabled stays so.
+    The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
     """
     from datetime import datetime, timezone
 
@@ -48,7 +48,7 @@ def apply(
 
     client, name = sign_in(workspace_options(subscription, resource_group, workspace, config=config))
     there = schedules.applied(client)
-    wanted = schedules.changes(target, name, there, datetime.now(timezone.utc), prune=prune)
+    planned = schedules.changes(target, name, there, datetime.now(timezone.utc), prune=prune)
     out = console()
 
     def done(change: Change) -> None:
@@ -56,12 +56,12 @@ def apply(
             _print_change(out, change, dry_run)
 
     if dry_run:
-        for change in wanted:
+        for change in planned:
             done(change)
     else:
-        schedules.apply(client, target, there, wanted, done)
+        schedules.apply(client, target, there, planned, done)
     if json:
-        print(to_json(wanted))
+        print(to_json(planned))
 
 
 def _print_change(out: Console, change: Change, dry_run: bool) -> None:

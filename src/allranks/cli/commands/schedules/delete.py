@@ -23,7 +23,7 @@ def delete(
 ) -> None:
     """Delete a schedule of an Azure ML workspace.
 
-    Its runs stay.
+    The runs that it started are not deleted.
     """
     from allranks.azure import schedules
     from allranks.azure.workspace import sign_in

@@ -1,4 +1,4 @@
-"""`allranks schedules disable`: keep a schedule of a workspace from firing."""
+"""`allranks schedules disable`: disable a schedule of a workspace."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def disable(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Keep a schedule of an Azure ML workspace from firing."""
+    """Disable a schedule of an Azure ML workspace."""
     switch(name, workspace_options(subscription, resource_group, workspace, config=config), json, on=False)

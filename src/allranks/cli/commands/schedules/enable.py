@@ -1,4 +1,4 @@
-"""`allranks schedules enable`: let a schedule of a workspace fire again."""
+"""`allranks schedules enable`: enable a schedule of a workspace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def enable(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Let a schedule of an Azure ML workspace fire again."""
+    """Enable a schedule of an Azure ML workspace."""
     switch(name, workspace_options(subscription, resource_group, workspace, config=config), json, on=True)
 
 
@@ -43,4 +43,4 @@ def switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
     if json:
         print(to_json({"name": name, "state": state, "changed": changed}))
     else:
-        console().print(f"{name}: {state}" + ("" if changed else ", as it was"), soft_wrap=True)
+        console().print(f"{name}: {state}" + ("" if changed else " already"), soft_wrap=True)

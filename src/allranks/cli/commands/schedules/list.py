@@ -1,4 +1,4 @@
-"""`allranks schedules list`: list declared schedules, and a workspace's."""
+"""`allranks schedules list`: list the declared schedules and those of a workspace."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 def list_(
     target: SchedulesArgument = None,
-    local: Annotated[bool, typer.Option("--local", help="Only what is declared; ask Azure nothing.")] = False,
+    local: Annotated[
+        bool, typer.Option("--local", help="List declared schedules only, without contacting Azure.")
+    ] = False,
     subscription: SubscriptionOption = "",
     resource_group: ResourceGroupOption = "",
     workspace: AzureWorkspaceOption = "",
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List schedules: declared ones, and a workspace's."""
+    """List the declared schedules and those of a workspace."""
     from datetime import datetime, timezone
 
     from allranks.azure import schedules

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def next_(
-    amount: Annotated[int, typer.Argument(metavar="N", min=1, help="How many of each.")] = 5,
+    amount: Annotated[int, typer.Argument(metavar="N", min=1, help="How many firings of each schedule.")] = 5,
     target: SchedulesArgument = None,
     json: JsonOption = False,
 ) -> None:
-    """List when schedules fire next, without asking anybody."""
+    """List when schedules fire next, without contacting Azure."""
     from datetime import datetime, timezone
     from itertools import islice
 
@@ -64,4 +64,4 @@ def _print_firings(out: Console, schedule: Any, moments: list[Any]) -> None:
     for moment in moments:
         out.print(f"  {shown(moment, zone)}   {moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC", soft_wrap=True)
     if not moments:
-        out.print("  it has ended")
+        out.print("  ended")

@@ -21,7 +21,7 @@ from allranks.cli.options import (
 
 
 class MissedChoice(str, Enum):
-    """What becomes of firings that were missed."""
+    """What to do with missed firings."""
 
     SKIP = "skip"
     ONCE = "once"
@@ -31,18 +31,18 @@ class MissedChoice(str, Enum):
 def run(
     target: SchedulesArgument = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Read no file: fire the schedules as they were read last.")
+        bool, typer.Option("--resume", help="Use the schedules of the previous start instead of reading files.")
     ] = False,
     missed: Annotated[
         MissedChoice,
         typer.Option(
             "--missed",
-            help="Firings that were due while no scheduler ran, or while the run before still did. skip: leave them "
-            "out. once: run the last of them. all: run each.",
+            help="What to do with firings that were due while no scheduler ran, or while the previous run was active. "
+            "skip: drop them. once: run the last one. all: run each of them.",
         ),
     ] = MissedChoice.ONCE,
     overlap: Annotated[
-        bool, typer.Option("--overlap", help="Start a run although the one before of its schedule has not ended.")
+        bool, typer.Option("--overlap", help="Start a run even if the previous run of the schedule has not ended.")
     ] = False,
     instances: InstancesOption = InstancesChoice.AUTO,
     retries: RetriesOption = 0,
@@ -52,10 +52,11 @@ def run(
     folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Fire schedules on this machine until it is stopped.
+    """Run pipelines on this machine when their schedules fire.
 
-    Each run is a process of its own. Killed, a scheduler loses and doubles nothing: the next one goes on. Ctrl-C and
-    SIGTERM stop it and its runs, which go on with the next one too.
+    Runs until it is stopped. Each run is a separate process. If the scheduler is killed, the next one continues, and no
+    firing is lost or repeated. Ctrl-C and SIGTERM stop the scheduler and its runs; the next scheduler resumes those
+    runs.
     """
     from allranks.cli.console import console, errors
     from allranks.cli.views.schedules import EventLines, JsonLines, LiveSchedules
@@ -68,7 +69,9 @@ def run(
     from allranks.runs.workspace import Workspace
 
     if resume and target is not None:
-        raise InputError(Problem("--resume", f"it reads no file, but {target} is named", "", "leave one of them out"))
+        raise InputError(
+            Problem("--resume", f"{target} is given too, but --resume reads no file", "", "remove one of them")
+        )
     place = SchedulesPlace(Workspace.at(folder))
     options = {"instances": instances.value, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     out = errors() if json else console()
@@ -82,8 +85,8 @@ def run(
             reading.read(place, target)
         with Ledger(place.ledger) as ledger:
             if not ledger.schedules():
-                fix = "name them once: allranks schedules run FILE"
-                raise InputError(Problem(str(place.ledger), "it has no schedule yet", "", fix))
+                fix = "name a file the first time: allranks schedules run FILE"
+                raise InputError(Problem(str(place.ledger), "it contains no schedule yet", "", fix))
             stops: list[Scheduler] = []
             with SystemClock(lambda: stops[0].stop()) as clock, watcher:
                 policy = MissedPolicy(missed.value)

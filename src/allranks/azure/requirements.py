@@ -1,4 +1,4 @@
-"""What the steps of a job want of a workspace, as far as the job itself says it."""
+"""What the steps of a job require of a workspace."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from allranks.contract.layout import Layout
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What one step wants.
+class Requirements:
+    """What one step requires.
 
-    where:       the step, as messages name it
-    compute:     its own or the job's; "" where none is named
-    size:        the size that it names; "" where it names none
-    instances:   how many
-    processes:   the ranks on each instance, where the platform starts each; else None
-    environment: as the step names it: "azureml:pytorch:3"; "" for one that goes along with the job
-    component:   the same
+    where:       the step, as named in messages
+    compute:     of the step or of the job; "" if none is named
+    size:        the size that the step names; "" if none
+    instances:   the number of instances
+    processes:   ranks per instance if the platform starts every rank; else None
+    environment: as the step names it: "azureml:pytorch:3"; "" if it is uploaded with the job
+    component:   likewise
     """
 
     where: str
@@ -31,11 +31,11 @@ class Wanted:
     component: str = ""
 
 
-def wanted(job: Any, layouts: Mapping[str, Layout], per_process: frozenset[str]) -> list[Wanted]:
-    """What each step of the SDK's job wants; a job that is no pipeline is its only step.
+def requirements(job: Any, layouts: Mapping[str, Layout], per_process: frozenset[str]) -> list[Requirements]:
+    """Return what each step of the SDK's job requires. A command job is its only step.
 
-    layouts:     by step, where it is known
-    per_process: the steps of which the platform starts every rank
+    layouts:     by step, if known
+    per_process: the steps whose ranks are all started by the platform
     """
     from azure.ai.ml.entities import PipelineJob
 
@@ -47,12 +47,12 @@ def wanted(job: Any, layouts: Mapping[str, Layout], per_process: frozenset[str])
     return [_of_node(name, node, default, layouts.get(name), name in per_process) for name, node in nodes.items()]
 
 
-def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Wanted:
+def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Requirements:
     component = vars(node).get("_component")
     environment = vars(node).get("environment") or getattr(component, "environment", None)
     resources = vars(node).get("_resources") or getattr(component, "resources", None)
     size = getattr(resources, "instance_type", None) or ""
-    return Wanted(
+    return Requirements(
         where=f"step {name}" if name else "the job",
         compute=_text(vars(node).get("compute")) or default_compute,
         size=size if isinstance(size, str) else "",
