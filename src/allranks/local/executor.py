@@ -20,9 +20,8 @@ from allranks.local.nodes.condition import outcome_of
 from allranks.local.nodes.execution import NodeRunner
 from allranks.local.scope import Scope
 from allranks.local.slots import Share, Slots, WithdrawnError
-from allranks.local.step.runner import is_within
 from allranks.plan.graph import Graph, Node, Step
-from allranks.plan.node_records import iteration_record, node_record
+from allranks.plan.node_records import is_within, iteration_record, node_record
 from allranks.plan.ports import NodeOutput, needed_nodes
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict

@@ -17,7 +17,7 @@ from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.scope import Scope
 from allranks.local.step import rank_environment
 from allranks.local.step.launch import launch_of
-from allranks.local.step.runner import place_of
+from allranks.local.step.outputs import place_of
 from allranks.local.step.staging import seen_at, seen_output
 from allranks.local.tracking.needed import may_track
 from allranks.plan import values

@@ -31,8 +31,8 @@ GRACE = 30.0
 
 
 @dataclass(frozen=True)
-class Watched:
-    """What is watched.
+class AttemptHandles:
+    """What is handles.
 
     agents:   one an instance
     launching: what was started
@@ -50,21 +50,21 @@ class Watched:
     timeout: float | None
 
 
-class Watch:
+class AttemptMonitor:
     """stopping: whether the run is being stopped, so that a rank's end by a signal is no failure"""
 
     def __init__(
-        self, watched: Watched, recorder: RunRecorder, supervisor: Supervisor, stopping: Callable[[], bool]
+        self, handles: AttemptHandles, recorder: RunRecorder, supervisor: Supervisor, stopping: Callable[[], bool]
     ) -> None:
-        self._watched = watched
-        self._record = watched.record
-        self._ranks = {launcher_events.rank_name(rank.rank): rank for rank in watched.record.ranks}
+        self._handles = handles
+        self._record = handles.record
+        self._ranks = {launcher_events.rank_name(rank.rank): rank for rank in handles.record.ranks}
         self._recorder = recorder
         self._supervisor = supervisor
         self._stopping = stopping
-        self._left = set(watched.agents)
-        self._running: dict[str, set[str]] = {agent: set() for agent in watched.agents}
-        self._working = set(watched.launching.decisive)
+        self._left = set(handles.agents)
+        self._running: dict[str, set[str]] = {agent: set() for agent in handles.agents}
+        self._working = set(handles.launching.decisive)
         self._read = self._launcher_offset = 0
         self._moved = False
         self._pids: dict[int, int | None] = {}
@@ -84,9 +84,9 @@ class Watch:
         started = clock()
         while self._left:
             # A time-out of the wait for an event would cost a task of its own for each.
-            tick = loop.call_later(POLL, self._watched.events.put_nowait, None)
+            tick = loop.call_later(POLL, self._handles.events.put_nowait, None)
             try:
-                event = await self._watched.events.get()
+                event = await self._handles.events.get()
             finally:
                 tick.cancel()
             if event is not None:
@@ -97,7 +97,7 @@ class Watch:
                 if self._moved:
                     self._moved = False
                     self._recorder.keep(self._record)
-            timeout = self._watched.timeout
+            timeout = self._handles.timeout
             if timeout is not None and self._overdue is None and clock() > started + timeout:
                 self._overdue = clock()
                 await self._signal(signal.SIGTERM)
@@ -111,7 +111,7 @@ class Watch:
         self._judge()
 
     def _must_dismiss(self, now: float) -> bool:
-        linger = self._watched.launching.linger
+        linger = self._handles.launching.linger
         return self._dismissed is None and self._done is not None and now >= self._done + linger
 
     def _must_kill(self, now: float) -> bool:
@@ -159,7 +159,7 @@ class Watch:
                 self._done = now
 
     def _end(self, rank: RankRecord, code: int, now: float) -> None:
-        reported = self._watched.reports[rank.rank]
+        reported = self._handles.reports[rank.rank]
         if code and verdict.aborted_after_its_work(rank, code, self._pids.get(rank.rank), reported):
             self._recorder.note(
                 self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
@@ -182,16 +182,16 @@ class Watch:
             self._failed = self._failed or now
 
     def _read_launcher_events(self, now: float) -> None:
-        if self._watched.launching.events_file is not None:
+        if self._handles.launching.events_file is not None:
             events, self._launcher_offset = launcher_events.read(
-                self._watched.launching.events_file, self._launcher_offset
+                self._handles.launching.events_file, self._launcher_offset
             )
             for event in events:
                 self._take(event, now)
 
     def _read_report(self) -> None:
         """What rank 0 has reported since the last look."""
-        events, self._read = report.read(self._watched.reports[0], self._read)
+        events, self._read = report.read(self._handles.reports[0], self._read)
         curves: dict[str, list[Point]] = {}
         for event in events:
             if isinstance(event, report.Progress):
@@ -211,17 +211,17 @@ class Watch:
                 rank.status = Status.CANCELED  # killed together with the one who was to tell of its end
         if any(rank.status is Status.FAILED for rank in ranks):
             record.status = Status.FAILED
-            record.verdict = verdict.of_ranks(record.name, ranks, self._watched.reports)
+            record.verdict = verdict.of_ranks(record.name, ranks, self._handles.reports)
         elif self._broken:
             record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
         elif self._overdue is not None:
-            reason = f"stopped after {self._watched.timeout:g} s, its limits.timeout"
+            reason = f"stopped after {self._handles.timeout:g} s, its limits.timeout"
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         elif self._stopping():
             record.status = Status.CANCELED
         elif self._launcher and not self._forgiven:
-            log = str(self._watched.log)
+            log = str(self._handles.log)
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, self._launcher, log=log, tail=tail(log))
         elif any(rank.status is not Status.COMPLETED for rank in ranks):

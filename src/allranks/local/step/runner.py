@@ -1,5 +1,5 @@
-"""One try of one step: reuse an earlier result, or make instances ready, start the ranks, watch them, and keep what
-they wrote."""
+"""Runs a step's command: reuse an earlier result, or stage its inputs, start its ranks, monitor them, and save its
+outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from allranks.contract import job as jobs
 from allranks.contract import logs, report
 from allranks.contract.launch import Launch
 from allranks.contract.produce import processes
-from allranks.contract.templating import output_path, render
+from allranks.contract.templating import render
 from allranks.local import installed, interpreters, reuse
 from allranks.local.boot import SOURCE
 from allranks.local.instances import temporary
@@ -31,28 +31,22 @@ from allranks.local.launchers import LAUNCHERS, Assignment
 from allranks.local.launchers import events as launcher_events
 from allranks.local.scope import Scope
 from allranks.local.slots import Machines, Share
-from allranks.local.step import rank_environment, verdict
+from allranks.local.step import outputs, rank_environment, tracked_run, verdict
 from allranks.local.step.digests import Digests
 from allranks.local.step.launch import launch_of
-from allranks.local.step.monitor import GRACE, Watch, Watched
-from allranks.local.step.staging import Ports, stage, upload, working_copy
+from allranks.local.step.monitor import GRACE, AttemptHandles, AttemptMonitor
+from allranks.local.step.staging import Ports, stage, working_copy
 from allranks.local.step.stop import StepStops
-from allranks.local.tracking.client import Tracking, TrackingError
-from allranks.plan import digest, values
-from allranks.plan.artifacts import ARTIFACTS
+from allranks.local.tracking.client import Tracking
+from allranks.plan import values
 from allranks.plan.file_tree import StoppedError
 from allranks.plan.graph import Step
-from allranks.plan.node_records import job_name
-from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
+from allranks.plan.node_records import is_within, job_name
+from allranks.plan.ports import PRIMITIVES, Output
 from allranks.plan.values import Given
-from allranks.runs.log_tail import tail
 from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import OutputRecord, RankRecord, RunRecord, Status, StepRecord, Verdict
+from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
-from allranks.sdk.paths import is_remote
-
-MAX_ARTIFACTS = 1000
-"""How many files below ./outputs a record lists."""
 
 TRACKING_GRACE = 5.0
 """Seconds that MLflow has, once every rank of a run that is stopped has been killed, to learn how its runs ended."""
@@ -282,11 +276,18 @@ class CommandRunner:
         folder = Path(record.folder)
         given = values.given(step.inputs, scope.lookup)
         name = job_name(self._run.id, record.name)
-        places = [(output, place_of(output, scope.wanted_path(step, output), folder, name)) for output in step.outputs]
+        places = [
+            (output, outputs.place_of(output, scope.wanted_path(step, output), folder, name)) for output in step.outputs
+        ]
         prepare = functools.partial(self._prepare, step, folder, given, places, len(instances), stops)
         prepared = await _do(prepare, aside=bool(step.code or given))
         self._note_left_out(record, [ports for _, ports in prepared])
-        record.mlflow_run_id = await self._mlflow_run(step, record)
+        record.mlflow_run_id = None
+        if self._tracking.tracks(step):
+            experiment = self._settings.experiment
+            record.mlflow_run_id = await tracked_run.create(
+                self._tracking, self._recorder, experiment, self._run.id, record
+            )
         launch = launch_of(step, instances, self._kind)
         if self._is_ending(record):
             record.status = Status.CANCELED
@@ -315,8 +316,12 @@ class CommandRunner:
                     ports = prepared[rank][1]
                     onto = self._machine(step, interpreter, instances[rank], instances, given, ports, folders[rank])
                     await self._supervisor.launch(agent, onto, launching.programs[rank], events)
-                watched = Watched(record, frozenset(launched), events, launching, assignment.log, reports, step.timeout)
-                await Watch(watched, self._recorder, self._supervisor, lambda: self._is_ending(record)).until_gone()
+                handles = AttemptHandles(
+                    record, frozenset(launched), events, launching, assignment.log, reports, step.timeout
+                )
+                await AttemptMonitor(
+                    handles, self._recorder, self._supervisor, lambda: self._is_ending(record)
+                ).until_gone()
             finally:
                 for agent in agents:
                     self._agents.pop(agent, None)
@@ -325,14 +330,16 @@ class CommandRunner:
                     # It may hold the ranks' variables, and among them secrets.
                     shutil.rmtree(own, ignore_errors=True)
         is_complete = record.status is Status.COMPLETED
-        collect = functools.partial(self._collect, record, places, [ports for _, ports in prepared], stops)
+        collect = functools.partial(outputs.save, record, places, [ports for _, ports in prepared], stops.saving)
         with _judged(record) if is_complete else contextlib.suppress(OSError):
-            await _do(collect if is_complete else functools.partial(_list_files, record, places), aside=bool(places))
+            await _do(
+                collect if is_complete else functools.partial(outputs.list_left, record, places), aside=bool(places)
+            )
         if is_complete:
             self._note_left_out(record, [ports for _, ports in prepared])
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
             self._recorder.note(record, hint)
-        await self._end_mlflow_run(record)
+        await tracked_run.end(self._tracking, self._recorder, record)
         record.ended = time.time()
         if record.status is Status.COMPLETED:
             # Nobody waits for it but the loop's end.
@@ -373,7 +380,7 @@ class CommandRunner:
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("reports", logs.FOLDER, "instances"):
             (folder / name).mkdir(exist_ok=True)
-        _make_artifacts(folder, places)
+        outputs.make_artifacts(folder, places)
         code = Path(step.code.folder) if step.code else None
         prepared = []
         for rank in range(instances):
@@ -388,31 +395,6 @@ class CommandRunner:
         for text in dict.fromkeys(text for instance in ports for text in instance.left_out):
             if text not in record.notes:
                 self._recorder.note(record, text)
-
-    async def _mlflow_run(self, step: Step, record: StepRecord) -> str | None:
-        if not self._tracking.tracks(step):
-            return None
-        tags = {"allranks.run": self._run.id, "allranks.step": record.name, "allranks.attempt": str(record.attempt)}
-        try:
-            return await self._tracking.create(self._settings.experiment, record.display_name, tags)
-        except TrackingError as error:
-            self._recorder.note(record, f"MLflow gets no metrics of this step: {error}")
-            return None
-
-    async def _end_mlflow_run(self, record: StepRecord) -> None:
-        if record.mlflow_run_id is None:
-            return
-        status = {Status.COMPLETED: "FINISHED", Status.FAILED: "FAILED"}.get(record.status, "KILLED")
-        try:
-            curves = await self._tracking.end(record.mlflow_run_id, status)
-        except TrackingError as error:
-            self._recorder.note(record, f"MLflow gave no metrics of this step: {error}")
-            return
-        if curves:
-            # MLflow has everything that was logged, also by a script that reports nothing to the engine.
-            reported = {name: points for name, points in record.metrics.items() if name not in curves}
-            self._recorder.forget_points(record)
-            self._recorder.add_points(record, {**reported, **curves})
 
     def _ranks(
         self,
@@ -474,8 +456,8 @@ class CommandRunner:
         temporary_folder: str,
     ) -> InstanceSpec:
         data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
-        outputs = [os.path.dirname(path) for path in ports.outputs.values()]
-        keep = [*self._kept(interpreter), *(path for path in (*data, *outputs) if os.path.exists(path))]
+        parents = [os.path.dirname(path) for path in ports.outputs.values()]
+        keep = [*self._kept(interpreter), *(path for path in (*data, *parents) if os.path.exists(path))]
         return InstanceSpec(
             instance.index,
             instance.address,
@@ -492,79 +474,7 @@ class CommandRunner:
         paths = (str(self._workspace.root), *interpreters.prefixes(interpreter), str(SOURCE))
         return tuple(path for path in paths if os.path.exists(path))
 
-    def _collect(
-        self, record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports], stops: StepStops
-    ) -> None:
-        """Keeps what the step wrote; a file that it should have written and has not is a failure."""
-        for instance in ports:
-            upload(instance, stops.saving)
-        record.outputs = []
-        for output, place in places:
-            if output.type in FILE_TYPES and not place.is_file():
-                log = record.ranks[0].log
-                reason = f"output {output.name} was not written: there is no file {place}"
-                record.status = Status.FAILED
-                record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
-                return
-            found = digest.of_path(place, stops.saving)
-            record.outputs.append(OutputRecord(output.name, output.type, str(place), _text(output, place), found))
-        record.artifacts = _artifacts(Path(record.folder))
-
-
-def _make_artifacts(folder: Path, places: list[tuple[Output, Path]]) -> None:
-    """Make the step's ./outputs, which lies within the output of the step that is the root of its artifacts."""
-    root = next((place for output, place in places if output.name == ARTIFACTS), None)
-    if root is None:
-        (folder / "outputs").mkdir(parents=True, exist_ok=True)
-        return
-    (root / "outputs").mkdir(parents=True, exist_ok=True)
-    if not os.path.lexists(folder / "outputs"):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "outputs").symlink_to(root / "outputs")
-
-
-def _list_files(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
-    """Record what a step that did not complete has left."""
-    record.outputs = [
-        OutputRecord(output.name, output.type, str(place), _text(output, place))
-        for output, place in places
-        if output.mode != "upload" and (place.is_file() if output.type in FILE_TYPES else place.is_dir())
-    ]
-    record.artifacts = _artifacts(Path(record.folder))
-
-
-def _artifacts(folder: Path) -> list[str]:
-    """The files below the step's ./outputs."""
-    files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
-    return files[:MAX_ARTIFACTS]
-
-
-def _text(output: Output, place: Path) -> str | None:
-    """The text of a primitive without the newline that ends its line; None for data."""
-    if output.type not in PRIMITIVES:
-        return None
-    with place.open(encoding="utf-8", errors="replace", newline="") as file:
-        text = file.read()
-    return text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
-
 
 def variables_of(step: Step, scope: Scope) -> dict[str, str]:
     """Return the step's environment variables with their bindings resolved."""
     return {name: values.resolve(value, scope.lookup) or "" for name, value in step.environment_variables.items()}
-
-
-def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
-    """Return where an output ends up: where the user wants it, if that is on this machine, else in the run's folder.
-
-    wanted: the path that the user gave, which may be a template or a URI
-    folder: of the step
-    name:   of the step's job
-    """
-    if wanted is not None and not is_remote(wanted):
-        return Path(output_path(wanted, name=name, output_name=output.name)).absolute()
-    return folder / "named-outputs" / output.name
-
-
-def is_within(path: str, around: str) -> bool:
-    """Return whether a node is the one at the path `around`, or is held by it."""
-    return path == around or path.startswith((f"{around}.", f"{around}["))

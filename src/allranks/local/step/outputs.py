@@ -1,0 +1,91 @@
+"""What a step writes: where it ends up, and what is recorded of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from allranks.contract.templating import output_path
+from allranks.local.step.staging import Ports, upload
+from allranks.plan import digest
+from allranks.plan.artifacts import ARTIFACTS
+from allranks.plan.file_tree import Stop
+from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
+from allranks.runs.log_tail import tail
+from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
+from allranks.sdk.paths import is_remote
+
+MAX_ARTIFACTS = 1000
+"""How many files below ./outputs a record lists."""
+
+
+def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
+    """Return where an output ends up: where the user wants it, if that is on this machine, else in the run's folder.
+
+    wanted: the path that the user gave, which may be a template or a URI
+    folder: of the step
+    name:   of the step's job
+    """
+    if wanted is not None and not is_remote(wanted):
+        return Path(output_path(wanted, name=name, output_name=output.name)).absolute()
+    return folder / "named-outputs" / output.name
+
+
+def make_artifacts(folder: Path, places: list[tuple[Output, Path]]) -> None:
+    """Make the step's ./outputs, which lies within the output of the step that is the root of its artifacts."""
+    root = next((place for output, place in places if output.name == ARTIFACTS), None)
+    if root is None:
+        (folder / "outputs").mkdir(parents=True, exist_ok=True)
+        return
+    (root / "outputs").mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(folder / "outputs"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "outputs").symlink_to(root / "outputs")
+
+
+def save(record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports], stop: Stop) -> None:
+    """Save and record what a step wrote. A file that the step should have written and has not is a failure.
+
+    places: each output with the place where it ends up
+    ports:  of each instance
+
+    Raise OSError where something cannot be read, StoppedError once `stop` is set.
+    """
+    for instance in ports:
+        upload(instance, stop)
+    record.outputs = []
+    for output, place in places:
+        if output.type in FILE_TYPES and not place.is_file():
+            log = record.ranks[0].log
+            reason = f"output {output.name} was not written: there is no file {place}"
+            record.status = Status.FAILED
+            record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
+            return
+        found = digest.of_path(place, stop)
+        record.outputs.append(OutputRecord(output.name, output.type, str(place), _text(output, place), found))
+    record.artifacts = _artifacts(Path(record.folder))
+
+
+def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
+    """Record what a step that did not complete has left."""
+    record.outputs = [
+        OutputRecord(output.name, output.type, str(place), _text(output, place))
+        for output, place in places
+        if output.mode != "upload" and (place.is_file() if output.type in FILE_TYPES else place.is_dir())
+    ]
+    record.artifacts = _artifacts(Path(record.folder))
+
+
+def _artifacts(folder: Path) -> list[str]:
+    """The files below the step's ./outputs."""
+    files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
+    return files[:MAX_ARTIFACTS]
+
+
+def _text(output: Output, place: Path) -> str | None:
+    """The text of a primitive without the newline that ends its line; None for data."""
+    if output.type not in PRIMITIVES:
+        return None
+    with place.open(encoding="utf-8", errors="replace", newline="") as file:
+        text = file.read()
+    return text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text

@@ -1,0 +1,39 @@
+"""The MLflow run of a step: created before its ranks start, ended with its curves afterwards."""
+
+from __future__ import annotations
+
+from allranks.local.tracking.client import Tracking, TrackingError
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import Status, StepRecord
+
+
+async def create(
+    tracking: Tracking, recorder: RunRecorder, experiment: str, run: str, record: StepRecord
+) -> str | None:
+    """Create the MLflow run of an attempt and return its id; None, with a note, where MLflow refuses.
+
+    run: the id of the step's run
+    """
+    tags = {"allranks.run": run, "allranks.step": record.name, "allranks.attempt": str(record.attempt)}
+    try:
+        return await tracking.create(experiment, record.display_name, tags)
+    except TrackingError as error:
+        recorder.note(record, f"MLflow gets no metrics of this step: {error}")
+        return None
+
+
+async def end(tracking: Tracking, recorder: RunRecorder, record: StepRecord) -> None:
+    """End the MLflow run of an attempt, if it has one, and add its curves to the record."""
+    if record.mlflow_run_id is None:
+        return
+    status = {Status.COMPLETED: "FINISHED", Status.FAILED: "FAILED"}.get(record.status, "KILLED")
+    try:
+        curves = await tracking.end(record.mlflow_run_id, status)
+    except TrackingError as error:
+        recorder.note(record, f"MLflow gave no metrics of this step: {error}")
+        return
+    if curves:
+        # MLflow has everything that was logged, also by a script that reports nothing to the engine.
+        reported = {name: points for name, points in record.metrics.items() if name not in curves}
+        recorder.forget_points(record)
+        recorder.add_points(record, {**reported, **curves})
