@@ -113,7 +113,9 @@ asyncio.run(hold())
 
 
 @pytest.mark.parametrize("end", ["gives back", "is killed"])
-def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str) -> None:
+def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allranks.local.slots.NOTICE_AFTER", 0.0)
+    notices: list[str] = []
     command = [sys.executable, "-c", HOLDER, str(locks.folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -121,7 +123,7 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str) -> Non
         assert holder.stdout.readline() == "held\n"
 
         async def scenario() -> None:
-            slots = Slots(2, ("0",), locks)
+            slots = Slots(2, ("0",), locks, lambda: notices.append("waits"))
 
             async def take() -> None:
                 async with slots.take(1, 1):
@@ -131,6 +133,7 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str) -> Non
             for _ in range(10):
                 await asyncio.sleep(0.01)
             assert not waiting.done()
+            assert notices == ["waits"]
             if end == "is killed":
                 holder.kill()
             else:

@@ -276,12 +276,18 @@ class _Execution:
             tracking,
             lambda step, own: gpus.of_instances(step, options.gpus, self._gpus, own),
         )
+        waits = "waits for slots or GPUs that other runs on this machine use"
+        slots = Slots(
+            options.slots or os.cpu_count() or 1,
+            gpus.allowed(options.gpus, self._gpus),
+            notice=lambda: self._recorder.note(None, waits),
+        )
         executor = Executor(
             self._record,
             self._recorder,
             RUNNERS,
             runner,
-            Slots(options.slots or os.cpu_count() or 1, gpus.allowed(options.gpus, self._gpus)),
+            slots,
             gpus_of=lambda step: gpus.exclusive(step, options.gpus, self._gpus),
             halt=lambda: runner.stop(options.grace),
             decisions=decisions,

@@ -29,6 +29,9 @@ RETRY = 0.05
 TURN_AFTER = 1.0
 """Seconds that a step waits for other runs before they let it go first."""
 
+NOTICE_AFTER = 2.0
+"""Seconds that a step waits for other runs before the user is told."""
+
 _TURN = "turn"
 _Name = TypeVar("_Name", int, str)
 
@@ -97,9 +100,18 @@ class Slots:
 
     total: how many ranks of this run may be active at once; a step that needs more gets all of them
     gpus:  the GPUs that this run may use
+    notice: called once each time that the run begins to wait for what other runs use
     """
 
-    def __init__(self, total: int, gpus: Sequence[str] = (), locks: SharedLocks | None = None) -> None:
+    def __init__(
+        self,
+        total: int,
+        gpus: Sequence[str] = (),
+        locks: SharedLocks | None = None,
+        notice: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._notice = notice
+        self._noticed = False
         self._locks = locks or SharedLocks()
         self._total = total
         self._free_slots = list(range(total))
@@ -243,6 +255,9 @@ class Slots:
         the others start nothing until it has got what it needs."""
         now = time.monotonic()
         self._blocked_since = self._blocked_since or now
+        if now - self._blocked_since >= NOTICE_AFTER and not self._noticed:
+            self._noticed = True
+            self._notice()
         if now - self._blocked_since > TURN_AFTER and not self._has_turn:
             self._has_turn = self._locks.take(_TURN)
         if self._retry is None:
@@ -262,6 +277,7 @@ class Slots:
 
     def _end_wait(self) -> None:
         self._blocked_since = None
+        self._noticed = False
         if self._has_turn:
             self._locks.give(_TURN)
             self._has_turn = False
