@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from allranks.local.engine import Options, run
 from allranks.local.step.digests import Digests
+from allranks.local.step.stop import Stop as StepStop
 from allranks.plan import digest
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Graph, Plan, Step
@@ -55,8 +55,8 @@ def test_an_input_is_read_once_while_it_is_being_read(read: Counter[str], tmp_pa
     ports = [Given("data", "uri_file", "ro_mount", str(data))]
 
     async def scenario() -> list[dict[str, str | None]]:
-        digests = Digests(threading.Event())
-        return await asyncio.gather(*(digests.of_inputs(ports) for _ in range(200)))
+        digests, stop = Digests(), StepStop()
+        return await asyncio.gather(*(digests.of_inputs(ports, stop) for _ in range(200)))
 
     assert asyncio.run(scenario()) == [{"data": digest.of_path(data)}] * 200
     assert read[str(data)] == 2, "once by the steps and once by this test"
@@ -66,9 +66,9 @@ def test_what_a_step_has_written_is_known_without_reading(read: Counter[str], tm
     ports = [Given("data", "uri_file", "ro_mount", str(tmp_path / "out"))]
 
     async def scenario() -> dict[str, str | None]:
-        digests = Digests(threading.Event())
+        digests, stop = Digests(), StepStop()
         digests.add([OutputRecord("out", "uri_file", str(tmp_path / "out"), digest="d")])
-        return await digests.of_inputs(ports)
+        return await digests.of_inputs(ports, stop)
 
     assert asyncio.run(scenario()) == {"data": "d"}
     assert not read
