@@ -26,9 +26,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "scaling_study": {"instance_counts": "1", "inputs": "{network: mlp, epochs: 1}"},
     "language_model": {"validation_fraction": 0.2, **TEXTS},
     "compare_strategies": {"strategies": "ddp,zero_2", **TEXTS},
+    "train_until_good": {},
 }
 """The least that each can be given: what they come to is what the tests of tests/pipelines are about."""
-REGISTERING = ("image_classification", "recurring_training", "language_model")
+REGISTERING = ("image_classification", "recurring_training", "language_model", "train_until_good")
 """Those with a step that needs MLflow's registry."""
 
 

@@ -123,5 +123,5 @@ def test_a_folder_of_runs_is_no_workspace(here: Path) -> None:
 
 
 def test_a_workspace_and_a_registry() -> None:
-    with pytest.raises(InputError, match="leave one out"):
+    with pytest.raises(InputError, match="remove one of the options"):
         workspace_options(workspace="ws", registry="reg")

@@ -20,6 +20,8 @@ from allranks.local import engine, stop_signals
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 number, moment = int(sys.argv[2]), sys.argv[3]
+# A shell may have started the tests with nohup, or in the background.
+signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 started = []
 
 def at(place, name):

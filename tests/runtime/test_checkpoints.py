@@ -175,7 +175,7 @@ def test_evicted_and_resumed_is_as_if_never_interrupted(start: Callable, tmp_pat
     evicted = start("train_digits.py", *resumable, "--sigterm-at", 11, distribution=PyTorch(2)).wait()
     assert [rank.code for rank in evicted] == [EVICTED, EVICTED], evicted
     assert names(tmp_path / "checkpoints") == ["step_000000011.pt"]
-    assert any("saved at step 11" in note.text for note in evicted[0].of(report.Note))
+    assert any("saved a checkpoint at step 11" in note.text for note in evicted[0].of(report.Note))
     assert not any(rank.of(report.Failure) for rank in evicted)
 
     resumed = start("train_digits.py", *resumable, distribution=PyTorch(2)).wait()

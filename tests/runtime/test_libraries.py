@@ -109,8 +109,12 @@ def test_any_script(tmp_path: Path, start_environment: dict[str, str], arguments
     ended = run(str(tmp_path / "script.py"), *arguments, environment={**start_environment, **place})
     assert ended.returncode == code, ended
     assert ended.stdout == f"hello {arguments} __main__ 0 1 False\n"
-    failures = [event.message for event in (report.read(told)[0] if told.exists() else ())]
-    assert failures == (["the loss is nan"] if code else [])
+    (event,) = report.read(told)[0]
+    if code:
+        assert isinstance(event, report.Failure)
+        assert event.message == "the loss is nan"
+    else:
+        assert isinstance(event, report.Finished)
 
 
 @pytest.mark.parametrize("arguments", [[], ["nothing.py"]])

@@ -98,5 +98,5 @@ def test_a_store_that_fails_is_told_once(
     assert ended.code == 0, ended
     (note,) = ended.of(report.Note)
     assert reason in note.text
-    assert "goes on" in note.text
+    assert "The training continues" in note.text
     assert note.text in ended.stderr

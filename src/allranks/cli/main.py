@@ -18,7 +18,7 @@ app = lazy_group(
         "run": "Run a pipeline on this machine.",
         "resume": "Resume a run that did not finish.",
         "submit": "Submit a pipeline to Azure ML.",
-        "cancel": "Cancel a run, or steps of it, here or on Azure ML.",
+        "cancel": "End a run, or steps of it, here or on Azure ML.",
         "clean": "Remove old runs and files that no run needs.",
         "runs": "List the runs of this workspace, the newest first.",
         "show": "Show a run: steps, metrics, outputs, and failures.",

@@ -215,8 +215,8 @@ def test_the_message_shows_the_line_which_then_holds(project: Path, text: str, k
 
 
 WRONG = {
-    ("azureml://registries/azureml", "component", ""): "azureml://registries/azureml is no id: nothing stands where it "
-    "should say what it names: component, components, data, environment, environments, model, models, code, codes, "
+    ("azureml://registries/azureml", "component", ""): "azureml://registries/azureml is not a valid id: nothing stands "
+    "where it should say what it names: component, components, data, environment, environments, model, models, code, codes, "
     "datastore, datastores",
     (f"{REGISTRY}/models/gpt2/versions/4", "component", ""): f"{REGISTRY}/models/gpt2/versions/4 names a model",
     (SAMPLER, "data", ""): f"{SAMPLER} names a component",

@@ -16,6 +16,7 @@ def fail() -> None:
 
 
 def interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts a job in the background without
     os.kill(os.getpid(), signal.SIGINT)
 
 

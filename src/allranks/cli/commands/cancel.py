@@ -29,7 +29,7 @@ def cancel(
     ] = False,
     workspace: FolderOption = None,
 ) -> None:
-    """End a run, here or on Azure ML, or end steps of a run on this machine while the rest goes on.
+    """End a run, or steps of it, here or on Azure ML.
 
     Exit with 1 where it has not ended after a minute.
     """

@@ -33,9 +33,9 @@ def clean(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
     workspace: FolderOption = None,
 ) -> None:
-    """Remove old runs, snapshots that no run needs, and what stopped runs left behind, once you agree.
+    """Remove old runs and files that no run needs.
 
-    A run that is being executed stays, and one whose results a newer run reuses.
+    It lists them first and asks you. A run that is being executed stays, and one whose results a newer run reuses.
     """
     import time
 
