@@ -216,8 +216,8 @@ def test_the_message_shows_the_line_which_then_holds(project: Path, text: str, k
 
 WRONG = {
     ("azureml://registries/azureml", "component", ""): "azureml://registries/azureml is not a valid id: nothing stands "
-    "where it should say what it names: component, components, data, environment, environments, model, models, code, codes, "
-    "datastore, datastores",
+    "where it should say what it names: component, components, data, environment, environments, model, models, code, "
+    "codes, datastore, datastores",
     (f"{REGISTRY}/models/gpt2/versions/4", "component", ""): f"{REGISTRY}/models/gpt2/versions/4 names a model",
     (SAMPLER, "data", ""): f"{SAMPLER} names a component",
     ("sampler:1", "component", "components:\n  sampler: specs"): "this machine does not have azureml:sampler:1; specs "
