@@ -1,24 +1,23 @@
-"""What stands in for `MLClient` and for Azure's credentials while a user's file is read: it asks no workspace.
+"""An `MLClient` that answers from this machine while a user's file is read, and asks no workspace.
 
-What the file registers is found again; a job that it submits is noted, not run; a compute target is this machine. Of
-everything else there is a stand-in that can be passed on: an asset whose text is its id, or a value of which nothing is
-known. A `get` raises `ResourceNotFoundError` where the file has an answer to that, which is to create what is missing.
+What the file registers is found again; a job that it submits is noted, not run; a compute target is this machine.
+Everything else is answered with a value that can be passed on (see `offline_values`). A `get` raises
+`ResourceNotFoundError` where the file catches that in order to create what is missing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
-from allranks.sdk import user_code
+from allranks.sdk import offline_credentials, user_code
+from allranks.sdk.offline_values import Asset, Component, Unknown
 from allranks.sdk.try_blocks import creates_when_it_fails
 
 Find = Callable[[str], Path | None]
@@ -71,7 +70,7 @@ def offline(workspace: Workspace) -> Iterator[None]:
     from azure.ai.ml import _ml_client
 
     client = _client_class(workspace)
-    identity = _identity()
+    identity = offline_credentials.identity()
     before = sdk.MLClient, _ml_client.MLClient, sys.modules.get("azure.identity")
     attribute = vars(azure).get("identity")
     sdk.MLClient = _ml_client.MLClient = client
@@ -88,139 +87,6 @@ def offline(workspace: Workspace) -> Iterator[None]:
             del azure.identity
         else:
             azure.identity = attribute
-
-
-class Unknown(str):
-    """A value that only a workspace knows. It is a text, its attributes are such values too, and it has no items."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Unknown(f"{self}.{name}")
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return self
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __getitem__(self, key: Any) -> Any:
-        return self
-
-
-class _Label(str):
-    """A label in place of a version. It counts as the first version where the greatest of several is looked for."""
-
-    def __int__(self) -> int:
-        return 1
-
-
-class Asset(Unknown):
-    """Something registered, whose text is its id: ``azureml:NAME:VERSION``, or ``azureml://registries/...``."""
-
-    name: str
-    version: str
-
-    def __new__(cls, collection: str, registry: str | None, name: str, version: Any, label: Any) -> Asset:
-        number = None if version is None else str(version)
-        if registry:
-            tail = f"versions/{number}" if number else f"labels/{label or 'latest'}"
-            text = f"azureml://registries/{registry}/{collection}/{name}/{tail}"
-        else:
-            text = f"azureml:{name}:{number}" if number else f"azureml:{name}@{label or 'latest'}"
-        made = super().__new__(cls, text)
-        made.name, made.version = name, number or _Label(label or "latest")
-        return made
-
-    @property
-    def id(self) -> str:
-        return str(self)
-
-    @property
-    def path(self) -> str:
-        return str(self)
-
-    @property
-    def tags(self) -> dict[str, str]:
-        return {}
-
-    @property
-    def properties(self) -> dict[str, str]:
-        return {}
-
-
-class Component(Asset):
-    """A registered component of which this machine has no spec: calling it makes a node that names it."""
-
-    def __call__(self, *arguments: Any, **inputs: Any) -> Any:
-        from azure.ai.ml.entities import Command
-
-        if arguments:
-            raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
-        given = {name: value for name, value in inputs.items() if value is not None}
-        node = Command(component=str(self), inputs=given, _from_component_func=True)
-        node._outputs = _any_outputs(node)
-        return node
-
-
-def _any_outputs(node: Any) -> Any:
-    """Return the outputs of a node whose component is not known: each that is asked for is there."""
-    from azure.ai.ml.entities._job.pipeline._io import OutputsAttrDict
-
-    class AnyOutputs(OutputsAttrDict):  # type: ignore[misc]
-        def __getitem__(self, name: str) -> Any:
-            if name not in self and not name.startswith("_"):
-                dict.__setitem__(self, name, node._build_output(name, None, None))
-            return super().__getitem__(name)
-
-    return AnyOutputs({})
-
-
-class _Token(NamedTuple):
-    """What `azure.core.credentials.AccessToken` is."""
-
-    token: str
-    expires_on: int
-
-
-class _Credential:
-    """Stands for each of azure-identity's credentials."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        pass
-
-    def get_token(self, *scopes: str, **options: Any) -> _Token:
-        return _Token("offline", 1 << 32)
-
-    get_token_info = get_token
-
-    def close(self) -> None:
-        pass
-
-    def __enter__(self) -> _Credential:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        pass
-
-
-def _identity() -> Any:
-    """Return a module that stands for azure.identity, without the half second that importing that takes."""
-    module = ModuleType("azure.identity")
-    real = importlib.util.find_spec("azure.identity")
-    module.__path__ = list(real.submodule_search_locations or ()) if real else []
-
-    def attribute(name: str) -> Any:
-        if name.endswith("Credential"):
-            return _Credential
-        if name.endswith("Error"):
-            return Exception
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Unknown(f"azure.identity.{name}")
-
-    vars(module)["__getattr__"] = attribute
-    return module
 
 
 class _Poller:

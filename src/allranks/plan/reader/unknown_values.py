@@ -9,7 +9,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Place
-from allranks.sdk.offline_client import Asset, Unknown
+from allranks.sdk.offline_values import Asset, Unknown
 
 
 def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:

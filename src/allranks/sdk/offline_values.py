@@ -1,0 +1,92 @@
+"""Values that stand for what only a workspace knows, such as a registered asset, while a user's file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+class Unknown(str):
+    """A value that only a workspace knows. It is a text, its attributes are such values too, and it has no items."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Unknown(f"{self}.{name}")
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self
+
+
+class _Label(str):
+    """A label in place of a version. It counts as the first version where the greatest of several is looked for."""
+
+    def __int__(self) -> int:
+        return 1
+
+
+class Asset(Unknown):
+    """Something registered, whose text is its id: ``azureml:NAME:VERSION``, or ``azureml://registries/...``."""
+
+    name: str
+    version: str
+
+    def __new__(cls, collection: str, registry: str | None, name: str, version: Any, label: Any) -> Asset:
+        number = None if version is None else str(version)
+        if registry:
+            tail = f"versions/{number}" if number else f"labels/{label or 'latest'}"
+            text = f"azureml://registries/{registry}/{collection}/{name}/{tail}"
+        else:
+            text = f"azureml:{name}:{number}" if number else f"azureml:{name}@{label or 'latest'}"
+        made = super().__new__(cls, text)
+        made.name, made.version = name, number or _Label(label or "latest")
+        return made
+
+    @property
+    def id(self) -> str:
+        return str(self)
+
+    @property
+    def path(self) -> str:
+        return str(self)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {}
+
+
+class Component(Asset):
+    """A registered component of which this machine has no spec: calling it makes a node that names it."""
+
+    def __call__(self, *arguments: Any, **inputs: Any) -> Any:
+        from azure.ai.ml.entities import Command
+
+        if arguments:
+            raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
+        given = {name: value for name, value in inputs.items() if value is not None}
+        node = Command(component=str(self), inputs=given, _from_component_func=True)
+        node._outputs = _any_outputs(node)
+        return node
+
+
+def _any_outputs(node: Any) -> Any:
+    """Return the outputs of a node whose component is not known: each that is asked for is there."""
+    from azure.ai.ml.entities._job.pipeline._io import OutputsAttrDict
+
+    class AnyOutputs(OutputsAttrDict):  # type: ignore[misc]
+        def __getitem__(self, name: str) -> Any:
+            if name not in self and not name.startswith("_"):
+                dict.__setitem__(self, name, node._build_output(name, None, None))
+            return super().__getitem__(name)
+
+    return AnyOutputs({})
