@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -90,9 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
     caches.mkdir(parents=True, exist_ok=True)
     home = _folder(config, str(caches))
     built = caches / "torch_extensions"  # once, before the tests
-    if built.exists():
-        (home / ".cache").mkdir()
-        (home / ".cache/torch_extensions").symlink_to(built)
+    if built.exists():  # a copy: a test that kills a rank leaves its lock there
+        shutil.copytree(built, home / ".cache/torch_extensions", ignore=shutil.ignore_patterns("lock"))
     os.environ["HOME"] = str(home)
 
 

@@ -85,9 +85,11 @@ def test_the_lock_of_a_build_that_goes_on_is_left_alone(tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent))
     (tmp_path.parent / "torch_extensions").symlink_to(tmp_path)
     lock.parent.mkdir(parents=True)
-    lock.touch()
-    assert build_locks.remove_left() == []
-    assert lock.exists()
+    with lock.open("w"):
+        assert build_locks.remove_left() == []
+        assert lock.exists()
+    assert len(build_locks.remove_left()) == 1
+    assert not lock.exists()
 
 
 SCRIPT = """

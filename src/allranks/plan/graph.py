@@ -138,8 +138,28 @@ class Condition:
         yield self.condition
 
 
+class _Loop:
+    """What the nodes that repeat a body share."""
+
+    name: str
+    body: Step | Pipeline
+
+    @property
+    def component(self) -> str:
+        return self.body.component
+
+    @property
+    def display_name(self) -> str:
+        return self.name
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The body's inputs: as its first iteration has them, and those that are the same for every item."""
+        return self.body.inputs
+
+
 @dataclass(frozen=True)
-class DoWhile:
+class DoWhile(_Loop):
     """A ``do_while`` loop: its body runs, then again as long as the condition holds, at most `limit` times.
 
     condition: the boolean output of the body that is read after each iteration; "" repeats up to the limit
@@ -158,19 +178,6 @@ class DoWhile:
     location: Location | None = None
 
     @property
-    def component(self) -> str:
-        return self.body.component
-
-    @property
-    def display_name(self) -> str:
-        return self.name
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        """The body's inputs as its first iteration has them."""
-        return self.body.inputs
-
-    @property
     def outputs(self) -> tuple[Output, ...]:
         """The body's outputs: those of the last iteration."""
         return self.body.outputs
@@ -181,7 +188,7 @@ class DoWhile:
 
 
 @dataclass(frozen=True)
-class ParallelFor:
+class ParallelFor(_Loop):
     """A ``parallel_for`` loop: its body runs once for each item.
 
     items:           for each item its name and the values that it gives to inputs of the body; or a value whose text is
@@ -199,19 +206,6 @@ class ParallelFor:
     max_concurrency: int | None = None
     after: tuple[str, ...] = ()
     location: Location | None = None
-
-    @property
-    def component(self) -> str:
-        return self.body.component
-
-    @property
-    def display_name(self) -> str:
-        return self.name
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        """The body's inputs that are the same for every item."""
-        return self.body.inputs
 
     def values(self) -> Iterator[Value | str | None]:
         """Yield everything that may refer to another node."""

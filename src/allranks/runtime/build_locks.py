@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import time
 from collections.abc import Iterable
@@ -33,11 +35,11 @@ def await_builds() -> None:
 
 
 def remove_left() -> list[Path]:
-    """Remove the locks that are older than BUILD_SECONDS, and return them. For build scripts only.
+    """Remove the locks that no process of this machine holds open, and return them. For build scripts only.
 
     Ranks must not call it: the instances may share a home folder, and there the user has to decide.
     """
-    left = [lock for lock in _locks() if (_age(lock) or 0.0) > BUILD_SECONDS]
+    left = [lock for lock in _locks() if not _is_held(lock)]
     for lock in left:
         lock.unlink(missing_ok=True)
     return left
@@ -56,3 +58,13 @@ def _age(lock: Path) -> float | None:
         return time.time() - lock.stat().st_mtime
     except FileNotFoundError:
         return None
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a process has the lock open, as torch.utils.file_baton does until its build ends."""
+    path = str(lock.resolve())
+    for descriptor in glob.iglob("/proc/[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):  # the process has ended, or is another user's
+            if os.readlink(descriptor) == path:
+                return True
+    return False

@@ -19,7 +19,7 @@ from pathlib import Path
 class TemporaryFolders:
     """The folders of one attempt.
 
-        folder:    their parent folder, which only this user may enter
+    folder:    their parent folder, which only this user may enter
     instances: one for each instance; every user may write to it, as to /tmp
     """
 
