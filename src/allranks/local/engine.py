@@ -289,7 +289,7 @@ class _Execution:
             runner,
             slots,
             gpus_of=lambda step: gpus.exclusive(step, options.gpus, self._gpus),
-            halt=lambda: runner.stop(options.grace),
+            halt=lambda: runner.running.stop(options.grace),
             decisions=decisions,
             retries=options.retries,
             continue_on_failure=plan.continue_on_step_failure,
@@ -310,12 +310,12 @@ class _Execution:
                 self._starting.cancel()
                 self._starting = None
             return
-        grace, again = self._options.grace, self._stops > 0
+        running, grace, again = self._runner.running, self._options.grace, self._stops > 0
         self._stops += 1
         self._executor.stop()
         then = "ranks are ended at once" if again else f"ranks have {grace:g} s to end; another one ends them at once"
         self._recorder.note(None, f"stopped by {number.name}: {then}")
-        self._do(self._runner.kill() if again else self._runner.stop(grace))
+        self._do(running.kill() if again else running.stop(grace))
 
     def _cancel(self) -> None:
         """Cancel the nodes that a user has named since the last time."""

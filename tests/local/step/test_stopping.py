@@ -101,7 +101,7 @@ HANGING = """
 import sys
 from pathlib import Path
 from allranks.local.engine import Options, run
-from allranks.local.step import runner
+from allranks.local.step import running_steps
 from allranks.local.tracking import client
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
@@ -109,7 +109,7 @@ workspace = Workspace(Path(sys.argv[1]))
 hang = f"import sys, time; sys.stdin.readline(); open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
 client.command = lambda _: (sys.executable, "-c", hang)
 client.may_track = lambda _: True
-runner.TRACKING_GRACE = 0.1
+running_steps.TRACKING_GRACE = 0.1
 run(Plan("p", Graph((Step("a", "true"),))), workspace, Options(instances="loopback", grace=0.1))
 """
 

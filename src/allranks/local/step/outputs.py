@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from allranks.contract.templating import output_path
 from allranks.local.step.staging import Ports, upload
 from allranks.plan import digest
-from allranks.plan.artifacts import ARTIFACTS
 from allranks.plan.file_tree import Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.runs.log_tail import tail
@@ -29,18 +27,6 @@ def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Pat
     if wanted is not None and not is_remote(wanted):
         return Path(output_path(wanted, name=name, output_name=output.name)).absolute()
     return folder / "named-outputs" / output.name
-
-
-def make_artifacts(folder: Path, places: list[tuple[Output, Path]]) -> None:
-    """Make the step's ./outputs, which lies within the output of the step that is the root of its artifacts."""
-    root = next((place for output, place in places if output.name == ARTIFACTS), None)
-    if root is None:
-        (folder / "outputs").mkdir(parents=True, exist_ok=True)
-        return
-    (root / "outputs").mkdir(parents=True, exist_ok=True)
-    if not os.path.lexists(folder / "outputs"):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "outputs").symlink_to(root / "outputs")
 
 
 def save(record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports], stop: Stop) -> None:

@@ -9,7 +9,6 @@ import errno
 import functools
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,25 +30,24 @@ from allranks.local.launchers import LAUNCHERS, Assignment
 from allranks.local.launchers import events as launcher_events
 from allranks.local.scope import Scope
 from allranks.local.slots import Machines, Share
-from allranks.local.step import outputs, rank_environment, tracked_run, verdict
+from allranks.local.step import instance_folders, outputs, rank_environment, tracked_run, verdict
 from allranks.local.step.digests import Digests
+from allranks.local.step.instance_folders import InstanceFolders
 from allranks.local.step.launch import launch_of
-from allranks.local.step.monitor import GRACE, AttemptHandles, AttemptMonitor
-from allranks.local.step.staging import Ports, stage, working_copy
+from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
+from allranks.local.step.running_steps import RunningSteps
+from allranks.local.step.staging import Ports
 from allranks.local.step.stop import StepStops
 from allranks.local.tracking.client import Tracking
 from allranks.plan import values
 from allranks.plan.file_tree import StoppedError
 from allranks.plan.graph import Step
-from allranks.plan.node_records import is_within, job_name
-from allranks.plan.ports import PRIMITIVES, Output
+from allranks.plan.node_records import job_name
+from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import Given
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
-
-TRACKING_GRACE = 5.0
-"""Seconds that MLflow has, once every rank of a run that is stopped has been killed, to learn how its runs ended."""
 
 Result = TypeVar("Result")
 
@@ -118,18 +116,14 @@ class CommandRunner:
         self._kind = kind
         self._tracking = tracking
         self._gpus_of = gpus_of
+        self.running = RunningSteps(supervisor, tracking)
         self._machines = Machines()
         self._keys: dict[str, str] = {}
-        self._agents: dict[str, str] = {}
         # Each is looked up once a run, since it looks at some folders.
         self._installed = functools.cache(installed.of)
         self._kept = functools.cache(self._kept_for)
         self._shell = shutil.which("bash") or "/bin/sh"
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
-        self._idle = asyncio.Event()
-        self._stopping = False
-        self._canceled: set[str] = set()
-        self._stops: dict[str, StepStops] = {}
         self._digests = Digests()
         for record in run.steps:
             if record.status is Status.COMPLETED:
@@ -143,7 +137,7 @@ class CommandRunner:
         if not step.deterministic:
             return False
         status = record.status
-        with self._stoppable(record) as stops, _judged(record):
+        with self.running.stoppable(record.name) as stops, _judged(record):
             self._keys[record.name] = key = await self._key(scope, step, stops)
             earlier = None if self._settings.force_rerun else self._recorder.recall(key)
             if earlier is not None:
@@ -162,7 +156,7 @@ class CommandRunner:
         self._recorder.changed(record)
         indexes = self._machines.take(step.instance_count)
         try:
-            with self._stoppable(record) as stops, _judged(record):
+            with self.running.stoppable(record.name) as stops, _judged(record):
                 await self._run_ranks(scope, step, record, stops, self._kind.instances(indexes), share)
         finally:
             self._machines.give(indexes)
@@ -174,74 +168,16 @@ class CommandRunner:
             key = self._keys.pop(record.name, None)
         self._recorder.changed(record, key)
 
+    async def cancel(self, path: str) -> None:
+        """End the steps that run at that path or below it, as Canceled. A second time, their ranks end at once."""
+        await self.running.cancel(path)
+
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
         record.outputs, record.artifacts = [], []
         given = values.given(step.inputs, scope.lookup)
         record.inputs = {port.name: port.value for port in given if port.value is not None}
         self._recorder.forget_points(record)
-
-    async def stop(self, grace: float) -> None:
-        """End every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL.
-
-        Inputs are read no further. Outputs of ranks that have ended are saved within the same time.
-        """
-        self._stopping = True
-        for stops in self._stops.values():
-            stops.staging.set()
-        loop = asyncio.get_running_loop()
-        loop.call_later(grace, self._stop_files)
-        loop.call_later(grace + TRACKING_GRACE, self._tracking.abandon)
-        await self._end_agents(list(self._agents), grace)
-
-    async def cancel(self, path: str) -> None:
-        """End the steps that run at that path or below it, as Canceled. A second time, their ranks end at once."""
-        grace = 0.0 if path in self._canceled else GRACE
-        self._canceled.add(path)
-        for step, stops in self._stops.items():
-            if is_within(step, path):
-                stops.set()
-        await self._end_agents([agent for agent, step in self._agents.items() if is_within(step, path)], grace)
-
-    async def kill(self) -> None:
-        """End every rank that runs, at once."""
-        self._stopping = True
-        self._stop_files()
-        asyncio.get_running_loop().call_later(TRACKING_GRACE, self._tracking.abandon)
-        await self._signal(list(self._agents), signal.SIGKILL)
-
-    @contextlib.contextmanager
-    def _stoppable(self, record: StepRecord) -> Iterator[StepStops]:
-        """What tells a step to stop, while it reads, copies or runs."""
-        stops = self._stops[record.name] = StepStops()
-        if self._is_ending(record):
-            stops.set()
-        try:
-            yield stops
-        finally:
-            del self._stops[record.name]
-
-    def _stop_files(self) -> None:
-        for stops in self._stops.values():
-            stops.set()
-
-    async def _end_agents(self, agents: list[str], grace: float) -> None:
-        await self._signal(agents, signal.SIGTERM)
-        end = asyncio.get_running_loop().time() + grace
-        while any(agent in self._agents for agent in agents):
-            self._idle.clear()
-            try:
-                await asyncio.wait_for(self._idle.wait(), end - asyncio.get_running_loop().time())
-            except asyncio.TimeoutError:
-                break
-        await self._signal([agent for agent in agents if agent in self._agents], signal.SIGKILL)
-
-    async def _signal(self, agents: list[str], number: int) -> None:
-        for agent in agents:
-            await self._supervisor.signal(agent, number)
-
-    def _is_ending(self, record: StepRecord) -> bool:
-        return self._stopping or any(is_within(record.name, path) for path in self._canceled)
 
     async def _key(self, scope: Scope, step: Step, stops: StepStops) -> str:
         inputs = await self._digests.of_inputs(values.given(step.inputs, scope.lookup), stops.staging)
@@ -279,9 +215,19 @@ class CommandRunner:
         places = [
             (output, outputs.place_of(output, scope.wanted_path(step, output), folder, name)) for output in step.outputs
         ]
-        prepare = functools.partial(self._prepare, step, folder, given, places, len(instances), stops)
+        prepare = functools.partial(
+            instance_folders.prepare,
+            step,
+            folder,
+            given,
+            places,
+            len(instances),
+            mounts=self._kind.isolated,
+            stop=stops.staging,
+        )
         prepared = await _do(prepare, aside=bool(step.code or given))
-        self._note_left_out(record, [ports for _, ports in prepared])
+        ports = [instance.ports for instance in prepared]
+        self._note_left_out(record, ports)
         record.mlflow_run_id = None
         if self._tracking.tracks(step):
             experiment = self._settings.experiment
@@ -289,7 +235,7 @@ class CommandRunner:
                 self._tracking, self._recorder, experiment, self._run.id, record
             )
         launch = launch_of(step, instances, self._kind)
-        if self._is_ending(record):
+        if self.running.is_ending(record.name):
             record.status = Status.CANCELED
             return
         agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
@@ -306,37 +252,29 @@ class CommandRunner:
             launching = LAUNCHERS[step.distribution.type].launch(assignment)
             record.status = Status.RUNNING
             self._recorder.changed(record)
-            self._agents.update(dict.fromkeys(agents, record.name))
-            try:
+            with self.running.launching(record.name, agents), _removed(own):
                 launched = []
                 for rank, agent in enumerate(agents):
-                    if stops.staging.is_set() or self._is_ending(record):
+                    if stops.staging.is_set() or self.running.is_ending(record.name):
                         break  # a signal reaches those alone that are launched
                     launched.append(agent)
-                    ports = prepared[rank][1]
-                    onto = self._machine(step, interpreter, instances[rank], instances, given, ports, folders[rank])
+                    kept = self._kept_on(interpreter, given, ports[rank])
+                    onto = _machine(step, instances, rank, folders[rank], kept, ports[rank])
                     await self._supervisor.launch(agent, onto, launching.programs[rank], events)
                 handles = AttemptHandles(
                     record, frozenset(launched), events, launching, assignment.log, reports, step.timeout
                 )
                 await AttemptMonitor(
-                    handles, self._recorder, self._supervisor, lambda: self._is_ending(record)
+                    handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)
                 ).until_gone()
-            finally:
-                for agent in agents:
-                    self._agents.pop(agent, None)
-                self._idle.set()
-                if own.exists():
-                    # It may hold the ranks' variables, and among them secrets.
-                    shutil.rmtree(own, ignore_errors=True)
         is_complete = record.status is Status.COMPLETED
-        collect = functools.partial(outputs.save, record, places, [ports for _, ports in prepared], stops.saving)
+        collect = functools.partial(outputs.save, record, places, ports, stops.saving)
         with _judged(record) if is_complete else contextlib.suppress(OSError):
             await _do(
                 collect if is_complete else functools.partial(outputs.list_left, record, places), aside=bool(places)
             )
         if is_complete:
-            self._note_left_out(record, [ports for _, ports in prepared])
+            self._note_left_out(record, ports)
         if record.verdict and (hint := verdict.hint(record.verdict, isolated=self._kind.isolated)):
             self._recorder.note(record, hint)
         await tracked_run.end(self._tracking, self._recorder, record)
@@ -367,30 +305,6 @@ class CommandRunner:
             for folder in folders:
                 asyncio.get_running_loop().run_in_executor(None, folder.cleanup)
 
-    def _prepare(
-        self,
-        step: Step,
-        folder: Path,
-        given: list[Given],
-        places: list[tuple[Output, Path]],
-        instances: int,
-        stops: StepStops,
-    ) -> list[tuple[Path, Ports]]:
-        """The working copy of the code and the ports, on each instance."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("reports", logs.FOLDER, "instances"):
-            (folder / name).mkdir(exist_ok=True)
-        outputs.make_artifacts(folder, places)
-        code = Path(step.code.folder) if step.code else None
-        prepared = []
-        for rank in range(instances):
-            own = folder / "instances" / str(rank)
-            own.mkdir(exist_ok=True)
-            copy = working_copy(code, own, folder / "outputs", stops.staging)
-            ports = stage(given, places, own, mounts=self._kind.isolated, stop=stops.staging)
-            prepared.append((copy, ports))
-        return prepared
-
     def _note_left_out(self, record: StepRecord, ports: list[Ports]) -> None:
         for text in dict.fromkeys(text for instance in ports for text in instance.left_out):
             if text not in record.notes:
@@ -403,19 +317,19 @@ class CommandRunner:
         record: StepRecord,
         launch: Launch,
         given: list[Given],
-        prepared: list[tuple[Path, Ports]],
+        prepared: Sequence[InstanceFolders],
         variables: list[dict[str, str]],
     ) -> tuple[tuple[Program, ...], dict[int, Path]]:
         """What each rank runs, and where it reports; the record gets its ranks."""
         folder = Path(record.folder)
-        commands = [render(step.command, ports.inputs, ports.outputs) for _, ports in prepared]
+        commands = [render(step.command, own.ports.inputs, own.ports.outputs) for own in prepared]
         parameters = {port.name: port.value for port in given if port.type in PRIMITIVES and port.value is not None}
         own = variables_of(step, scope)
         ranks = []
         reports: dict[int, Path] = {}
         record.ranks = []
         for process in processes(launch):
-            copy, ports = prepared[process.instance_rank]
+            copy, ports = prepared[process.instance_rank].code, prepared[process.instance_rank].ports
             job = jobs.Job(
                 run_id=job_name(self._run.id, record.name),
                 root_run_id=self._run.id,
@@ -445,34 +359,42 @@ class CommandRunner:
             ranks.append(Program(launcher_events.rank_name(process.rank), arguments, environment, str(copy), str(log)))
         return tuple(ranks), reports
 
-    def _machine(
-        self,
-        step: Step,
-        interpreter: Path,
-        instance: Instance,
-        instances: tuple[Instance, ...],
-        given: list[Given],
-        ports: Ports,
-        temporary_folder: str,
-    ) -> InstanceSpec:
+    def _kept_on(self, interpreter: Path, given: list[Given], ports: Ports) -> tuple[str, ...]:
+        """The paths of this machine that an instance needs."""
         data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
         parents = [os.path.dirname(path) for path in ports.outputs.values()]
-        keep = [*self._kept(interpreter), *(path for path in (*data, *parents) if os.path.exists(path))]
-        return InstanceSpec(
-            instance.index,
-            instance.address,
-            instance.hostname,
-            tuple((other.address, other.hostname) for other in instances),
-            step.shm_size,
-            temporary_folder,
-            tuple(keep),
-            tuple(ports.read_only),
-        )
+        return (*self._kept(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
 
     def _kept_for(self, interpreter: Path) -> tuple[str, ...]:
         """The folders that every step of an interpreter needs."""
         paths = (str(self._workspace.root), *interpreters.prefixes(interpreter), str(SOURCE))
         return tuple(path for path in paths if os.path.exists(path))
+
+
+def _machine(
+    step: Step, instances: Sequence[Instance], rank: int, temporary_folder: str, kept: tuple[str, ...], ports: Ports
+) -> InstanceSpec:
+    instance = instances[rank]
+    return InstanceSpec(
+        instance.index,
+        instance.address,
+        instance.hostname,
+        tuple((other.address, other.hostname) for other in instances),
+        step.shm_size,
+        temporary_folder,
+        kept,
+        tuple(ports.read_only),
+    )
+
+
+@contextlib.contextmanager
+def _removed(folder: Path) -> Iterator[None]:
+    """Remove a launcher's folder at the end: it may hold the ranks' variables, and among them secrets."""
+    try:
+        yield
+    finally:
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def variables_of(step: Step, scope: Scope) -> dict[str, str]:

@@ -65,7 +65,7 @@ def stage(
         source = Path(port.value)
         ports.inputs[port.name] = str(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        _remove(target)
+        remove(target)
         if port.mode in DOWNLOADED:
             ports.left_out += [f"input {port.name}: {text}" for text in _copy(source, target, stop)]
         else:
@@ -149,32 +149,9 @@ def _copy_file(source: Path, target: Path, stop: Stop | None) -> None:
     shutil.copystat(source, target)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if it is there."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.is_dir():
         shutil.rmtree(path)
-
-
-def working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop | None = None) -> Path:
-    """The folder in which a step's processes run on one instance: a copy of the code, with ./outputs leading to the
-    run's artifacts. Raises OSError where something cannot be copied, StoppedError once `stop` is set."""
-
-    def _copy_code(source: str, target: str) -> object:
-        file_tree.check(stop)
-        return shutil.copy(source, target)
-
-    copy = folder / "code"
-    _remove(copy)
-    if code is None:
-        copy.mkdir(parents=True)
-    else:
-        shutil.copytree(code, copy, symlinks=True, copy_function=_copy_code)
-    outputs = copy / "outputs"
-    if outputs.is_dir() and not outputs.is_symlink():
-        # The snapshot has files there already: they are artifacts of the run from the start, as on Azure ML.
-        shutil.copytree(outputs, artifacts, dirs_exist_ok=True)
-        shutil.rmtree(outputs)
-    if not os.path.lexists(outputs):
-        outputs.symlink_to(artifacts)
-    return copy

@@ -1,0 +1,98 @@
+"""The folders of a step and of its instances, as they are before its ranks start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.contract import logs
+from allranks.local.step.staging import Ports, remove, stage
+from allranks.plan import file_tree
+from allranks.plan.artifacts import ARTIFACTS
+from allranks.plan.file_tree import Stop
+from allranks.plan.graph import Step
+from allranks.plan.ports import Output
+from allranks.plan.values import Given
+
+
+@dataclass(frozen=True)
+class InstanceFolders:
+    """What an instance has of a step.
+
+    code:  the folder in which its processes start
+    ports: what the step's inputs and outputs are there
+    """
+
+    code: Path
+    ports: Ports
+
+
+def prepare(
+    step: Step,
+    folder: Path,
+    given: list[Given],
+    places: list[tuple[Output, Path]],
+    count: int,
+    *,
+    mounts: bool,
+    stop: Stop,
+) -> list[InstanceFolders]:
+    """Make a step's folders, and on each instance the copy of its code and its ports.
+
+    folder: the step's own
+    places: each output with the place where it ends up
+    count:  how many instances the step has
+    mounts: whether an instance can mount
+
+    Raises OSError where something cannot be copied, StoppedError once `stop` is set.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("reports", logs.FOLDER, "instances"):
+        (folder / name).mkdir(exist_ok=True)
+    _make_artifacts(folder, places)
+    code = Path(step.code.folder) if step.code else None
+    prepared = []
+    for rank in range(count):
+        own = folder / "instances" / str(rank)
+        own.mkdir(exist_ok=True)
+        copy = _working_copy(code, own, folder / "outputs", stop)
+        prepared.append(InstanceFolders(copy, stage(given, places, own, mounts=mounts, stop=stop)))
+    return prepared
+
+
+def _make_artifacts(folder: Path, places: Sequence[tuple[Output, Path]]) -> None:
+    """Make the step's ./outputs, which lies within the output of the step that is the root of its artifacts."""
+    root = next((place for output, place in places if output.name == ARTIFACTS), None)
+    if root is None:
+        (folder / "outputs").mkdir(exist_ok=True)
+        return
+    (root / "outputs").mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(folder / "outputs"):
+        (folder / "outputs").symlink_to(root / "outputs")
+
+
+def _working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop) -> Path:
+    """Make the folder in which a step's processes start on one instance: a copy of the code, with ./outputs leading to
+    the step's artifacts."""
+
+    def _copy_code(source: str, target: str) -> object:
+        file_tree.check(stop)
+        return shutil.copy(source, target)
+
+    copy = folder / "code"
+    remove(copy)
+    if code is None:
+        copy.mkdir(parents=True)
+    else:
+        shutil.copytree(code, copy, symlinks=True, copy_function=_copy_code)
+    outputs = copy / "outputs"
+    if outputs.is_dir() and not outputs.is_symlink():
+        # The snapshot has files there already: they are artifacts of the run from the start, as on Azure ML.
+        shutil.copytree(outputs, artifacts, dirs_exist_ok=True)
+        shutil.rmtree(outputs)
+    if not os.path.lexists(outputs):
+        outputs.symlink_to(artifacts)
+    return copy
