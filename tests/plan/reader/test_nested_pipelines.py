@@ -1,4 +1,4 @@
-"""Nested pipelines and control nodes are read into one recursive graph, the same from Python and from YAML."""
+"""Nested pipelines are read into one recursive graph, the same from Python and from YAML."""
 
 from __future__ import annotations
 
@@ -11,36 +11,10 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
 from allranks.plan import codec
-from allranks.plan.environment import registered
-from allranks.plan.graph import Condition, DoWhile, Graph, Item, Node, ParallelFor, Pipeline, Plan, Step
+from allranks.plan.graph import Graph, Pipeline, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
+from nested_graphs import HEAD, TRAIN, bare, train, with_inputs
 from pipeline_files import read, write
-
-TRAIN = """\
-type: command
-name: train
-version: "1"
-inputs:
-  data: {type: uri_folder, optional: true}
-  lr: {type: number}
-outputs:
-  model: {type: uri_folder}
-  again: {type: boolean}
-  next: {type: number}
-environment: azureml:cpu:1
-command: echo $[[${{inputs.data}}]] ${{inputs.lr}} ${{outputs.model}} ${{outputs.again}} ${{outputs.next}}
-"""
-
-HEAD = """\
-from azure.ai.ml import Input, MpiDistribution, dsl, load_component
-from azure.ai.ml.dsl._condition import condition
-from azure.ai.ml.dsl._do_while import do_while
-from azure.ai.ml.dsl._parallel_for import parallel_for
-from azure.ai.ml.entities import JobResourceConfiguration
-
-train = load_component(source="./train.yml")
-
-"""
 
 NESTED = """\
 @dsl.pipeline(display_name="inner")
@@ -117,28 +91,6 @@ jobs:
     outputs: {model: "${{parent.outputs.model}}"}
 """
 
-OUTPUTS = (Output("model", "uri_folder", "rw_mount"), Output("again", "boolean"), Output("next", "number"))
-
-
-def train(name: str, **changes: object) -> Step:
-    """A step that runs the component, with its learning rate left to the caller."""
-    step = Step(
-        name,
-        "echo $[[${{inputs.data}}]] ${{inputs.lr}} ${{outputs.model}} ${{outputs.again}} ${{outputs.next}}",
-        component="train",
-        version="1",
-        environment=registered("azureml:cpu:1"),
-        inputs=(Input("data", "uri_folder", None, "ro_mount", optional=True), Input("lr", "number", Literal(0.5))),
-        outputs=OUTPUTS,
-    )
-    return replace(step, **changes)  # type: ignore[arg-type]
-
-
-def with_inputs(step: Step, **values: object) -> Step:
-    """The step with these values bound to its inputs."""
-    ports = (replace(port, value=values.get(port.name, port.value)) for port in step.inputs)  # type: ignore[arg-type]
-    return replace(step, inputs=tuple(ports))
-
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -148,23 +100,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path, "inner.yml", INNER_YAML)
     write(tmp_path, "outer.yml", OUTER_YAML)
     return tmp_path
-
-
-def bare(graph: Graph) -> Graph:
-    """The graph without names of components, versions and places in files, in which Python and YAML differ."""
-    return replace(graph, nodes=tuple(map(_bare, graph.nodes)))
-
-
-def _bare(node: Node) -> Node:
-    if isinstance(node, Pipeline):
-        return replace(node, graph=bare(node.graph), component="", version="", location=None)
-    if isinstance(node, (DoWhile, ParallelFor)):
-        body = _bare(node.body)
-        assert isinstance(body, (Step, Pipeline))
-        return replace(node, body=body, location=None)
-    if isinstance(node, Step):
-        return replace(node, display_name="", component="train", version="1", location=None)
-    return replace(node, location=None)
 
 
 def nested_graph() -> Graph:
@@ -242,126 +177,10 @@ def test_a_set_value_reaches_the_settings_of_a_nested_step(folder: Path, languag
     assert one.instance_count == 5
 
 
-CONTROL = """\
-@dsl.pipeline()
-def looping(start: float = 0.5):
-    body = train(lr=start)
-    fed_back = {body.outputs.next: body.inputs.lr, body.outputs.model: body.inputs.data}
-    loop = do_while(body, fed_back, 7, body.outputs.again)
-    after = train(data=body.outputs.model, lr=body.outputs.next)
-    return {"model": body.outputs.model}
-
-
-@dsl.pipeline()
-def top(go: bool = True):
-    each = train()
-    loop = parallel_for(body=each, items=[{"lr": 0.5}, {"lr": 1}], max_concurrency=2)
-    nested = looping()
-    choice = condition(condition=go, true_block=nested, false_block=[each])
-    return {"model": nested.outputs.model}
-
-
-pipeline = top()
-"""
-
-LOOPING_YAML = """\
-type: pipeline
-display_name: looping
-inputs: {start: {type: number, default: 0.5}}
-outputs: {model: {type: uri_folder}}
-jobs:
-  after:
-    type: command
-    component: ./train.yml
-    inputs: {data: "${{parent.jobs.body.outputs.model}}", lr: "${{parent.jobs.body.outputs.next}}"}
-  body:
-    type: command
-    component: ./train.yml
-    inputs: {lr: "${{parent.inputs.start}}"}
-    outputs: {model: "${{parent.outputs.model}}"}
-  loop:
-    type: do_while
-    body: ${{parent.jobs.body}}
-    condition: ${{parent.jobs.body.outputs.again}}
-    mapping: {next: lr, model: data}
-    limits: {max_iteration_count: 7}
-"""
-CONTROL_YAML = """\
-type: pipeline
-inputs: {go: true}
-outputs: {model: {type: uri_folder}}
-jobs:
-  each:
-    type: command
-    component: ./train.yml
-  loop:
-    type: parallel_for
-    body: ${{parent.jobs.each}}
-    items: [{lr: 0.5}, {lr: 1}]
-    max_concurrency: 2
-  nested:
-    type: pipeline
-    component: ./looping.yml
-    outputs: {model: "${{parent.outputs.model}}"}
-  choice:
-    type: if_else
-    condition: ${{parent.inputs.go}}
-    true_block: ${{parent.jobs.nested}}
-    false_block: ${{parent.jobs.each}}
-"""
-
-
-def control_graph() -> Graph:
-    """What the pipeline with loops and a condition is: written out."""
-    body = with_inputs(train("body"), lr=GraphInput("start"))
-    looping = Graph(
-        (
-            DoWhile("loop", body, "again", (("next", "lr"), ("model", "data")), 7),
-            with_inputs(train("after"), data=NodeOutput("loop", "model"), lr=NodeOutput("loop", "next")),
-        ),
-        (Input("start", "number", Literal(0.5)),),
-        (GraphOutput("model", NodeOutput("loop", "model")),),
-    )
-    each = with_inputs(train("each"), lr=None)
-    loop = ParallelFor(
-        "loop",
-        each,
-        (Item("0", (("lr", Literal(0.5)),)), Item("1", (("lr", Literal(1)),))),
-        (Output("model", "mltable", "rw_mount"), Output("again", "string"), Output("next", "string")),
-        2,
-    )
-    nested = Pipeline(
-        "nested",
-        looping,
-        display_name="looping",
-        inputs=(Input("start", "number", Literal(0.5)),),
-        outputs=(Output("model", "uri_folder", "rw_mount"),),
-    )
-    choice = Condition("choice", GraphInput("go"), ("nested",), ("loop",))
-    return Graph(
-        (choice, loop, nested),
-        (Input("go", "boolean", Literal(True)),),
-        (GraphOutput("model", NodeOutput("nested", "model")),),
-    )
-
-
-def control(folder: Path, language: str) -> Plan:
-    """The same pipeline in either language."""
-    if language == "DSL":
-        return read(write(folder, "control.py", HEAD + CONTROL))
-    write(folder, "looping.yml", LOOPING_YAML)
-    return read(write(folder, "control.yml", CONTROL_YAML))
-
-
-@pytest.mark.parametrize("language", ["DSL", "YAML"])
-def test_control_nodes_hold_their_bodies(folder: Path, language: str) -> None:
-    assert bare(control(folder, language).graph) == control_graph()
-
-
 @pytest.mark.parametrize("language", ["DSL", "YAML"])
 def test_a_plan_survives_json(folder: Path, language: str) -> None:
-    for plan in (read(sources(folder)[language]), control(folder, language)):
-        assert codec.loads(codec.dumps(plan)) == plan
+    plan = read(sources(folder)[language])
+    assert codec.loads(codec.dumps(plan)) == plan
 
 
 def test_groups_have_dotted_names_at_every_level(folder: Path) -> None:
@@ -397,31 +216,6 @@ def test_groups_have_dotted_names_at_every_level(folder: Path) -> None:
         GraphInput("rates.first"),
         GraphInput("rates.second"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("items", "expected"),
-    [
-        ('{"a": {"lr": 0.5}, "b": {"lr": 1}}', (Item("a", (("lr", Literal(0.5)),)), Item("b", (("lr", Literal(1)),)))),
-        ("'[{\"lr\": 0.5}]'", (Item("0", (("lr", Literal(0.5)),)),)),
-        ("items", GraphInput("items")),
-        ("first.outputs.next", NodeOutput("first", "next")),
-        ('[{"lr": rate}]', (Item("0", (("lr", GraphInput("rate")),)),)),
-    ],
-)
-def test_items_may_be_written_in_many_ways(folder: Path, items: str, expected: object) -> None:
-    text = f"""
-        @dsl.pipeline()
-        def top(items: str = '[{{"lr": 1}}]', rate: float = 2):
-            first = train(lr=rate)
-            each = train()
-            loop = parallel_for(body=each, items={items})
-
-        pipeline = top()
-    """
-    loop = read(write(folder, "items.py", HEAD + dedent(text))).graph.by_name["loop"]
-    assert isinstance(loop, ParallelFor)
-    assert loop.items == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,110 @@
+"""Runs a graph by the executor alone: its steps are run by a fake, without processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from allranks.local.executor import Executor
+from allranks.local.nodes.runners import RUNNERS
+from allranks.local.scope import Scope
+from allranks.local.slots import Share, SharedLocks, Slots
+from allranks.plan.graph import Graph, Node, Step
+from allranks.plan.ports import GraphInput, NodeOutput
+from allranks.runs.observer import Observer
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import OutputRecord, RunRecord, Status, StepRecord
+from allranks.runs.store import Store
+
+
+class Trial:
+    """Runs a graph whose steps do nothing but end as they are told.
+
+    ends:   by path, the state of each try; Completed if it says nothing
+    writes: by path, the text of every primitive output of the step
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *nodes: Node,
+        ends: dict[str, list[Status]] | None = None,
+        writes: dict[str, str] | None = None,
+        inputs: dict[str, str] | None = None,
+        slots: int = 8,
+        retries: int = 0,
+        go_on: bool = True,
+    ) -> None:
+        self.graph = Graph(nodes)
+        self.store = Store(folder / "trial.db")
+        self.run = RunRecord("r", "p", "p", "", "loopback", folder=str(folder))
+        self.store.add_run(self.run, "{}")
+        self.ends, self.writes, self.inputs = ends or {}, writes or {}, inputs or {}
+        self.tries: list[str] = []
+        self.given: dict[str, dict[str, str]] = {}
+        self.at_once: list[frozenset[str]] = []
+        self.halted = False
+        self._now: set[str] = set()
+        self._slots = Slots(slots, locks=SharedLocks(folder / "slots"))
+        self._retries, self._go_on = retries, go_on
+        self.executor = self.again()
+
+    def again(self) -> Executor:
+        """An executor that goes on with what the last one has saved, as `resume` does."""
+        for record in self.run.steps:
+            if record.status not in (Status.COMPLETED, Status.SKIPPED):
+                record.status = Status.NOT_STARTED
+        self.executor = Executor(
+            self.run,
+            RunRecorder(self.run, self.store, Observer()),
+            RUNNERS,
+            self,
+            self._slots,
+            gpus_of=lambda _: 0,
+            halt=self.halt,
+            decisions=self.store.decisions("r"),
+            retries=self._retries,
+            continue_on_failure=self._go_on,
+        )
+        return self.executor
+
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
+        return False
+
+    async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
+        path = record.name
+        self.tries.append(path)
+        self._now.add(path)
+        self.at_once.append(frozenset(self._now))
+        self.given[path] = {
+            port.name: text
+            for port in step.inputs
+            if isinstance(port.value, (GraphInput, NodeOutput)) and (text := scope.lookup(port.value)) is not None
+        }
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self._now.discard(path)
+        told = self.ends.get(path)
+        record.status = told.pop(0) if told else Status.COMPLETED
+        if record.status is Status.COMPLETED:
+            record.outputs = [
+                OutputRecord(port.name, port.type, f"/{path}/{port.name}", self.writes.get(path))
+                for port in step.outputs
+            ]
+
+    async def cancel(self, path: str) -> None:
+        pass
+
+    async def halt(self) -> None:
+        self.halted = True
+
+    def execute(self) -> Status:
+        asyncio.run(self.executor.execute(self.graph, self.inputs, {}))
+        return self.run.status
+
+    def states(self) -> dict[str, Status]:
+        return {record.name: record.status for record in self.run.steps}
+
+
+Trials = Callable[..., Trial]
