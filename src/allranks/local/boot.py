@@ -12,6 +12,6 @@ _BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from allranks.local.{m
 
 
 def command(module: str, *arguments: str) -> tuple[str, ...]:
-    """A command that calls `main(*arguments)` of a module below `allranks.local`, such as launchers.rsh.server."""
+    """Return a command that calls `main(*arguments)` of a module below `allranks.local`: launchers.rsh.server."""
     # Isolated and without site-packages: it starts in a fifth of the time, whatever is installed.
     return (sys.executable, "-I", "-S", "-c", _BOOT.format(module=module), str(SOURCE), *arguments)

@@ -114,8 +114,8 @@ def _has_open(pid: int, path: Path) -> bool:
 
 
 def _catches(pid: int, number: signal.Signals) -> bool:
-    """Whether a process has a handler for a signal (proc_pid_status(5), SigCgt). An engine has one for SIGUSR1, unless
-    it runs on another thread than the main one."""
+    """Return whether a process has a handler for a signal (proc_pid_status(5), SigCgt). An engine on a main thread has
+    one for SIGUSR1."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
     return bool(int(caught, 16) >> (number - 1) & 1)

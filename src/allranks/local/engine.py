@@ -172,7 +172,7 @@ def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
 
 
 def _inputs(plan: Plan) -> dict[str, str | None]:
-    """The texts of the pipeline's inputs."""
+    """Return the texts of the pipeline's inputs."""
     return {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
 
 
@@ -330,10 +330,9 @@ class _Execution:
 
 
 async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
-    """A supervisor for the kind of instances that is asked for or, for `auto`, the first that this machine can offer,
-    and what it cannot, with the reason.
+    """Return a supervisor for a kind of instances, and a note for each kind that this machine does not support.
 
-    Raises InputError where it cannot offer what is asked for.
+    `auto` is the first kind that it supports. Raise InputError if it does not support the kind.
     """
     missing: list[str] = []
     for name in INSTANCE_KINDS if kind == AUTO else (kind,):

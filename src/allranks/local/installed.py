@@ -42,7 +42,7 @@ def _identity(interpreter: Path) -> tuple[str, ...]:
 
 
 def _folders(interpreter: Path) -> list[Path]:
-    """The folders of packages that the interpreter looks into."""
+    """Return the folders of packages that the interpreter looks into."""
     if interpreter == Path(sys.executable):
         return [Path(path) for path in dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))]
     prefix = interpreter.parent.parent
@@ -69,7 +69,7 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def _editable(lines: str) -> Iterator[str]:
-    """The source files in the folders that a .pth file names, with size and time."""
+    """Yield the source files in the folders that a .pth file names, with size and time."""
     for line in lines.splitlines():
         yield line
         if not os.path.isabs(line.strip()):

@@ -122,7 +122,7 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
 
 
 def kind_of(instances: str) -> InstanceKind:
-    """The kind of instances that `auto`, `rack` or `loopback` means on this machine."""
+    """Return the kind of instances that `auto`, `rack` or `loopback` means on this machine."""
     if instances != AUTO:
         return INSTANCE_KINDS[instances]
     return INSTANCE_KINDS[asyncio.run(_first_that_works())]

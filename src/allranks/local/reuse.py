@@ -33,7 +33,7 @@ def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, st
 
 
 def is_intact(step: StepRecord, stop: Stop | None = None) -> bool:
-    """Whether what the step wrote is still there, unchanged. Raises StoppedError once `stop` is set."""
+    """Return whether what the step wrote is still there, unchanged. Raise StoppedError once `stop` is set."""
     try:
         return all(digest.of_path(Path(output.path), stop) == output.digest for output in step.outputs)
     except OSError:

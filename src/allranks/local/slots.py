@@ -216,7 +216,7 @@ class Slots:
                 del self._waiting[waiter.needs]
 
     def _acquire(self, waiter: _Waiter, *, first: bool) -> Share | None:
-        """What a step needs, or None where it is not all free. What this run has free another run may have locked."""
+        """Return what a step needs; None if not all of it is free. Another run may have locked what is free here."""
         if len(self._free_slots) < waiter.slots or len(self._free_gpus) < waiter.gpus:
             return None
         if self._is_turn_of_another_run():

@@ -25,7 +25,7 @@ class Stack:
     environment: str = ""
 
     def version(self, project: Path) -> str | None:
-        """The version that is installed, None where something of the stack is missing.
+        """Return the version that is installed, None where something of the stack is missing.
 
         project: the folder in which, or above which, .venvs is
         """

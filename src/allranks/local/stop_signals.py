@@ -67,7 +67,7 @@ def handled(stop: Callable[[signal.Signals], None], cancel: Callable[[], None]) 
 
 
 def _stops() -> list[signal.Signals]:
-    """What stops an engine. A process that nohup started is to survive its terminal."""
+    """Return what stops an engine. A process that nohup started is to survive its terminal."""
     return [number for number in STOPS if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
 
 

@@ -28,7 +28,7 @@ TAGGED: tuple[Any, ...] = (
 
 @cache
 def converter() -> JsonConverter:
-    """The one converter: ``dumps(value)`` and ``loads(text, type)``.
+    """Return the one converter: ``dumps(value)`` and ``loads(text, type)``.
 
     An object of a class that stands in a union carries its class's name; a text or a number beside it in the union
     stays as it is.

@@ -10,7 +10,7 @@ from allranks.plan.file_tree import FILE, Stop
 
 
 def of_text(*parts: str) -> str:
-    """A digest of texts, in which ("ab", "c") differs from ("a", "bc"). 64 hexadecimal digits."""
+    """Return a digest of texts, in which ("ab", "c") differs from ("a", "bc"). 64 hexadecimal digits."""
     digest = hashlib.sha256()
     for part in parts:
         _add(digest, part)
@@ -18,12 +18,12 @@ def of_text(*parts: str) -> str:
 
 
 def of_path(path: Path, stop: Stop | None = None) -> str:
-    """A digest of a file's name and bytes, or of the names and bytes of everything in a folder, empty folders included.
+    """Return a digest of the name and bytes of a file, or of everything in a folder, empty folders included.
 
     Links are followed. A link that leads nowhere or back up counts as what it says, and something in a folder that has
     no content, such as a FIFO, as what it is.
 
-    Raises OSError where something cannot be read, StoppedError once `stop` is set.
+    Raise OSError where something cannot be read, StoppedError once `stop` is set.
     """
     digest = hashlib.sha256()
     if not path.is_dir():

@@ -48,7 +48,7 @@ class Entry:
 def entries(folder: Path, stop: Stop | None = None) -> Iterator[Entry]:
     """Yield everything in a folder in a fixed order, each folder before its content.
 
-    Raises OSError where a folder cannot be read, StoppedError once `stop` is set.
+    Raise OSError where a folder cannot be read, StoppedError once `stop` is set.
     """
     real = Path(os.path.realpath(folder))
     above = {_identity(os.stat(parent)) for parent in (real, *real.parents)}
@@ -58,7 +58,7 @@ def entries(folder: Path, stop: Stop | None = None) -> Iterator[Entry]:
 def chunks(path: Path, stop: Stop | None = None) -> Iterator[bytes]:
     """Yield the content of a regular file piece by piece.
 
-    Raises OSError where it cannot be read or is something else, StoppedError once `stop` is set.
+    Raise OSError where it cannot be read or is something else, StoppedError once `stop` is set.
     """
     # Without O_NONBLOCK a FIFO would be waited for here. It makes no difference to a regular file.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:

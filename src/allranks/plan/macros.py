@@ -29,7 +29,7 @@ EXPRESSION = re.compile(r"\$\{\{\s*(" + "|".join(map(re.escape, (NAME, TRIGGER_T
 
 
 def filled(plan: Plan, run: RunRecord) -> Plan:
-    """The plan with the macros in its inputs' values replaced by what they are worth in this run."""
+    """Return the plan with the macros in its inputs' values replaced by what they are worth in this run."""
     fired = run.created if run.trigger_time is None else run.trigger_time
     worth = {
         NAME: run.job_name or run.id,
@@ -40,7 +40,7 @@ def filled(plan: Plan, run: RunRecord) -> Plan:
 
 
 def seconds(time: datetime) -> float:
-    """A time as seconds since the epoch. One without a time zone is in UTC."""
+    """Return a time as seconds since the epoch. One without a time zone is in UTC."""
     return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
 
 

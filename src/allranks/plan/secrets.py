@@ -57,7 +57,7 @@ def shown(tree: Any) -> Any:
 
 
 def restored(plan: str, values: Mapping[str, str]) -> str:
-    """Return the plan with its secrets. Raises InputError where the values lack one."""
+    """Return the plan with its secrets. Raise InputError where the values lack one."""
     if f'"{HIDDEN}"' not in plan:
         return plan
     tree = json.loads(plan)

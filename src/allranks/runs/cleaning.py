@@ -172,7 +172,7 @@ def _reasons(
 
 
 def _folders(parent: Path, now: float) -> list[Path]:
-    """The folders in a folder that have not changed of late."""
+    """Return the folders in a folder that have not changed of late."""
     try:
         found = sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink())
         return [path for path in found if path.stat().st_mtime < now - RECENT]

@@ -50,12 +50,12 @@ class RunRecorder:
         self._observer.changed(self._run, step)
 
     def keep(self, step: StepRecord) -> None:
-        """Brings the store up to date."""
+        """Bring the store up to date."""
         self._hide(step)
         self._store.save_step(self._run, step)
 
     def note(self, step: StepRecord | None, text: str) -> None:
-        """Adds a note to a step, or to the run."""
+        """Add a note to a step, or to the run."""
         text = redact(text, self._known)
         if step is None:
             self._run.notes.append(text)
@@ -71,7 +71,7 @@ class RunRecorder:
         self._observer.progressed(self._run, step)
 
     def add_points(self, step: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
-        """Adds points to a step's curves."""
+        """Add points to a step's curves."""
         for name, points in curves.items():
             step.metrics.setdefault(name, []).extend(points)
         if curves:
@@ -79,13 +79,13 @@ class RunRecorder:
             self._store.add_points(self._run.id, step.name, pairs)
 
     def forget_points(self, step: StepRecord) -> None:
-        """Drops a step's curves."""
+        """Remove a step's curves."""
         if step.metrics:
             step.metrics = {}
         self._store.clear_points(self._run.id, step.name)
 
     def recall(self, key: str) -> tuple[str, StepRecord] | None:
-        """The run and the step, with its curves, that did what the key stands for."""
+        """Return the run and the step, with its curves, that did what the key stands for."""
         found = self._store.result(key)
         if found is None:
             return None

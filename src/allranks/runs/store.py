@@ -55,7 +55,7 @@ class Store:
         self.connection.close()
 
     def add_run(self, run: RunRecord, plan: str) -> None:
-        """Keeps a new run with all its steps. plan: its graph as JSON, which the store does not read."""
+        """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
         with self.connection:
             self.connection.execute("BEGIN")
             self.connection.execute(
@@ -65,7 +65,7 @@ class Store:
             self._add_steps(run)
 
     def put_run(self, run: RunRecord) -> None:
-        """Keeps a run that is there already as it is now, also where it has other steps than before."""
+        """Save a run that is there already as it is now, also where it has other steps than before."""
         with self.connection:
             self.connection.execute("BEGIN")
             self.save_run(run)
@@ -73,11 +73,11 @@ class Store:
             self._add_steps(run)
 
     def save_run(self, run: RunRecord) -> None:
-        """Keeps the run's own state; its steps are kept by `save_step`."""
+        """Save the run's own state; its steps are kept by `save_step`."""
         self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (_dump_run(run), run.id))
 
     def save_step(self, run: RunRecord, step: StepRecord, result: str | None = None) -> None:
-        """Keeps a step's state without its curves. result: the key of what it did, by which `result` finds it"""
+        """Save a step's state without its curves. result: the key of what it did, by which `result` finds it"""
         change = "UPDATE node SET record = ? WHERE run = ? AND path = ?"
         values = (_dump_step(step), run.id, step.name)
         if result is None:
@@ -117,7 +117,7 @@ class Store:
         return self.connection.execute("SELECT 1 FROM cancellation WHERE run = ?", (run,)).fetchone() is not None
 
     def add_points(self, run: str, step: str, points: Iterable[tuple[str, Point]]) -> None:
-        """Adds to the curves of a step: pairs of a metric's name and a point."""
+        """Add to the curves of a step: pairs of a metric's name and a point."""
         with self.connection:
             self.connection.execute("BEGIN")
             self.connection.executemany(
@@ -126,15 +126,15 @@ class Store:
             )
 
     def clear_points(self, run: str, step: str) -> None:
-        """Forgets the curves of a step, before it is tried again or before better ones are added."""
+        """Remove the curves of a step, before it is tried again or before better ones are added."""
         self.connection.execute("DELETE FROM point WHERE run = ? AND node = ?", (run, step))
 
     def add_result(self, key: str, run: str, step: str) -> None:
-        """Remembers that the step of this run did what the key stands for."""
+        """Save that the step of this run did what the key stands for."""
         self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
 
     def result(self, key: str) -> tuple[str, StepRecord] | None:
-        """The run and the step that did what the key stands for."""
+        """Return the run and the step that did what the key stands for."""
         row = self.connection.execute(
             "SELECT node.run, node.record FROM result"
             " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
@@ -143,13 +143,15 @@ class Store:
         return (row[0], converter().loads(row[1], StepRecord)) if row else None
 
     def plan(self, run: str) -> str:
-        """The plan of a run as JSON. Raises InputError where there is no such run."""
+        """Return the plan of a run as JSON. Raise InputError where there is no such run."""
         row = self.connection.execute("SELECT plan FROM run WHERE id = ?", (self.find(run),)).fetchone()
         return str(row[0])
 
     def run(self, run: str) -> RunRecord:
-        """A run with its steps and curves. run: its id or an unambiguous beginning of it. Raises InputError where there
-        is no such run."""
+        """Return a run with its steps and curves. run: its id or an unambiguous beginning of it.
+
+        Raise InputError if there is no such run.
+        """
         identity = self.find(run)
         (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
         record = converter().loads(text, RunRecord)
@@ -162,7 +164,7 @@ class Store:
         return record
 
     def curves(self, run: str, step: str) -> dict[str, list[Point]]:
-        """The curves of a step by metric, each in the order in which its points came."""
+        """Return the curves of a step by metric, each in the order in which its points came."""
         rows = self.connection.execute(
             "SELECT metric, x, value, time FROM point WHERE run = ? AND node = ? ORDER BY rowid", (run, step)
         )
@@ -172,7 +174,7 @@ class Store:
         return found
 
     def runs(self, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
-        """Every run, the newest first, with the state of its steps but without curves.
+        """Return every run, the newest first, with the state of its steps but without curves.
 
         limit: how many at most
         steps: whether the steps are read too, which may be thousands a run
@@ -197,7 +199,7 @@ class Store:
         return [converter().loads(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
-        """The id that `run` begins; "latest" is the newest. Raises InputError where none or several fit."""
+        """Return the id that `run` begins; "latest" is the newest. Raise InputError where none or several fit."""
         if run == "latest":
             rows = self.connection.execute("SELECT id FROM run ORDER BY created DESC, rowid DESC LIMIT 1").fetchall()
         else:
@@ -276,7 +278,7 @@ class Store:
 
 
 def mark_interrupted(run: RunRecord) -> None:
-    """Says of a run that has not ended, and of what was running in it, that its engine is gone."""
+    """Say of a run that has not ended, and of what was running in it, that its engine is gone."""
     run.status = Status.INTERRUPTED
     items: list[StepRecord | RankRecord] = [*run.steps, *(rank for step in run.steps for rank in step.ranks)]
     for item in items:

@@ -61,7 +61,7 @@ def _age(lock: Path) -> float | None:
 
 
 def _is_held(lock: Path) -> bool:
-    """Whether a process has the lock open, as torch.utils.file_baton does until its build ends."""
+    """Return whether a process has the lock open, as torch.utils.file_baton does until its build ends."""
     path = str(lock.resolve())
     for descriptor in glob.iglob("/proc/[0-9]*/fd/*"):
         with contextlib.suppress(OSError):  # the process has ended, or is another user's

@@ -107,7 +107,7 @@ def importable(path: Path) -> Iterator[None]:
 
 
 def _is_from(module: ModuleType, folders: list[str]) -> bool:
-    """Whether a module of the user's was found in one of the folders."""
+    """Return whether a module of the user's was found in one of the folders."""
     # A folder without __init__.py is a module that has no file.
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     return (

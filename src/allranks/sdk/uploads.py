@@ -160,7 +160,7 @@ def _includes_of(component: Any) -> Any:
 
 
 def _nodes(job: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Each node with its address, those of pipelines in pipelines and of loops too; "" for a job by itself."""
+    """Yield each node with its address, those of pipelines in pipelines and of loops too; "" for a job by itself."""
     inner = _members(job)
     if inner is None:
         yield path, job

@@ -30,7 +30,7 @@ def packages(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def modules(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """Each is imported, which proves that it finds its libraries."""
+    """Import each module, which proves that it finds its libraries."""
     said = {name: of_python(f"import {name}; answer = True") for name in wanted}
     return [
         Finding(f"import {name}", "works", "works" if answer is True else str(answer), answer is True)

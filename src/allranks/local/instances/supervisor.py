@@ -24,7 +24,7 @@ class InstanceSpec:
     index:     number of the instance within the run
     hosts:     (address, name) of every instance of the step
     shm_size:  bytes of /dev/shm
-        temporary: the folder for temporary files; it is mounted at /tmp if the instance has its own /tmp
+    temporary: the folder for temporary files; it is mounted at /tmp if the instance has its own /tmp
     keep:      paths below this machine's /tmp that the step needs; they stay visible in the instance's own /tmp
     read_only: (source, target) of folders and files to mount read-only at `target`
     """

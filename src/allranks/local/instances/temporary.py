@@ -65,7 +65,7 @@ def leftovers(root: Path) -> list[Path]:
 
 
 def _dead(root: Path) -> list[tuple[Path, int]]:
-    """The folders whose owners have ended, each with a lock on it."""
+    """Return the folders whose owners have ended, each with a lock on it."""
     dead: list[tuple[Path, int]] = []
     with contextlib.suppress(FileNotFoundError), _locked(root, fcntl.LOCK_EX):
         for folder in root.iterdir():

@@ -56,7 +56,7 @@ async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record
 def _goes_on(
     execution: Execution, record: StepRecord, number: int, output: OutputRecord | None, name: str
 ) -> bool | None:
-    """Whether there is another iteration. None, with a verdict, where the condition says nothing that can be read."""
+    """Return whether there is another iteration; None, with a verdict, if the condition is no boolean."""
     key = f"continue[{number}]"
     text = execution.decision(record.name, key)
     if text is None:
@@ -112,9 +112,9 @@ async def _run_iteration(execution: Execution, iteration: StepRecord, inner: Sco
 def _items(
     execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord
 ) -> dict[str, dict[str, str | None]]:
-    """The items by name, each with the texts that it gives to inputs of the body. Decided once for the run.
+    """Return the items by name, each with the texts that it gives to inputs of the body. Decided once for the run.
 
-    Raises ValueError where they are no list or mapping of mappings.
+    Raise ValueError where they are no list or mapping of mappings.
     """
     decided = execution.decision(record.name, ITEMS)
     if decided is not None:
@@ -142,7 +142,7 @@ def _parsed(text: str) -> tuple[Item, ...]:
 
 
 def _gathered(port: Output, wanted: str | None, record: StepRecord, iterations: list[StepRecord]) -> OutputRecord:
-    """What all iterations wrote to an output: their texts as a JSON list, their data as an mltable."""
+    """Return what all iterations wrote to an output: their texts as a JSON list, their data as an mltable."""
     written = [output for one in iterations for output in one.outputs if output.name == port.name]
     place = Path(wanted) if wanted and "://" not in wanted else Path(record.folder) / "named-outputs" / port.name
     place.parent.mkdir(parents=True, exist_ok=True)

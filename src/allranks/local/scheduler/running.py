@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from allranks.runs.records import RunRecord
 
 Execute = Callable[[str, Firing], tuple[str, str]]
-"""Runs a plan (as JSON) for a firing. Returns the final status, and the reason of a failure."""
+"""Runs a plan (as JSON) for a firing. Return the final status, and the reason of a failure."""
 
 
 def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descriptor: int) -> subprocess.Popen[bytes]:

@@ -41,7 +41,7 @@ class Digests:
     async def of_inputs(self, ports: Iterable[Given], stop: Stop) -> dict[str, str | None]:
         """Return for each port what its reuse depends on: the text of a primitive, the digest of data.
 
-        Raises OSError where data cannot be read, StoppedError once `stop` is set.
+        Raise OSError where data cannot be read, StoppedError once `stop` is set.
         """
         return {
             port.name: port.value

@@ -47,7 +47,7 @@ def prepare(
     count:  how many instances the step has
     mounts: whether an instance can mount
 
-    Raises OSError where something cannot be copied, StoppedError once `stop` is set.
+    Raise OSError where something cannot be copied, StoppedError once `stop` is set.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("reports", logs.FOLDER, "instances"):

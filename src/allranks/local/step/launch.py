@@ -11,7 +11,7 @@ from allranks.plan.graph import Step
 
 
 def launch_of(step: Step, instances: Sequence[Instance], kind: InstanceKind) -> Launch:
-    """The launch of a step on these instances of that kind."""
+    """Return the launch of a step on these instances of that kind."""
     processes = DISTRIBUTIONS[step.distribution.type].module.processes(step.distribution, len(instances))
     return Launch(
         step.distribution,

@@ -32,9 +32,9 @@ GRACE = 30.0
 
 @dataclass(frozen=True)
 class AttemptHandles:
-    """What is handles.
+    """What a monitor watches of an attempt.
 
-    agents:   one an instance
+    agents:    one for each instance
     launching: what was started
     log:       of the launcher's own programs
     reports:   the report file of each rank
@@ -51,7 +51,10 @@ class AttemptHandles:
 
 
 class AttemptMonitor:
-    """stopping: whether the run is being stopped, so that a rank's end by a signal is no failure"""
+    """Watches one attempt.
+
+    stopping: returns whether the run is being stopped; a rank that is ended by a signal has then not failed
+    """
 
     def __init__(
         self, handles: AttemptHandles, recorder: RunRecorder, supervisor: Supervisor, stopping: Callable[[], bool]
@@ -77,8 +80,8 @@ class AttemptMonitor:
         self._broken = self._launcher = ""
 
     async def until_gone(self) -> None:
-        """Returns when no process of the attempt is left; its record then has the state, and where it failed the
-        verdict."""
+        """Wait until no process of the attempt is left, and set the state of its record; if it failed, the verdict
+        too."""
         loop = asyncio.get_running_loop()
         clock = loop.time
         started = clock()

@@ -63,13 +63,13 @@ def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
 
 
 def _artifacts(folder: Path) -> list[str]:
-    """The files below the step's ./outputs."""
+    """Return the files below the step's ./outputs."""
     files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
     return files[:MAX_ARTIFACTS]
 
 
 def _text(output: Output, place: Path) -> str | None:
-    """The text of a primitive without the newline that ends its line; None for data."""
+    """Return the text of a primitive without the newline that ends its line; None for data."""
     if output.type not in PRIMITIVES:
         return None
     with place.open(encoding="utf-8", errors="replace", newline="") as file:

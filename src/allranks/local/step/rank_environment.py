@@ -29,7 +29,7 @@ def search_path(environ: Mapping[str, str], interpreter: Path) -> str:
 
 
 def machine(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[str, str]:
-    """The machine's part.
+    """Return the machine's part.
 
     environ:     the engine's own environment
     interpreter: what `python` is to mean

@@ -62,7 +62,7 @@ async def _do(work: Callable[[], Result], *, aside: bool) -> Result:
 def _judged(record: StepRecord) -> Iterator[None]:
     """Make an error with the step's files, such as an input that cannot be read, the step's failure and not the run's.
 
-    Raises OSError where this machine's disk is full.
+    Raise OSError where this machine's disk is full.
     """
     try:
         yield
@@ -132,7 +132,7 @@ class CommandRunner:
     async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
         """Take over an earlier result of the same inputs, if there is one. Return whether the step has ended.
 
-        Needs no slots. Raises OSError where this machine's disk is full.
+        Needs no slots. Raise OSError where this machine's disk is full.
         """
         if not step.deterministic:
             return False
@@ -150,7 +150,7 @@ class CommandRunner:
         return True
 
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        """Try the step once with a share of the machine. Raises OSError where this machine's disk is full."""
+        """Try the step once with a share of the machine. Raise OSError where this machine's disk is full."""
         record.status, record.started = Status.PREPARING, time.time()
         self._begin(scope, step, record)
         self._recorder.changed(record)
@@ -320,7 +320,7 @@ class CommandRunner:
         prepared: Sequence[InstanceFolders],
         variables: list[dict[str, str]],
     ) -> tuple[tuple[Program, ...], dict[int, Path]]:
-        """What each rank runs, and where it reports; the record gets its ranks."""
+        """Return what each rank runs, and where it reports; the record gets its ranks."""
         folder = Path(record.folder)
         commands = [render(step.command, own.ports.inputs, own.ports.outputs) for own in prepared]
         parameters = {port.name: port.value for port in given if port.type in PRIMITIVES and port.value is not None}
@@ -360,13 +360,13 @@ class CommandRunner:
         return tuple(ranks), reports
 
     def _kept_on(self, interpreter: Path, given: list[Given], ports: Ports) -> tuple[str, ...]:
-        """The paths of this machine that an instance needs."""
+        """Return the paths of this machine that an instance needs."""
         data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
         parents = [os.path.dirname(path) for path in ports.outputs.values()]
         return (*self._kept(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
 
     def _kept_for(self, interpreter: Path) -> tuple[str, ...]:
-        """The folders that every step of an interpreter needs."""
+        """Return the folders that every step of an interpreter needs."""
         paths = (str(self._workspace.root), *interpreters.prefixes(interpreter), str(SOURCE))
         return tuple(path for path in paths if os.path.exists(path))
 

@@ -48,13 +48,13 @@ def stage(
     mounts: bool,
     stop: Stop | None = None,
 ) -> Ports:
-    """Makes a step's ports ready on one instance.
+    """Make a step's ports ready on one instance.
 
     outputs: each port with the place where what is written must end up
     folder:  the instance's own folder
     mounts:  whether the instance can mount; without, a mounted input is a link
 
-    Raises OSError where something cannot be copied, StoppedError once `stop` is set.
+    Raise OSError where something cannot be copied, StoppedError once `stop` is set.
     """
     ports = Ports()
     for port in given:
@@ -100,9 +100,9 @@ def seen_output(output: Output, place: Path, folder: Path) -> Path:
 
 
 def upload(ports: Ports, stop: Stop | None = None) -> None:
-    """Copies what the instance keeps to where it belongs. Several instances' files end up side by side.
+    """Copy what the instance keeps to where it belongs. Several instances' files end up side by side.
 
-    Raises OSError where something cannot be copied, StoppedError once `stop` is set.
+    Raise OSError where something cannot be copied, StoppedError once `stop` is set.
     """
     for source, target in ports.uploads:
         if source.exists():

@@ -32,7 +32,7 @@ class Stop:
     async def or_result(self, task: asyncio.Task[Result]) -> Result:
         """Return the result of a task that others wait for too, and that goes on without this one.
 
-        Raises StoppedError once this is set.
+        Raise StoppedError once this is set.
         """
         if self.is_set():
             raise StoppedError

@@ -32,7 +32,7 @@ def aborted_after_its_work(rank: RankRecord, code: int, pid: int | None, reporte
 
 
 def hint(verdict: Verdict, *, isolated: bool) -> str:
-    """What a user of emulated instances may not think of, for a failure that shows it; else nothing."""
+    """Return what a user of emulated instances may not think of, for a failure that shows it; else nothing."""
     for line in verdict.tail:
         missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", line)
         if missing and missing[1] in stacks.BY_MODULE:
@@ -61,14 +61,14 @@ def signal_name(number: int) -> str:
 
 
 def how(program: str, code: int) -> str:
-    """What a program's end says of it: nothing for exit code 0."""
+    """Return what a program's end says of it: nothing for exit code 0."""
     if not code:
         return ""
     return f"{program} was ended by {signal_name(-code)}" if code < 0 else f"{program} ended with exit code {code}"
 
 
 def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Verdict:
-    """The verdict over a step of which a rank failed.
+    """Return the verdict over a step of which a rank failed.
 
     A rank that failed drags the others down within milliseconds ("Connection closed by peer"), so the first to fail
     counts: by its own report where one is there, else by the time of its end.

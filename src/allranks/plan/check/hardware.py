@@ -16,7 +16,7 @@ from allranks.plan.graph import Step
 
 
 def of_step(scope: Scope, step: Step, today: date) -> Iterator[Problem]:
-    """The traps of each size that may be taken, by the step and the key."""
+    """Yield the traps of each size that may be taken, by the step and the key."""
     # A step may name several: "A or B".
     for name in filter(None, step.instance_type.split(" or ")):
         size = sizes.known(name)

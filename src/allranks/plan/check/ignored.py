@@ -10,7 +10,7 @@ from allranks.plan.graph import Step
 
 
 def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
-    """The environment of a step that is not its component's (azure-ai-ml 1.35, `Command._to_rest_object`)."""
+    """Yield the environment of a step that is not its component's (azure-ai-ml 1.35, `Command._to_rest_object`)."""
     if step.ignored_environment:
         yield Problem(
             scope.key(step, "environment"),

@@ -12,7 +12,7 @@ from allranks.plan.graph import Step
 
 
 def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Counts that cannot be, and limits that leave nothing."""
+    """Yield impossible counts and limits."""
     for problem in produce.problems(step.distribution, step.instance_count):
         yield Problem(scope.key(step, problem.where), problem.found, problem.expected, problem.fix)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):

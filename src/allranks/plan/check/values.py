@@ -46,7 +46,7 @@ def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
 
 
 def fits(value: str | int | float | bool, kind: str) -> bool:
-    """Whether a literal is of a type. Text that reads as a number is one: on the way to a command, all become text."""
+    """Return whether a literal is of a type. A text that reads as a number is one: commands get texts."""
     if kind == "integer":
         return bool(_WHOLE.fullmatch(value)) if isinstance(value, str) else type(value) is int
     if kind == "number":
@@ -62,7 +62,7 @@ def fits(value: str | int | float | bool, kind: str) -> bool:
 
 
 def _without_macros(port: Input, value: str | int | float | bool) -> str | int | float | bool:
-    """A text of the pipeline as it is checked: what a macro in it is worth is known only when a run starts."""
+    """Return a text of the pipeline as it is checked: what a macro in it is worth is known only when a run starts."""
     if port.type != "string" or not isinstance(value, str):
         return value
     return macros.EXPRESSION.sub(lambda found: found[1], value)

@@ -85,7 +85,7 @@ def condition(name: str, entity: Any, context: Context) -> Condition | None:
 
 
 def _block(block: Any) -> list[str | None]:
-    """The names of a block's nodes; None for what is no node."""
+    """Return the names of a block's nodes; None for what is no node."""
     found: list[str | None] = []
     for one in block if isinstance(block, list) else [] if block is None else [block]:
         if isinstance(one, str):
@@ -146,7 +146,7 @@ def _body(name: str, entity: Any, context: Context, read_node: ReadNode) -> Step
 
 
 def _port(port: Any) -> str:
-    """The name of a port: the SDK's object, a binding to it, or the name itself."""
+    """Return the name of a port: the SDK's object, a binding to it, or the name itself."""
     if isinstance(port, str):
         found = _PORT.fullmatch(port.strip())
         return found[1] if found else port

@@ -96,7 +96,7 @@ READERS: dict[str, ReadNode] = {
 
 
 def _known_values(component: Any, bound: tuple[Input, ...], context: Context) -> dict[str, Any]:
-    """The values of a component's inputs, as far as they are known before the run."""
+    """Return the values of a component's inputs, as far as they are known before the run."""
     values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(component.inputs)}
     for port in bound:
         if isinstance(port.value, Literal):
@@ -176,7 +176,7 @@ def _is_inline(component: Any) -> bool:
 
 
 def _bound(port: Any) -> str | None:
-    """The input of the graph that a port is wholly bound to."""
+    """Return the input of the graph that a port is wholly bound to."""
     data = plain(port._data)
     value = value_of(data) if isinstance(data, str) else None
     return value.name if isinstance(value, GraphInput) else None
@@ -220,7 +220,7 @@ def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
 
 
 def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> dict[str, NodeOutput]:
-    """The graph's outputs with what writes them. In YAML and in the DSL, nodes bind theirs to them."""
+    """Return the graph's outputs with what writes them. In YAML and in the DSL, nodes bind theirs to them."""
     found: dict[str, NodeOutput] = {}
     read = {node.name for node in nodes}
     for name, entity in owner.jobs.items():

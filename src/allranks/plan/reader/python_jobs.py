@@ -82,7 +82,7 @@ def _without_nested(functions: dict[str, Callable[..., Any]]) -> dict[str, Calla
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """The names that a function's code looks up outside of it, also in functions and comprehensions within it."""
+    """Return the names that a function's code looks up outside of it, and functions and comprehensions within it."""
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return set(code.co_names).union(*map(_global_names, inner))
 

@@ -69,7 +69,7 @@ class Chart:
     y: Scale | None
 
     def data(self) -> dict[str, Any]:
-        """What the page's script needs to tell values under the pointer."""
+        """Return what the page's script needs to tell values under the pointer."""
         ends = {"x": [self.x.low, self.x.high], "y": [self.y.low, self.y.high] if self.y else [0, 1]}
         series = [
             {"name": one.name, "points": [(x, y, number(y)) for x, y in one.points if drawable(y)]}
@@ -79,7 +79,7 @@ class Chart:
 
 
 def charts(step: StepRecord) -> list[Chart]:
-    """The charts of a step. A family of which no metric has two points is no curve, and has none."""
+    """Return the charts of a step. A family of which no metric has two points is no curve, and has none."""
     found = []
     for title, names in families(step.metrics).items():
         if max(len(step.metrics[name]) for name in names) < 2:
@@ -136,7 +136,7 @@ def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Sc
 
 
 def _path(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
-    """A line that is broken where a value cannot be drawn; a point alone becomes a dot."""
+    """Return a line that is broken where a value cannot be drawn; a point alone becomes a dot."""
     data = []
     pen = "M"
     for at, value in points:

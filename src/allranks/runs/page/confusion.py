@@ -38,22 +38,22 @@ class Confusion:
         return len(self.labels) <= _NUMBERS
 
     def share(self, row: int, column: int) -> float:
-        """The part of the true class that was taken for the predicted one."""
+        """Return the part of the true class that was taken for the predicted one."""
         whole = sum(self.rows[row])
         return self.rows[row][column] / whole if whole else 0.0
 
     def recall(self, place: int) -> float | None:
-        """The part of the class that was found. None where there is none of it."""
+        """Return the part of the class that was found. None where there is none of it."""
         whole = sum(self.rows[place])
         return self.rows[place][place] / whole if whole else None
 
     def precision(self, place: int) -> float | None:
-        """The part that is right of what was taken for the class. None where nothing was."""
+        """Return the part that is right of what was taken for the class. None where nothing was."""
         whole = sum(row[place] for row in self.rows)
         return self.rows[place][place] / whole if whole else None
 
     def mistakes(self, limit: int = 3) -> list[tuple[str, str, float]]:
-        """The most frequent mistakes: true class, predicted class, how often."""
+        """Return the most frequent mistakes: true class, predicted class, how often."""
         wrong = [
             (self.labels[row], self.labels[column], value)
             for row, values in enumerate(self.rows)
@@ -64,7 +64,7 @@ class Confusion:
 
 
 def confusions(step: StepRecord) -> list[Confusion]:
-    """The matrices among the step's artifacts. A file that is missing, torn, too large or another is passed over."""
+    """Return the matrices among the step's artifacts. A file that is missing, torn or too large is passed over."""
     names = [name for name in step.artifacts if name.endswith(".json")][:_FILES]
     found = (_read(step, Path(step.folder) / name) for name in names)
     return [confusion for confusion in found if confusion is not None]

@@ -92,7 +92,7 @@ class _Vertex:
 
 
 def graph(steps: Sequence[StepRecord]) -> Graph:
-    """Places the steps, which stand in an order in which each comes after those it needs; other needs are skipped."""
+    """Place the steps, which stand in an order in which each comes after those it needs; other needs are skipped."""
     vertices, chains = _vertices(steps)
     bends = [bend for chain in chains for bend in chain[1:-1]]
     layers = _layers([*vertices, *bends])
@@ -134,7 +134,7 @@ def graph(steps: Sequence[StepRecord]) -> Graph:
 
 
 def _vertices(steps: Sequence[StepRecord]) -> tuple[list[_Vertex], list[list[_Vertex]]]:
-    """The vertices that hold steps, and a chain of vertices an edge: where it leaves, its bends, where it enters."""
+    """Return the vertices that hold steps, and for each edge a chain of vertices: its start, its bends, its end."""
     # Only steps that came before count: so there is no cycle, whatever the record says.
     needs: dict[str, tuple[str, ...]] = {}
     needed_by: dict[str, list[str]] = {}
@@ -207,7 +207,7 @@ def _nodes(steps: Sequence[StepRecord], x: float, y: float, box: tuple[int, int]
 
 
 def _order(layers: list[list[_Vertex]]) -> None:
-    """Sorts each layer by the mean place of its neighbours, sweeping to and fro: that undoes most crossings."""
+    """Sort each layer by the mean place of its neighbours, sweeping to and fro: that undoes most crossings."""
     for layer in layers:
         _number(layer)
     for sweep in range(_SWEEPS):
@@ -228,7 +228,7 @@ def _mean(neighbours: Sequence[_Vertex], vertex: _Vertex) -> float:
 
 
 def _align(layers: list[list[_Vertex]]) -> None:
-    """Moves every vertex towards its neighbours as far as the others of its layer leave it room."""
+    """Move every vertex towards its neighbours as far as the others of its layer leave it room."""
     for layer in layers:
         offsets = _offsets(layer)
         for vertex, offset in zip(layer, offsets, strict=True):
@@ -246,7 +246,7 @@ def _align(layers: list[list[_Vertex]]) -> None:
 
 
 def _offsets(layer: Sequence[_Vertex]) -> list[float]:
-    """How far each vertex lies behind the first where all stand as close as they may."""
+    """Return how far each vertex lies behind the first where all stand as close as they may."""
     offsets = [0.0]
     for first, second in pairwise(layer):
         offsets.append(offsets[-1] + (first.breadth + second.breadth) / 2 + _GAP)
@@ -254,7 +254,7 @@ def _offsets(layer: Sequence[_Vertex]) -> list[float]:
 
 
 def _rising(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The sequence that never falls and is nearest to the values by weighted squares (pool adjacent violators)."""
+    """Return the non-decreasing sequence that is nearest by weighted squares (pool adjacent violators)."""
     pools: list[tuple[float, float, int]] = []
     for value, weight in zip(values, weights, strict=True):
         pools.append((value, weight, 1))
@@ -267,7 +267,7 @@ def _rising(values: Sequence[float], weights: Sequence[float]) -> list[float]:
 
 
 def _stack(layers: list[list[_Vertex]], gap: float) -> float:
-    """Puts the layers behind each other; bends get the depth of their layer. Returns how deep all are together."""
+    """Put the layers behind each other; bends get the depth of their layer. Return how deep all are together."""
     start = 0.0
     for layer in layers:
         depth = max(vertex.depth for vertex in layer)
@@ -279,7 +279,7 @@ def _stack(layers: list[list[_Vertex]], gap: float) -> float:
 
 
 def _path(points: Sequence[tuple[float, float]], downwards: bool) -> str:
-    """A path that leaves and enters along the layers' direction, straight through a layer and curved between two."""
+    """Return a path that starts and ends along the layers' direction, straight in a layer and curved between two."""
     (x, y), rest = points[0], points[1:]
     data = [f"M{x} {y}"]
     for index, (to_x, to_y) in enumerate(rest):

@@ -17,7 +17,7 @@ from allranks import __version__
 
 
 def templates(package: str, finalize: Callable[[Any], Any] | None = None) -> Environment:
-    """The templates of a package's folder `templates`, in which a name that is not given is an error.
+    """Return the templates of a package's folder `templates`, in which a name that is not given is an error.
 
     finalize: what is done to each value before it is shown
     """
@@ -32,7 +32,7 @@ def templates(package: str, finalize: Callable[[Any], Any] | None = None) -> Env
 
 
 def render(environment: Environment, page: str, style: str, script: str, **values: object) -> str:
-    """The page as text.
+    """Return the page as text.
 
     page, style, script: names of templates. The last two are the package's own and go into the page as they are; the
     hash of the script is for the page's content security policy. All else on the page is escaped.
@@ -50,9 +50,9 @@ def render(environment: Environment, page: str, style: str, script: str, **value
 
 
 def write(text: str, path: str | os.PathLike[str]) -> None:
-    """Writes a page; a reader finds the one of before or the new one, never a part.
+    """Write a page; a reader finds the one of before or the new one, never a part.
 
-    Raises OSError where the file cannot be written; then nothing is left of the attempt.
+    Raise OSError where the file cannot be written; then nothing is left of the attempt.
     """
     target = Path(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -28,17 +28,17 @@ _MOST_VERDICTS = 10
 
 
 def write_page(run: RunRecord, path: str | os.PathLike[str], now: float | None = None) -> None:
-    """Writes the page of the run; a reader finds the page of before or the new one, never a part.
+    """Write the page of the run; a reader finds the page of before or the new one, never a part.
 
     now: until when what goes on is drawn, in seconds since the epoch; the current time where it is left out
 
-    Raises OSError where the file cannot be written; then nothing is left of the attempt.
+    Raise OSError where the file cannot be written; then nothing is left of the attempt.
     """
     html_page.write(page(run, time.time() if now is None else now), path)
 
 
 def page(run: RunRecord, now: float) -> str:
-    """The page as text."""
+    """Return the page as text."""
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
     return html_page.render(
@@ -60,7 +60,7 @@ def page(run: RunRecord, now: float) -> str:
 
 
 def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
-    """The values that say most. Of the same step in several iterations, the last one's."""
+    """Return the values that say most. Of the same step in several iterations, the last one's."""
     found: dict[tuple[str, str], tuple[StepRecord, str, Point]] = {}
     for headline in curves.headline(steps, len(steps)):
         step, name, _ = headline
@@ -69,7 +69,7 @@ def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
 
 
 def _matrices(steps: list[StepRecord]) -> list[Confusion]:
-    """The confusion matrices of the run, as many as a page has room for. Of iterations, the last one's."""
+    """Return the confusion matrices of the run, as many as a page has room for. Of iterations, the last one's."""
     last = {in_every_iteration(step.name): step for step in steps if step.artifacts}
     found: list[Confusion] = []
     for step in last.values():
@@ -117,7 +117,7 @@ def _finalize(value: Any) -> Any:
 
 
 def _link(path: str) -> str:
-    """The file URL of an absolute path; empty for anything else, so that no text of a user becomes a link's target."""
+    """Return the file URL of an absolute path; "" for anything else: no text of a user becomes a link's target."""
     try:
         return Path(path).as_uri()
     except (ValueError, UnicodeError):
@@ -129,7 +129,7 @@ def _shorten(text: str, length: int) -> str:
 
 
 def _about(item: Item, now: float) -> str:
-    """What is said of a node beside its name: layout, decision, and how long it took or whose result it is."""
+    """Return what is said of a node beside its name: layout, decision, and how long it took or whose result it is."""
     step = item.record
     parts = [item.layout]
     if (decided := drawings.outcome(item)) is not None:
@@ -151,7 +151,7 @@ def _what(item: Item, now: float) -> str:
 
 
 def _last_values(step: StepRecord) -> str:
-    """The last values of a step's metrics, as far as one line has room for them."""
+    """Return the last values of a step's metrics, as far as one line has room for them."""
     found = [f"{name} {formatting.number(points[-1].value)}" for name, points in step.metrics.items() if points]
     return ", ".join(found[:_VALUES]) + (", …" if len(found) > _VALUES else "")
 

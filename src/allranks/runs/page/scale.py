@@ -31,25 +31,25 @@ class Scale:
     stop: float
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value, to a tenth. In the middle where the scale has no extent."""
+        """Return the pixel of a value, to a tenth. In the middle where the scale has no extent."""
         span = self.high - self.low
         share = (value - self.low) / span if span else 0.5
         return round(self.start + share * (self.stop - self.start), 1)
 
 
 def drawable(value: float) -> bool:
-    """Whether a value can be drawn: finite, and not beyond all measure."""
+    """Return whether a value can be drawn: finite, and not beyond all measure."""
     return math.isfinite(value) and abs(value) <= LARGEST
 
 
 def round_step(span: float, count: int) -> float:
-    """The 1, 2 or 5 times a power of ten that cuts the span into about `count` parts."""
+    """Return the 1, 2 or 5 times a power of ten that cuts the span into about `count` parts."""
     power = 10.0 ** math.floor(math.log10(span / count))
     return min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - count))
 
 
 def value_scale(low: float, high: float, start: float, stop: float, count: int = 5) -> tuple[Scale, list[Tick]]:
-    """A scale whose ends are round numbers around the values, with its marks."""
+    """Return a scale whose ends are round numbers around the values, with its marks."""
     if high - low <= max(1e-9 * max(abs(low), abs(high)), _SMALLEST):
         margin = abs(low) / 2 if abs(low) > _SMALLEST else 0.5
         low, high = low - margin, high + margin
@@ -60,7 +60,7 @@ def value_scale(low: float, high: float, start: float, stop: float, count: int =
 
 
 def count_scale(low: float, high: float, start: float, stop: float, count: int = 6) -> tuple[Scale, list[Tick]]:
-    """A scale for training steps: its ends are the first and the last, its marks are whole numbers between them."""
+    """Return a scale for training steps: it ends at the first and the last, and its marks are whole numbers."""
     scale = Scale(low, high, start, stop)
     if high <= low:
         return scale, [Tick(scale(low), f"{low:,.0f}")]
@@ -70,7 +70,7 @@ def count_scale(low: float, high: float, start: float, stop: float, count: int =
 
 
 def time_scale(seconds: float, start: float, stop: float, count: int = 8) -> tuple[Scale, list[Tick]]:
-    """A scale from 0 to so many seconds, its marks at what clocks count in."""
+    """Return a scale from 0 to so many seconds, its marks at what clocks count in."""
     scale = Scale(0.0, seconds or 1.0, start, stop)
     if scale.high < 6:
         step = round_step(scale.high, count)
@@ -82,7 +82,7 @@ def time_scale(seconds: float, start: float, stop: float, count: int = 8) -> tup
 
 
 def tick_label(value: float, step: float) -> str:
-    """The value with as many decimals as its neighbours need to be told from it."""
+    """Return the value with as many decimals as its neighbours need to be told from it."""
     if abs(value) >= 1e6 or step < 1e-5:
         return f"{value:.3g}" if abs(value) > step / 2 else "0"
     decimals = max(-math.floor(math.log10(step) + 1e-9), 0)

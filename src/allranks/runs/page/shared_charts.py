@@ -73,13 +73,13 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
 
 
 def _names(same: Sequence[StepRecord]) -> list[str]:
-    """The metrics of the steps, those of a family side by side."""
+    """Return the metrics of the steps, those of a family side by side."""
     metrics = {name: points for step in same for name, points in step.metrics.items()}
     return [name for names in families(metrics).values() for name in names]
 
 
 def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:
-    """The steps whose curves say most, in their order."""
+    """Return the steps whose curves say most, in their order."""
     if len(steps) <= SERIES:
         return list(steps)
     tops = {place: point for place, step in enumerate(steps) if (point := best(name, step.metrics[name])) is not None}
@@ -96,7 +96,7 @@ def _iterations(path: str, name: str, steps: Sequence[StepRecord]) -> Chart:
 
 
 def _endings(paths: Sequence[str]) -> list[str]:
-    """What tells the paths apart: ``[2]`` of ``loop[2].train``; the whole paths where that is not enough."""
+    """Return what tells the paths apart: ``[2]`` of ``loop[2].train``; the whole paths where that is not enough."""
     first, last = min(paths), max(paths)
     start = next((place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
     start = first.rfind("[", 0, start + 1)

@@ -17,7 +17,7 @@ def start(arguments: list[str], environment: Mapping[str, str], folder: str, log
     folder:    its working directory
     log:       the file to which its stdout and stderr are appended; its folder must exist
 
-        The process leads its own session, so that a signal to its group also reaches its children. If the folder or the
+    The process leads its own session, so that a signal to its group also reaches its children. If the folder or the
     program cannot be used, the process exits with code 127 and its log contains the reason.
     """
     output = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

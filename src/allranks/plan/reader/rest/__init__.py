@@ -19,14 +19,14 @@ _KINDS = {"Pipeline": pipeline_job.read, "Command": command_job.read}
 
 
 def read_rest(body: Mapping[str, Any], assets: Assets, snapshots: Path) -> Plan:
-    """The plan of a pipeline or command job.
+    """Return the plan of a pipeline or command job.
 
     body:      the job as it is sent with PUT, or as it is got with GET: a mapping with `properties`
     assets:    resolves what the body names
     snapshots: the folder to which code is copied, made if it is missing
 
     A body has no types for the inputs of the pipeline itself: they have those of the ports that they are bound to.
-    Raises InputError, with all problems, where the body cannot be read or the local engine cannot run it.
+    Raise InputError, with all problems, where the body cannot be read or the local engine cannot run it.
     """
     name, properties = str(body.get("name") or "job"), body.get("properties")
     if not isinstance(properties, Mapping):

@@ -14,16 +14,16 @@ class Assets(Protocol):
     """
 
     def component(self, identity: str) -> Mapping[str, Any]:
-        """The body of a component's version."""
+        """Return the body of a component's version."""
 
     def environment(self, identity: str) -> Mapping[str, Any]:
-        """The body of an environment's version."""
+        """Return the body of an environment's version."""
 
     def code(self, identity: str) -> Path:
-        """The folder, or the single file, that is a version of code."""
+        """Return the folder, or the single file, that is a version of code."""
 
     def build_context(self, uri: str) -> Path:
-        """The folder of a Dockerfile that was uploaded."""
+        """Return the folder of a Dockerfile that was uploaded."""
 
     def data(self, uri: str) -> str:
         """Where data is: a local path, or the URI itself where this machine has no copy."""

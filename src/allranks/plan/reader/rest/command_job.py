@@ -12,7 +12,7 @@ from allranks.plan.reader.settings import guessed_type
 
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
-    """The SDK's Command. Raises InputError, or whatever the SDK raises of a body that it cannot read."""
+    """Return the SDK's Command. Raise InputError, or whatever the SDK raises of a body that it cannot read."""
     from azure.ai.ml._restclient.arm_ml_service.models import JobBase
     from azure.ai.ml.entities import Job
 

@@ -18,7 +18,7 @@ def body(identity: str | Mapping[str, Any], assets: Assets) -> tuple[dict[str, A
 
     identity: an id; or a spec that stands in place of one
 
-    Raises InputError where there is no such component, or where it has no spec.
+    Raise InputError where there is no such component, or where it has no spec.
     """
     if isinstance(identity, Mapping):
         spec = identity.get("properties", {}).get("componentSpec", identity)
@@ -35,7 +35,7 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
     """Return the Component of a REST body, with its code and its environment on this machine; one of type pipeline
     without its nodes.
 
-    Changes the body. Raises InputError.
+    Changes the body. Raise InputError.
     """
     from azure.ai.ml._restclient.arm_ml_service.models import ComponentVersion
     from azure.ai.ml.entities import Component
@@ -59,7 +59,7 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
 
 
 def place(made: Any, code: str | None, named: str | None, assets: Assets) -> None:
-    """Gives a component its code and its environment, by their ids."""
+    """Give a component its code and its environment, by their ids."""
     if code:
         made.code = str(assets.code(_bare(code)))
     if named:
@@ -67,7 +67,7 @@ def place(made: Any, code: str | None, named: str | None, assets: Assets) -> Non
 
 
 def environment(identity: str, assets: Assets) -> Any:
-    """What a step's environment is: the name and version of a registered one, else what it is made of."""
+    """Return what a step's environment is: the name and version of a registered one, else what it is made of."""
     from azure.ai.ml._restclient.arm_ml_service.models import EnvironmentVersion
     from azure.ai.ml.entities import Environment
 
@@ -83,7 +83,7 @@ def environment(identity: str, assets: Assets) -> Any:
 
 
 def _short(identity: str) -> str:
-    """The id of a registered environment as people write it: ``azureml:torch:3``; one of a registry stays as it is."""
+    """Return the id of a registered environment as people write it, ``azureml:torch:3``; of a registry, as it is."""
     parts = identity.rstrip("/").split("/")
     if identity.startswith("azureml://") or len(parts) < len(("", "environments", "torch", "versions", "3")):
         return identity

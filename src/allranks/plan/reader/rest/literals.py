@@ -11,13 +11,13 @@ _TRUTH = {"True": True, "False": False, "true": True, "false": False}
 
 
 def of_type(text: str, kind: str) -> Literal:
-    """The value of a port of that type; the text itself where it is not written as the SDK writes such a value."""
+    """Return the value of a port of that type; the text itself where the SDK writes such a value otherwise."""
     readers = {"integer": (int,), "number": (int, _finite), "boolean": (_TRUTH.__getitem__,)}.get(kind, ())
     return _first(text, readers)
 
 
 def guessed(text: str) -> Literal:
-    """The value that a text stands for where nothing says what it is."""
+    """Return the value that a text stands for where nothing says what it is."""
     return _first(text, (int, _finite, {"True": True, "False": False}.__getitem__))
 
 

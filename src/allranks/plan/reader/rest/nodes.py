@@ -20,7 +20,7 @@ def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None 
     known: the components that were read already, by id, to which others are added; nodes may share one
     path:  the path of the node that holds these nodes, with the dot behind it; "" for the pipeline job itself
 
-    Raises InputError with what is wrong with the components of all nodes, or what the SDK raises for a node that it
+    Raise InputError with what is wrong with the components of all nodes, or what the SDK raises for a node that it
     cannot read.
     """
     from azure.ai.ml.entities._component.pipeline_component import PipelineComponent
@@ -50,7 +50,7 @@ def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None 
 
 
 def _component(identity: Any, assets: Assets, known: dict[str, Any], path: str) -> Any:
-    """The component of the node at that path: by its id, or by the spec that stands in place of the id."""
+    """Return the component of the node at that path: by its id, or by the spec that stands in place of the id."""
     if isinstance(identity, str) and identity in known:
         return known[identity]
     try:

@@ -17,7 +17,7 @@ from allranks.plan.reader.settings import guessed_type
 
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
-    """The SDK's PipelineJob. Raises InputError, or whatever the SDK raises of a body that it cannot read."""
+    """Return the SDK's PipelineJob. Raise InputError, or whatever the SDK raises of a body that it cannot read."""
     from azure.ai.ml.entities import PipelineJob
     from azure.ai.ml.entities._job.pipeline.pipeline_job_settings import PipelineJobSettings
 
@@ -41,7 +41,7 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
 
 
 def _give_types(job: Any, given: Mapping[str, Any], assets: Assets) -> None:
-    """Gives the pipeline's inputs the types that the wire does not carry: those of the ports they are bound to.
+    """Give the pipeline's inputs the types that the wire does not carry: those of the ports they are bound to.
 
     An input that a step is bound to and that is not in the body is an optional one that has no value.
     """
@@ -61,7 +61,7 @@ def _give_types(job: Any, given: Mapping[str, Any], assets: Assets) -> None:
 
 
 def _uses(job: Any) -> dict[str, Any]:
-    """The pipeline's inputs that ports are bound to, with the declaration of such a port.
+    """Return the pipeline's inputs that ports are bound to, with the declaration of such a port.
 
     A port that takes an input as a part of its text says nothing of the input's type: None.
     """

@@ -13,7 +13,7 @@ _BINDING = "${{"
 
 
 def inputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A job's inputs: a text for a literal, an Input for data."""
+    """Return a job's inputs: a text for a literal, an Input for data."""
     from azure.ai.ml._restclient.arm_ml_service.models import JobInput
     from azure.ai.ml.entities._job._input_output_helpers import from_rest_inputs_to_dataset_literal
 
@@ -22,7 +22,7 @@ def inputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def outputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A job's outputs, without the one that the service adds for its artifacts."""
+    """Return a job's outputs, without the one that the service adds for its artifacts."""
     from azure.ai.ml._restclient.arm_ml_service.models import JobOutput
     from azure.ai.ml.entities._job._input_output_helpers import from_rest_data_outputs
 
@@ -31,7 +31,7 @@ def outputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def settle(given: Any, assets: Assets) -> None:
-    """Gives the inputs of a node values of their ports' types, and data that is on this machine."""
+    """Give the inputs of a node values of their ports' types, and data that is on this machine."""
     from azure.ai.ml import Input
 
     for _, port in step_ports.flat(given):
