@@ -82,7 +82,7 @@ class RunRecorder:
         """Remove a step's curves."""
         if step.metrics:
             step.metrics = {}
-        self._store.clear_points(self._run.id, step.name)
+            self._store.clear_points(self._run.id, step.name)
 
     def recall(self, key: str) -> tuple[str, StepRecord] | None:
         """Return the run and the step, with its curves, that did what the key stands for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from allranks.contract.templating import output_path
@@ -64,8 +65,8 @@ def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
 
 def _artifacts(folder: Path) -> list[str]:
     """Return the files below the step's ./outputs."""
-    files = sorted(str(path.relative_to(folder)) for path in (folder / "outputs").rglob("*") if path.is_file())
-    return files[:MAX_ARTIFACTS]
+    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder / "outputs") for name in names)
+    return sorted(os.path.relpath(path, folder) for path in paths if os.path.isfile(path))[:MAX_ARTIFACTS]
 
 
 def _text(output: Output, place: Path) -> str | None:

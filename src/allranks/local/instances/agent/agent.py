@@ -19,27 +19,38 @@ def write_event(events: int, **event: Any) -> None:
     os.write(events, (json.dumps(event, separators=(",", ":")) + "\n").encode())
 
 
-def run_programs(name: str, programs: list[dict[str, Any]], control: int, events: int) -> None:
-    """Run programs until all have exited, then kill the processes that they left behind.
+def wake_on_exit() -> int:
+    """Return the read end of a pipe that gets a byte whenever a child of this process exits."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return reader
+
+
+def run_programs(name: str, programs: list[dict[str, Any]], control: int, wake: int, events: int) -> bool:
+    """Run programs until all have exited, kill the processes that they left behind, and report `gone`.
 
     The caller must have made this process a subreaper or the first process of a PID namespace.
 
     programs: name, arguments, environment, folder and log of each program
     control:  a pipe. Each byte is the number of a signal to send to all programs. Its end means that the supervisor has
               ended.
-    events:   the descriptor for `started` and `exited` events, with the program's name and the time
+    wake:     of `wake_on_exit`
+    events:   the descriptor for the events: `started` and `exited` with the program's name, and `gone`
+
+    Return False if the supervisor has ended. Nothing reports `gone` then.
     """
-    wake_reader, wake_writer = os.pipe()
-    os.set_blocking(wake_writer, False)
-    signal.set_wakeup_fd(wake_writer)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
-        _run(name, programs, control, events, wake_reader)
+        if not _run(name, programs, control, wake, events):
+            return False
     finally:
         end_descendants()
+    write_event(events, event="gone", agent=name, time=time.time())
+    return True
 
 
-def _run(name: str, programs: list[dict[str, Any]], control: int, events: int, wake_reader: int) -> None:
+def _run(name: str, programs: list[dict[str, Any]], control: int, wake: int, events: int) -> bool:
     running: dict[int, str] = {}
     for program in programs:
         pid = starter.start(program["arguments"], program["environment"], program["folder"], program["log"])
@@ -47,9 +58,9 @@ def _run(name: str, programs: list[dict[str, Any]], control: int, events: int, w
         write_event(events, event="started", agent=name, program=program["name"], pid=pid, time=time.time())
     while running:
         # A SIGCHLD that arrives before select() waits has already written its byte to the pipe.
-        ready, _, _ = select.select([wake_reader, control], [], [])
-        if wake_reader in ready:
-            os.read(wake_reader, 4096)
+        ready, _, _ = select.select([wake, control], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
         while (ended := _reap()) is not None:
             pid, status = ended
             if pid in running:
@@ -58,10 +69,11 @@ def _run(name: str, programs: list[dict[str, Any]], control: int, events: int, w
         if control in ready:
             numbers = os.read(control, 64)
             if not numbers:
-                break
+                return False
             for number in numbers:
                 for pid in running:
                     _signal_group(pid, number)
+    return True
 
 
 def _reap() -> tuple[int, int] | None:

@@ -1,4 +1,8 @@
-"""The agent's process: the supervisor forks it, it prepares its instance, waits for a step and runs it."""
+"""The agent's process: the supervisor forks it, it prepares its instance, waits for a step and runs it.
+
+An isolation that does not end with a step lets the agent run one step after another: a chain of small steps then needs
+no fork for each.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,18 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from allranks.local.instances.agent.agent import run_programs, write_event
+from allranks.local.instances.agent.agent import run_programs, wake_on_exit, write_event
 from allranks.local.instances.agent.isolation import Isolation
 
 LENGTH = 8
-"""Bytes of the length prefix of a command."""
+"""Bytes of the length prefix of a command. The first is 0, as no command has 2**56 bytes, and no number of a signal."""
 
 
 @dataclass(frozen=True)
 class AgentProcess:
     """An agent, as the supervisor sees it.
 
-    control: the write end of a pipe. The `start` command comes first; each byte after it is the number of a signal.
+    control: the write end of a pipe: `start` commands, and after each the number of a signal, a byte each
     """
 
     pid: int
@@ -68,28 +72,37 @@ def fork(isolation: Isolation, index: int, address: str, events: int, close_in_c
 
 
 def _run(isolation: Isolation, index: int, control: int, events: int) -> int:
-    """Prepare the instance, wait for a step and run it. Return the exit status of the agent."""
+    """Prepare the instance, wait for steps and run them. Return the exit status of the agent."""
     failure: OSError | None = None
     try:
         isolation.prepare(index)
     except OSError as error:
         failure = error  # reported when a step is to start
-    length = _read(control, LENGTH)
-    line = _read(control, int.from_bytes(length, "big"))
-    if not line:
-        return 0
-    command = json.loads(line)
-    try:
-        if failure is not None:
-            raise failure
-        isolation.enter(command["instance"])
-        run_programs(command["agent"], command["programs"], control, events)
-    except BrokenPipeError:
-        return 1  # the engine has ended and no longer reads events
-    except OSError as error:
-        write_event(events, event="failed", agent=command["agent"], reason=str(error), time=time.time())
-        return 1
+    wake = wake_on_exit()
+    while line := _read_start(control):
+        command = json.loads(line)
+        try:
+            if failure is not None:
+                raise failure
+            isolation.enter(command["instance"])
+            if not run_programs(command["agent"], command["programs"], control, wake, events):
+                return 1
+        except BrokenPipeError:
+            return 1  # the engine has ended and no longer reads events
+        except OSError as error:
+            write_event(events, event="failed", agent=command["agent"], reason=str(error), time=time.time())
+            return 1
+        if not isolation.reusable:
+            return 0
     return 0
+
+
+def _read_start(control: int) -> bytes:
+    """Return the next `start` command; b"" if the supervisor has ended."""
+    while first := os.read(control, 1):
+        if first == b"\0":  # else the number of a signal for a step that has just ended
+            return _read(control, int.from_bytes(_read(control, LENGTH - 1), "big"))
+    return b""
 
 
 def _read(descriptor: int, count: int) -> bytes:

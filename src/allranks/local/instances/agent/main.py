@@ -45,18 +45,19 @@ def main(isolation_class: str) -> None:
 
 
 class Supervisor:
-    """Start an agent for each instance of a step, forward signals to it, and report its end.
+    """Start an agent for each instance of a step, forward signals to it, and report its end if it was killed.
 
-    When a step starts on an instance, the supervisor forks a spare agent for the next step on it. A chain of steps
-    therefore does not wait for namespaces to be created.
+    For each instance there is an agent that takes the next step on it: the one that ran the last step, or where the
+    isolation ends with the step, a spare one, forked when a step starts. A chain of steps therefore does not wait for
+    namespaces to be created. The engine starts a step on an instance after the last one on it has ended.
     """
 
     def __init__(self, isolation: Isolation, events: int) -> None:
         self.isolation = isolation
         self.events = events
         self.agents: dict[str, AgentProcess] = {}
-        self.spare_agents: dict[int, AgentProcess] = {}
-        self.temporary: dict[str, str] = {}
+        self.next_agents: dict[int, AgentProcess] = {}
+        self.temporary: dict[int, str] = {}
         self.wake_reader, wake_writer = os.pipe()
         os.set_blocking(wake_writer, False)
         signal.set_wakeup_fd(wake_writer)
@@ -96,13 +97,13 @@ class Supervisor:
 
     def _start(self, name: str, instance: dict[str, Any], command: bytes) -> None:
         index, address = instance["index"], instance["address"]
-        agent = self.spare_agents.pop(index, None)
-        self.temporary[name] = instance["temporary"]
+        agent = self.next_agents.pop(index, None)
+        self.temporary[index] = instance["temporary"]
         try:
             agent = agent or self._fork(index, address)
-            self.agents[name] = agent
+            self.agents = {other: its for other, its in self.agents.items() if its is not agent} | {name: agent}
             agent.send_start(command)
-            self.spare_agents[index] = self._fork(index, address)
+            self.next_agents[index] = agent if self.isolation.reusable else self._fork(index, address)
         except BrokenPipeError:
             return  # the agent was killed before it began; _reap reports it
         except OSError as error:
@@ -112,8 +113,12 @@ class Supervisor:
             write_event(self.events, event="gone", agent=name, time=time.time())
 
     def _fork(self, index: int, address: str) -> AgentProcess:
-        others = [agent.control for agent in (*self.agents.values(), *self.spare_agents.values())]
-        return agent_process.fork(self.isolation, index, address, self.events, [0, *others])
+        return agent_process.fork(
+            self.isolation, index, address, self.events, [0, *(agent.control for agent in self._processes())]
+        )
+
+    def _processes(self) -> set[AgentProcess]:
+        return {*self.agents.values(), *self.next_agents.values()}
 
     def _reap(self) -> None:
         while True:
@@ -123,15 +128,19 @@ class Supervisor:
                 return
             if not pid:
                 return
-            for index in [index for index, spare in self.spare_agents.items() if spare.pid == pid]:
-                self.spare_agents.pop(index).close()
-            for name in [name for name, agent in self.agents.items() if agent.pid == pid]:
-                self.agents.pop(name).close()
-                if status:
-                    # The agent was killed. Without a PID namespace, its ranks are now children of this process.
-                    end_orphans({agent.pid for agent in (*self.agents.values(), *self.spare_agents.values())})
+            ended = next((agent for agent in self._processes() if agent.pid == pid), None)
+            if ended is None:
+                continue
+            ended.close()
+            self.next_agents = {index: agent for index, agent in self.next_agents.items() if agent is not ended}
+            name = next((name for name, agent in self.agents.items() if agent is ended), None)
+            if name is None:
+                continue
+            del self.agents[name]
+            if status:
+                # The agent was killed. Without a PID namespace, its ranks are now children of this process.
+                end_orphans({agent.pid for agent in self._processes()})
                 write_event(self.events, event="gone", agent=name, time=time.time())
-                self.temporary.pop(name)  # the engine has received the event and removes the folder
 
 
 if __name__ == "__main__":

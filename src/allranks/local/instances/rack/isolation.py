@@ -25,6 +25,8 @@ flags if its source has it."""
 class RackIsolation:
     """A bridge that connects the instances of a run. An instance's network exists until the run ends."""
 
+    reusable = False
+
     def __init__(self) -> None:
         _enter_own_namespaces()
         self.processes = os.open("/proc/self/ns/pid", os.O_RDONLY)
