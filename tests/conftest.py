@@ -31,8 +31,8 @@ os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "true"
 os.environ["TQDM_DISABLE"] = "1"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 
-FOLDERS_OF_PROCESSES = {"azure", "cli"}
-"""In which nearly every test starts the command, or submits something: `make test-quick` leaves them out."""
+FOLDERS_OF_PROCESSES = {"azure", "cli", "instances", "launchers"}
+"""In which nearly every test starts the command or an engine, or submits something: `make test-quick` leaves them out."""
 
 # How long an example takes says nothing about it.
 settings.register_profile("untimed", deadline=None, database=None)

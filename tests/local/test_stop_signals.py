@@ -12,6 +12,8 @@ import pytest
 
 from allranks.local import stop_signals
 
+pytestmark = pytest.mark.slow
+
 BOUND = 60
 START = """
 import os, signal, sys

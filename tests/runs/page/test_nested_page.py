@@ -202,6 +202,7 @@ def test_a_page_of_ten_thousand_steps_is_of_at_most_ten_megabytes(shape: Callabl
     assert len(page(make_large(shape, 10_000), NOW).encode()) < 10_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [chain, fan, nested, loop])
 def test_what_a_page_costs_grows_no_faster_than_its_steps(shape: Callable[[int], list[StepRecord]]) -> None:
     def calls(count: int) -> int:
