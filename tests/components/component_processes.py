@@ -55,6 +55,16 @@ def run_script(
     return fork(script, arguments, environments, folder)
 
 
+def run_small_script(component: str, *arguments: str, folder: Path, included: Sequence[str] = ()) -> Ended:
+    """Run the script of a component that imports nothing large, as a process of its own.
+
+    included: the components of whose folders it has files in its snapshot
+    """
+    path = os.pathsep.join(str(COMPONENTS / name) for name in included)
+    script = str(COMPONENTS / component / f"{component}.py")
+    return run([[sys.executable, script, *arguments]], [clean() | {"PYTHONPATH": path}], folder)
+
+
 def execute(
     component: str, inputs: dict[str, object], outputs: dict[str, Path], folder: Path, **variables: str
 ) -> Ended:

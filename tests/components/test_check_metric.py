@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from component_processes import COMPONENTS, Ended, run_script
+from component_processes import Ended, run_small_script
 
 Importer = Callable[[str, str], Any]
 
@@ -37,8 +37,7 @@ def test_a_value_is_compared_with_the_target_and_the_baseline(
 
 def check(folder: Path, *arguments: str) -> Ended:
     places = [f"--{name}={folder / name}" for name in ("metrics", "value", "below", "improved")]
-    script = COMPONENTS / "check_metric/check_metric.py"
-    return run_script("check_metric", *places, *arguments, script=script, folder=folder, included=())
+    return run_small_script("check_metric", *places, *arguments, folder=folder)
 
 
 def test_the_answers_are_files_with_texts(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from component_processes import COMPONENTS, Ended, run_script
+from component_processes import Ended, run_small_script
 
 Importer = Callable[[str, str], Any]
 
@@ -28,10 +28,7 @@ def test_the_place_of_the_best(code: Importer, numbers: str, goal: str, index: i
 
 def select(folder: Path, numbers: str) -> Ended:
     places = [f"--{name}={folder / name}" for name in ("index", "value")]
-    script = COMPONENTS / "select_best/select_best.py"
-    return run_script(
-        "select_best", "--numbers", numbers, *places, script=script, folder=folder, included=("check_metric",)
-    )
+    return run_small_script("select_best", "--numbers", numbers, *places, folder=folder, included=("check_metric",))
 
 
 def test_the_outputs_are_files_with_texts(tmp_path: Path) -> None:
