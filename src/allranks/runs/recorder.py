@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, StepRecord
 from allranks.runs.store import Store
 from allranks.secrets import MASK, is_secret_name, redact
+
+RESULTS = 3
+"""How many values a run has as its results."""
 
 
 class RunRecorder:
@@ -95,6 +100,10 @@ class RunRecorder:
 
     def ended(self) -> None:
         """The run is over."""
+        self._run.results = {}
+        for _, name, point in headline(self._run.steps, RESULTS):
+            if math.isfinite(point.value):
+                self._run.results.setdefault(name, point.value)
         self._store.save_run(self._run)
         self._observer.ended(self._run)
 

@@ -164,6 +164,7 @@ class RunRecord:
     trigger_time: when its schedule fired, in seconds since the epoch; None if no schedule started it
     outputs:      the pipeline's outputs: name -> path
     page:         absolute path of the HTML page, after it is written
+    results:      the last values of its most relevant metrics, after it has ended
     """
 
     id: str
@@ -183,6 +184,7 @@ class RunRecord:
     submitted: Submission | None = None
     job_name: str = ""
     trigger_time: float | None = None
+    results: dict[str, float] = field(default_factory=dict)
 
     def step(self, name: str) -> StepRecord:
         """Return the node at that path. Raise KeyError if there is none."""

@@ -16,7 +16,6 @@ from rich.text import Text
 from allranks.cli.views.folding import Line, More, lines_of, more_text
 from allranks.cli.views.states import symbol, word
 from allranks.cli.views.summary import summary
-from allranks.runs.curves import headline
 from allranks.runs.formatting import NOTHING, count, duration, elapsed, layout, node_layout, number, plain, when
 from allranks.runs.nested import nested, node_at, records_at
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
@@ -68,10 +67,8 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
         *(["Results"] if with_results else []),
     )
     for run in runs:
-        results = "  ".join(
-            f"{name} {number(point.value)}"
-            for _, name, point in headline(run.steps, limit=1 if console.width < _WIDEST else 2)
-        )
+        shown = list(run.results.items())[: 1 if console.width < _WIDEST else 2]
+        results = "  ".join(f"{name} {number(value)}" for name, value in shown)
         table.add_row(
             plain(run.id),
             plain(run.name),
