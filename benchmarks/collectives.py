@@ -1,8 +1,8 @@
-"""The component benchmark_collectives beside a plain loop over torch.distributed: both have to find the same time.
+"""Compare the component benchmark_collectives with a plain loop over torch.distributed. Their times must be equal.
 
-Both are measured in turn in the same two processes, over gloo on loopback, in many short rounds, each in the other
-order. A time is that of a call in microseconds, of the rank that took the longest; a figure is the lower decile over
-the rounds, since whatever else the machine does falls on both and makes a round slower, never faster.
+Both run in turn in the same two processes, over gloo on loopback, in many short rounds with alternating order. A time
+is the duration of a call on the slowest rank, in microseconds. A figure is the lowest decile over the rounds, because
+other load on the machine affects both and makes a round slower, never faster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZES = {
     "reduce_scatter": [1 << 20],
     "broadcast": [1 << 20],
 }
-"""Bytes."""
+"""Message sizes in bytes, by collective."""
 
 RANKS = 2
 ROUNDS = 100
@@ -37,8 +37,8 @@ def main() -> None:
     command += ["--nproc-per-node", str(RANKS), str(HERE / "ranks" / "plain_loop.py")]
     command += [json.dumps(SIZES), str(ROUNDS), str(CALLS)]
     code = HERE.parent / "components" / "benchmark_collectives"
-    said = run(command, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", PYTHONPATH=str(code))
-    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    output = run(command, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", PYTHONPATH=str(code))
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     finish("A call of a collective", [figure for line in lines for figure in _figures(line)])
 
 

@@ -1,11 +1,11 @@
-"""How long a user waits before anything happens.
+"""Start-up times of the command and of the runtime.
 
 allranks --help
-    Wall time and CPU time of the process, medians of 10. Peer: `torchrun --help`, the other command that starts ranks.
+    Wall time and CPU time of the process, medians of 10. Peer: `torchrun --help`, which also starts ranks.
 
 import allranks.runtime
-    What it adds to a training script that has imported torch, median of 10 fresh processes, timed inside them. Peer:
-    the import of torch in the same processes.
+    Time that it adds to a training script that has imported torch, measured inside the process, median of 10 new
+    processes. Peer: the import of torch in the same processes.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def main() -> None:
 
 
 def _import_seconds() -> tuple[float, float]:
-    """Medians: torch, and then allranks.runtime."""
+    """Return the median import times of torch, and of allranks.runtime after it."""
     latest: list[float] = []
 
     def torch() -> float:
         latest[:] = map(float, run([sys.executable, "-c", IMPORTS]).split())
         return latest[0]
 
-    first, second = medians(TIMES, torch, lambda: latest[1])
-    return first, second
+    torch_seconds, runtime_seconds = medians(TIMES, torch, lambda: latest[1])
+    return torch_seconds, runtime_seconds
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Seconds from a launch until the last rank has left its first all-reduce: ours and torchrun's, taken in turn.
+"""Seconds from a launch to the end of the last rank's first all-reduce: allranks and torchrun, measured in turn.
 
-The training is one and the same file: torch, gloo, an all-reduce, and a file with the time at which that was over. It
-runs with one OpenMP thread a rank. A layout is instances x processes on each.
+Both run the same training file. It imports torch, calls an all-reduce over gloo, and writes the time at its end to a
+file. Each rank has one OpenMP thread. A layout is instances x processes per instance.
 
-    ours      from the call of the engine's run(plan), in a process that has imported it, as a notebook or the command
-              has by then; on the kind of instances that `allranks run` chooses by itself here
-    torchrun  from the start of its agents, one an instance, side by side on loopback; that they import torch is part of
-              it, since whoever starts ranks by it waits for that
+    ours      from the call of the engine's run(plan), in a process that has already imported the engine, like a
+              notebook or the command; on the kind of instances that `allranks run` chooses by default here
+    torchrun  from the start of its agents, one per instance, side by side on loopback; it includes the agents' import
+              of torch, because a user of torchrun waits for it too
 
-The figures with a goal start ranks and nothing else, on both sides: torchrun tracks nothing. For information follow the
-same launch of a step that the engine gives an MLflow run, whose start needs MLflow imported, and the whole command
-`allranks run` of a command job, which imports azure-ai-ml first and is tracked as well.
+In the figures with a goal, both sides only start ranks, because torchrun has no tracking. Two more figures are for
+information: the same launch of a step with an MLflow run, which needs MLflow imported, and the whole command
+`allranks run` of a command job, which imports azure-ai-ml first and is tracked too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from allranks.runs.workspace import Workspace
 
 BIN = Path(sys.executable).parent
 LAYOUTS = {Layout(1, 2): 5, Layout(2, 2): 3, Layout(2, 8): 3}
-"""How often each is measured."""
+"""Number of measurements of each layout."""
 
 TRACKED = Layout(2, 2)
 TRACKED_TIMES = 2
@@ -70,8 +70,11 @@ distribution: {{type: pytorch, process_count_per_instance: {processes}}}
 
 @dataclass(frozen=True)
 class Bench:
-    """training: the file that ranks run, in the workspace, since that is where a rack's instances see it; folders: new
-    ones, into which ranks write."""
+    """The state that the measurements share.
+
+    training: the file that ranks run, in the workspace, where a rack's instances can read it
+    folders:  paths of new folders for the ranks' output
+    """
 
     workspace: Workspace
     training: Path
@@ -91,34 +94,34 @@ def main() -> None:
 
 def _untracked(bench: Bench) -> Iterator[Figure]:
     for layout, times in LAYOUTS.items():
-        print(f"{_text(layout)} ...", file=sys.stderr)
+        print(f"{_layout_text(layout)} ...", file=sys.stderr)
         ours, torchrun = medians(
-            # A command that names no Python gets no MLflow run.
             times,
+            # A command that names no Python gets no MLflow run.
             partial(_ours, bench, layout, str(bench.training)),
             partial(_torchrun, bench, layout),
         )
-        yield Figure(f"{_text(layout)}, s (peer: torchrun)", ours, torchrun, GOAL, of="ratio")
+        yield Figure(f"{_layout_text(layout)}, s (peer: torchrun)", ours, torchrun, GOAL, of="ratio")
 
 
 def _tracked(bench: Bench) -> Iterator[Figure]:
-    print(f"{_text(TRACKED)}, tracked ...", file=sys.stderr)
+    print(f"{_layout_text(TRACKED)}, tracked ...", file=sys.stderr)
     tracked, command, torchrun = medians(
         TRACKED_TIMES,
         partial(_ours, bench, TRACKED, f"python {bench.training}"),
         partial(_command, bench, TRACKED),
         partial(_torchrun, bench, TRACKED),
     )
-    yield Figure(f"{_text(TRACKED)}, tracked by MLflow, s (peer: torchrun)", tracked, torchrun)
-    yield Figure(f"{_text(TRACKED)}, the whole command, tracked, s (peer: torchrun)", command, torchrun)
+    yield Figure(f"{_layout_text(TRACKED)}, tracked by MLflow, s (peer: torchrun)", tracked, torchrun)
+    yield Figure(f"{_layout_text(TRACKED)}, the whole command, tracked, s (peer: torchrun)", command, torchrun)
 
 
-def _text(layout: Layout) -> str:
+def _layout_text(layout: Layout) -> str:
     return f"{layout.instance_count}x{layout.process_count_per_instance}"
 
 
 def _ours(bench: Bench, layout: Layout, command: str) -> float:
-    folder = _new(bench)
+    folder = _new_folder(bench)
     step = Step(
         "train",
         f"{command} {folder}",
@@ -130,11 +133,11 @@ def _ours(bench: Bench, layout: Layout, command: str) -> float:
     record = engine.run(Plan("launch", Graph((step,))), bench.workspace, engine.Options())
     if record.status is not Status.COMPLETED:
         raise RuntimeError(f"the run ended {record.status}: {record.verdict}")
-    return _last(folder, layout) - started
+    return _last_end(folder, layout) - started
 
 
 def _command(bench: Bench, layout: Layout) -> float:
-    folder = _new(bench)
+    folder = _new_folder(bench)
     job = folder.with_suffix(".yml")
     text = JOB.format(
         command=f"python {bench.training} {folder}",
@@ -144,15 +147,15 @@ def _command(bench: Bench, layout: Layout) -> float:
     job.write_text(text, encoding="utf-8")
     started = time.time()
     run([str(BIN / "allranks"), "run", str(job), "--folder", str(bench.workspace.root)])
-    return _last(folder, layout) - started
+    return _last_end(folder, layout) - started
 
 
 def _torchrun(bench: Bench, layout: Layout) -> float:
-    folder = _new(bench)
+    folder = _new_folder(bench)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    # gloo otherwise resolves this machine's hostname, which not every machine can.
+    # By default, gloo resolves this machine's hostname, which may fail.
     variables = environment(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
     nodes, processes = str(layout.instance_count), str(layout.process_count_per_instance)
     agent = [str(BIN / "torchrun"), "--nnodes", nodes, "--nproc-per-node", processes]
@@ -160,24 +163,24 @@ def _torchrun(bench: Bench, layout: Layout) -> float:
     commands = [
         [*agent, "--node-rank", str(rank), str(bench.training), str(folder)] for rank in range(layout.instance_count)
     ]
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as output:
         started = time.time()
-        agents = [subprocess.Popen(command, env=variables, stdout=said, stderr=said) for command in commands]
+        agents = [subprocess.Popen(command, env=variables, stdout=output, stderr=output) for command in commands]
         codes = [process.wait() for process in agents]
         if any(codes):
-            said.seek(0)
-            raise RuntimeError(f"torchrun failed:\n{said.read()[-2000:]}")
-    return _last(folder, layout) - started
+            output.seek(0)
+            raise RuntimeError(f"torchrun failed:\n{output.read()[-2000:]}")
+    return _last_end(folder, layout) - started
 
 
-def _new(bench: Bench) -> Path:
+def _new_folder(bench: Bench) -> Path:
     folder = next(bench.folders)
     folder.mkdir()
     return folder
 
 
-def _last(folder: Path, layout: Layout) -> float:
-    """When the last rank was done."""
+def _last_end(folder: Path, layout: Layout) -> float:
+    """Return the time at which the last rank ended its all-reduce."""
     times = [float((folder / str(rank)).read_text()) for rank in range(layout.world_size)]
     return max(times)
 

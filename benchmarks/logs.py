@@ -1,12 +1,13 @@
-"""What it takes to print the logs of 64 ranks of 100 MB each: the memory of the process, and its time.
+"""Print the logs of 64 ranks of 100 MB each: peak memory and time of the process.
 
-The logs are in a workspace, as those of a run that has ended: `--follow` ends by itself. All ranks of a run share one
-file by hard links, so that two runs take 200 MB of disk. The ranks of the first run wrote lines of 100 bytes, those of
-the second one line without an end. The output is read and counted, and must hold every byte of every log.
+The logs are those of a completed run in a workspace, so that `--follow` ends by itself. All ranks of a run share one
+file through hard links, so that two runs need 200 MB of disk. The logs of the first run have lines of 100 bytes, those
+of the second run are a single line without an end. The output is read and counted, and must contain every byte of every
+log.
 
-Peer: `tail -n +1` of the same files, and `tail -n +1 --follow`, which also print many files in a bounded memory, with
-a name before each; nothing that prints them as JSON comes with a system. The memory of an `allranks` process that reads
-no log follows for information: what is above it is the cost of the logs.
+Peer: `tail -n +1` and `tail -n +1 --follow` of the same files, which also print many files with bounded memory, each
+after its name. There is no peer for JSON, because no standard tool prints files as JSON. For information, the last
+figure is the memory of an `allranks` process that reads no log: memory above it is the cost of the logs.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ RANKS = 64
 SIZE = 100_000_000
 GOAL_MB = 100.0
 GOAL_SECONDS = 20.0
-"""For a GB of logs: 50 MB/s."""
+"""Per GB of logs: 50 MB/s."""
 
 BLOCKS = {
     "lines of 100 bytes": b"step 00001 loss 0.123456 ".ljust(99, b".") + b"\n",
     "one line a log": b"step 00001 loss 0.123456 ".ljust(100, b"."),
 }
-"""What a log repeats, by the kind of run."""
+"""The repeated content of a log, by kind of run."""
 
 NO_PROCESS = str(2**22)
-"""The largest number of a process in Linux is one less: `tail --follow` ends, as the run has."""
+"""Greater than every process id on Linux, so that `tail --follow` ends."""
 
 TAILS = {(): (), ("--follow",): ("--follow", f"--pid={NO_PROCESS}")}
-"""The options of tail beside those of `allranks logs`."""
+"""The options of tail, by those of `allranks logs`."""
 
 
 def main() -> None:
@@ -60,20 +61,27 @@ def _figures(workspace: Workspace, kind: str, run: RunRecord) -> list[Figure]:
     logs = [rank.log for rank in run.steps[0].ranks]
     folder = ("--folder", str(workspace.root))
     for options in ((), ("--follow",), ("--json",)):
-        ours = _all_written([ALLRANKS, "logs", run.id, *options, *folder])
-        peer = _all_written(["tail", "-n", "+1", *TAILS[options], *logs]) if options in TAILS else None
+        ours = _print_logs([ALLRANKS, "logs", run.id, *options, *folder])
+        peer = _print_logs(["tail", "-n", "+1", *TAILS[options], *logs]) if options in TAILS else None
         name = " ".join(("allranks logs", *options))
-        beside = " (peer: tail)" if peer else ""
-        figures.append(Figure(f"{name}, {kind}, MB{beside}", ours.megabytes, peer and peer.megabytes, GOAL_MB))
+        peer_text = " (peer: tail)" if peer else ""
+        figures.append(Figure(f"{name}, {kind}, MB{peer_text}", ours.megabytes, peer and peer.megabytes, GOAL_MB))
         if options != ("--follow",):
-            figures.append(Figure(f"{name}, {kind}, s a GB{beside}", _pace(ours), peer and _pace(peer), GOAL_SECONDS))
+            figures.append(
+                Figure(
+                    f"{name}, {kind}, s a GB{peer_text}",
+                    _seconds_per_gb(ours),
+                    peer and _seconds_per_gb(peer),
+                    GOAL_SECONDS,
+                )
+            )
     return figures
 
 
 def _add_run(workspace: Workspace, kind: str, block: bytes) -> RunRecord:
-    """Write the logs of a run that has ended, and add it to the workspace."""
-    identity = kind.replace(" ", "_")
-    folder = workspace.runs / identity / "train"
+    """Write the logs of a completed run, and add the run to the workspace."""
+    run_id = kind.replace(" ", "_")
+    folder = workspace.runs / run_id / "train"
     folder.mkdir(parents=True)
     logs = [folder / f"std_log_process_{rank:02}.txt" for rank in range(RANKS)]
     with logs[0].open("wb") as log:
@@ -86,23 +94,22 @@ def _add_run(workspace: Workspace, kind: str, block: bytes) -> RunRecord:
         for rank, log in enumerate(logs)
     ]
     step = StepRecord("train", "", "command", "pytorch", 1, RANKS, status=Status.COMPLETED, ranks=ranks)
-    run = RunRecord(identity, "train", "", "train.yml", "loopback", Status.COMPLETED, steps=[step])
+    run = RunRecord(run_id, "train", "", "train.yml", "loopback", Status.COMPLETED, steps=[step])
     with Store(workspace.database) as store:
         store.add_run(run, "{}")
     return run
 
 
-def _all_written(command: Sequence[str]) -> Written:
-    """Return what a command that prints all the logs took. Raise RuntimeError where something is missing."""
-    found = written(command)
-    if found.size < RANKS * SIZE * 0.99:  # in JSON the end of a line is another text
-        raise RuntimeError(f"{list(command)} printed {found.size} bytes of {RANKS * SIZE}")
-    return found
+def _print_logs(command: Sequence[str]) -> Written:
+    """Return the cost of a command that prints all logs. Raise RuntimeError if a part of them is missing."""
+    cost = written(command)
+    if cost.size < RANKS * SIZE * 0.99:  # JSON encodes the end of a line differently
+        raise RuntimeError(f"{list(command)} printed {cost.size} bytes of {RANKS * SIZE}")
+    return cost
 
 
-def _pace(found: Written) -> float:
-    """Return seconds for a GB of logs."""
-    return found.seconds / (RANKS * SIZE / 1e9)
+def _seconds_per_gb(cost: Written) -> float:
+    return cost.seconds / (RANKS * SIZE / 1e9)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What the checks before the first step cost, where all is well: seconds from a launch until the last rank trains, with
-them and without them, in turn; and the seconds that rank 0 spends in them with 64 ranks on 8 instances.
+"""The cost of the preflight checks if nothing is wrong: seconds from a launch until the last rank trains, with and
+without the checks, in turn; and the seconds that rank 0 spends in the checks with 64 ranks on 8 instances.
 
-The launch is the engine's, on the kind of instances that `allranks run` chooses by itself here. Importing torch is in
-both sides of the first figure, and not in the second.
+The engine launches the ranks, on the kind of instances that `allranks run` chooses by default here. The import of torch
+is included in both sides of the first figure, and not in the second.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def _launch(workspace: Workspace, training: Path, layout: Layout, *, checks: bool) -> tuple[float, float]:
-    """Seconds until the last rank trains, and those of rank 0 in the checks (0 without them)."""
+    """Return the seconds until the last rank trains, and the seconds of rank 0 in the checks (0 without them)."""
     with tempfile.TemporaryDirectory(dir=workspace.root) as folder:
         report = Path(folder) / "preflight.json"
         step = Step(
@@ -84,9 +84,9 @@ def _launch(workspace: Workspace, training: Path, layout: Layout, *, checks: boo
         record = engine.run(Plan("preflight", Graph((step,))), workspace, engine.Options(track=False))
         if record.status is not Status.COMPLETED:
             raise RuntimeError(f"the run ended {record.status}: {record.verdict}")
-        trained = max(float((Path(folder) / str(rank)).read_text()) for rank in range(layout.world_size))
+        last_started = max(float((Path(folder) / str(rank)).read_text()) for rank in range(layout.world_size))
         seconds = json.loads(report.read_text())["seconds"] if checks else 0.0
-    return trained - started, seconds
+    return last_started - started, seconds
 
 
 if __name__ == "__main__":

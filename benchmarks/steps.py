@@ -1,14 +1,14 @@
-"""Milliseconds that a step costs beyond what it does, and the memory that takes: ours, kfp.local's, Metaflow's.
+"""The overhead of a step in milliseconds, and its memory: allranks, kfp.local and Metaflow.
 
-A step runs `true`. What one costs is (seconds of a run of N steps - seconds of a run of one step) / (N - 1), each run
-in a fresh process and folder, timed around the execution alone: the pipeline is built and compiled by then, and what a
-run costs once cancels out. The start of `true` itself is in it, for all three alike. N is 100 for us, 20 for the peers,
-whose steps take long enough for that. A chain is N steps one after another, a fan N steps without an order. What the
-peers' steps are, and with which settings they run: benchmarks/chains/.
+A step runs `true`. Its cost is (seconds of a run of N steps - seconds of a run of one step) / (N - 1). Each run has a
+new process and folder, and only its execution is timed: the pipeline is already built and compiled, and the fixed cost
+of a run cancels out. The start of `true` is included for all three. N is 100 for allranks, and 20 for the peers, whose
+steps take long enough. A chain is N steps one after another, a fan N independent steps. benchmarks/chains/ has the
+peers' steps and settings.
 
-First come instances of the kind that `allranks run` chooses by itself on this machine, then loopback. Peak
-memory is that of the largest process of the chain's run (ru_maxrss). Last, for information: what azure-ai-ml takes to
-compile a step of such a chain, before any of this.
+The first figures are for the kind of instances that `allranks run` chooses by default on this machine, the next for
+loopback. Peak memory is that of the largest process of the chain's run (ru_maxrss). The last figure, for information,
+is the time that azure-ai-ml takes to compile a step of such a chain beforehand.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ print((time.perf_counter() - started) / len(plan.graph.nodes))
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs steps.
+    """A tool that runs steps.
 
-    script: in benchmarks/chains/, given shape, number of steps, folder, and `more`
-    count:  how many steps a run has that is compared with a run of one
-    times:  how often that is done
+    script: in benchmarks/chains/; its arguments are shape, number of steps, folder, and `more`
+    count:  number of steps of the run that is compared with a run of one step
+    times:  number of comparisons
     """
 
     python: str
@@ -59,7 +59,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Run:
-    """said: what it printed, the seconds first; mib: the memory of its largest process."""
+    """A run of a script. said: the words it printed, the seconds first; mib: peak memory of its largest process."""
 
     said: tuple[str, ...]
     mib: float
@@ -71,7 +71,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Cost:
-    """Milliseconds of a step, MiB of the largest process of a run, and where the steps ran."""
+    """Milliseconds per step, MiB of the largest process of a run, and the kind of instances that the steps ran on."""
 
     ms: float
     mib: float
@@ -92,41 +92,40 @@ def _figures(folders: Iterator[str]) -> Iterator[Figure]:
         _costs(kind, Engine(sys.executable, "ours.py", (kind,), count=100, times=5), folders)
         for kind in ("auto", "loopback")
     )
-    others = {}
+    peer_costs = {}
     if (python := peers.python()) is None:
         print("no peer is available: what follows is ours alone", file=sys.stderr)
     else:
         for name, script in (("kfp.local", "kfp_local.py"), ("Metaflow", "metaflow_local.py")):
             try:
-                others[name] = _costs(name, Engine(python, script), folders)
+                peer_costs[name] = _costs(name, Engine(python, script), folders)
             except RuntimeError as error:
                 print(f"{name} is left out: {error}", file=sys.stderr)
     for ours in (auto, loopback):
         for shape in SHAPES:
             goal = GOALS_MS[ours[shape].place]
             text = f"{shape} of 100, {ours[shape].place}, ms a step"
-            if not others:
+            if not peer_costs:
                 yield Figure(text, ours[shape].ms, goal=goal)
-            for name, costs in others.items():
+            for name, costs in peer_costs.items():
                 yield Figure(f"{text} (peer: {name})", ours[shape].ms, costs[shape].ms, goal=goal)
-    for name, costs in others.items():
+    for name, costs in peer_costs.items():
         yield Figure(f"peak memory of the chain, MiB (peer: {name})", auto["chain"].mib, costs["chain"].mib)
-    if not others:
+    if not peer_costs:
         yield Figure("peak memory of the chain, MiB", auto["chain"].mib)
 
 
 def _costs(name: str, engine: Engine, folders: Iterator[str]) -> dict[str, Cost]:
-    """By shape. Raises RuntimeError where the engine does not run its steps."""
+    """Return the costs by shape. Raise RuntimeError if the engine fails to run its steps."""
     costs = {}
     for shape in SHAPES:
-        ones, manies = [], []
+        single_runs, full_runs = [], []
         for _ in range(engine.times):
-            ones.append(_run(engine, shape, 1, next(folders)))
-            manies.append(_run(engine, shape, engine.count, next(folders)))
-        one, many = (statistics.median(run.seconds for run in runs) for runs in (ones, manies))
-        cost = Cost(
-            (many - one) / (engine.count - 1) * 1e3, statistics.median(run.mib for run in manies), manies[0].said[-1]
-        )
+            single_runs.append(_run(engine, shape, 1, next(folders)))
+            full_runs.append(_run(engine, shape, engine.count, next(folders)))
+        single, full = (statistics.median(run.seconds for run in runs) for runs in (single_runs, full_runs))
+        mib = statistics.median(run.mib for run in full_runs)
+        cost = Cost((full - single) / (engine.count - 1) * 1e3, mib, full_runs[0].said[-1])
         print(f"{name}, {shape}: {cost.ms:.1f} ms a step, {cost.mib:.0f} MiB", file=sys.stderr)
         costs[shape] = cost
     return costs
@@ -134,18 +133,18 @@ def _costs(name: str, engine: Engine, folders: Iterator[str]) -> dict[str, Cost]
 
 def _run(engine: Engine, shape: str, count: int, folder: str) -> Run:
     command = [engine.python, str(CHAINS / engine.script), shape, str(count), folder, *engine.more]
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as complaints:
-        process = subprocess.Popen(command, env=environment(), stdout=output, stderr=complaints)
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, env=environment(), stdout=output, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        complaints.seek(0)
+        errors.seek(0)
         if status:
-            raise RuntimeError(f"it ended with {process.returncode}: {_last(complaints.readlines())}")
+            raise RuntimeError(f"it ended with {process.returncode}: {_last_line(errors.readlines())}")
         return Run(tuple(output.read().split()), usage.ru_maxrss / 1024)
 
 
-def _last(lines: Sequence[str]) -> str:
+def _last_line(lines: Sequence[str]) -> str:
     return lines[-1].strip() if lines else "without a word"
 
 

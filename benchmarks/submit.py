@@ -1,10 +1,10 @@
-"""What the request by which a pipeline is submitted costs, from the command line to the body on the standard output.
+"""The cost of creating the request that submits a pipeline, from the command line to the body on stdout.
 
 submit --dry-run
-    Wall time of `allranks submit FILE --dry-run`, which checks the plan too and makes the very body that is sent, ids
-    of components included. Peer: azure-ai-ml itself in a process of its own: importing it, calling the same function,
-    `_validate()` and `_to_rest_object()`, which leaves the components as they are. The same number of steps compiled by
-    both; each in turn.
+    Wall time of `allranks submit FILE --dry-run`, which also checks the plan and creates the exact body that is sent,
+    including the ids of components. Peer: azure-ai-ml in its own process, which imports it and calls the same function,
+    `_validate()` and `_to_rest_object()`, which does not change the components. Both compile the same number of steps,
+    in turn.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The same language model by each strategy, and one page with the loss curves on top of each other.
+"""Train the same language model with each strategy, and compare the loss curves on one page.
 
     allranks run pipelines/compare_strategies.py
     allranks run pipelines/compare_strategies.py --set steps=200 --set width=256
     allranks run pipelines/compare_strategies.py --set strategies=ddp,zero_0,horovod
 
-Nothing here knows where it runs: `MLClient.jobs.create_or_update(compare_strategies())` submits the same pipeline.
+`MLClient.jobs.create_or_update(compare_strategies())` submits the same pipeline to Azure ML.
 """
 
 import sys
@@ -16,7 +16,7 @@ from azure.ai.ml.entities import JobResourceConfiguration
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # where Python finds the components that are written in it
+sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.compare_trainings.component import compare_trainings  # noqa: E402
 from components.prepare_text.component import prepare_text  # noqa: E402
@@ -25,7 +25,7 @@ train_language_model = load_component(COMPONENTS / "train_language_model/compone
 train_by_horovod = load_component(COMPONENTS / "train_language_model_mpi/component.yaml")
 train_by_horovod.environment = load_environment(ROOT / "environments/horovod/environment.yaml")
 
-# The step's name, and what it is trained by.
+# Step name -> inputs of the training.
 STRATEGIES = {
     "ddp": {"strategy": "ddp"},
     "fsdp": {"strategy": "fsdp"},
@@ -37,7 +37,7 @@ STRATEGIES = {
 }
 
 
-# Which steps there are is known when the pipeline is made: that is no input, whose values are known when it runs.
+# `strategies` decides which steps exist when the pipeline is built. The values of inputs are only known when it runs.
 @pipeline(
     name="compare_strategies",
     display_name="Strategies compared",
@@ -85,7 +85,7 @@ def compare_strategies(
             **STRATEGIES[name],
         )
         train.name = name
-        # New objects, because a step begins with its component's own, which every other step of it shares.
+        # New objects: by default, all steps of a component share its objects.
         train.resources = JobResourceConfiguration(instance_count=instance_count)
         distribution = MpiDistribution if under_mpi else PyTorchDistribution
         train.distribution = distribution(process_count_per_instance=process_count_per_instance)

@@ -3,7 +3,7 @@
     allranks run pipelines/image_classification.py
     allranks run pipelines/image_classification.py --set epochs=20 --set instance_count=4
 
-Nothing here knows where it runs: `MLClient.jobs.create_or_update(image_classification())` submits the same pipeline.
+`MLClient.jobs.create_or_update(image_classification())` submits the same pipeline to Azure ML.
 """
 
 import sys
@@ -15,7 +15,7 @@ from azure.ai.ml.entities import JobResourceConfiguration
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # where Python finds the components that are written in it
+sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.prepare_images.component import prepare_images  # noqa: E402
 from components.register_model.component import register_model  # noqa: E402
@@ -55,7 +55,7 @@ def image_classification(
         seed=seed,
     )
     evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
-    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    # New objects: by default, all steps of a component share its objects.
     train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
     train.distribution = evaluate.distribution = PyTorchDistribution(
         process_count_per_instance=process_count_per_instance

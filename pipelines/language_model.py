@@ -4,7 +4,7 @@
     allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed --set zero_stage=2
     allranks run pipelines/language_model.py --set folder=notes --set pattern="**/*.md" --set vocabulary_size=512
 
-Nothing here knows where it runs: `MLClient.jobs.create_or_update(language_model())` submits the same pipeline.
+`MLClient.jobs.create_or_update(language_model())` submits the same pipeline to Azure ML.
 """
 
 import sys
@@ -16,7 +16,7 @@ from azure.ai.ml.entities import JobResourceConfiguration
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # where Python finds the components that are written in it
+sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.prepare_text.component import prepare_text  # noqa: E402
 from components.register_model.component import register_model  # noqa: E402
@@ -24,14 +24,14 @@ from components.register_model.component import register_model  # noqa: E402
 evaluate_language_model = load_component(COMPONENTS / "evaluate_language_model/component.yaml")
 sample_text = load_component(COMPONENTS / "sample_text/component.yaml")
 
-# How the ranks of the training are started: the component, and its distribution.
+# Launch -> training component and its distribution.
 LAUNCHES = {
     "pytorch": (load_component(COMPONENTS / "train_language_model/component.yaml"), PyTorchDistribution),
     "mpi": (load_component(COMPONENTS / "train_language_model_mpi/component.yaml"), MpiDistribution),
 }
 
 
-# The launch decides which component is used, so it is no input of the pipeline, whose values are known when it runs.
+# `launch` decides the component when the pipeline is built. The values of inputs are only known when it runs.
 @pipeline(
     name="language_model",
     display_name="Language model",
@@ -90,7 +90,7 @@ def language_model(
         zero_stage=zero_stage,
     )
     evaluate = evaluate_language_model(data=prepare.outputs.text, model=train.outputs.model)
-    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    # New objects: by default, all steps of a component share its objects.
     train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
     train.distribution = distribution(process_count_per_instance=process_count_per_instance)
     evaluate.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)

@@ -1,11 +1,11 @@
-"""Recurring training: again and again, on the images that are new, and registered only where the model gets better.
+"""Recurring training on new images. The model is registered only if it is better than the registered one.
 
     allranks run pipelines/recurring_training.py --set arrived=0.3
     allranks run pipelines/recurring_training.py --set arrived=0.6
     allranks run pipelines/recurring_training.py --set source=folder --set folder=incoming
 
-Nothing here knows where it runs: `MLClient.jobs.create_or_update(recurring_training())` submits the same pipeline, and
-`MLClient.schedules.begin_create_or_update(weekly())` the schedule.
+`MLClient.jobs.create_or_update(recurring_training())` submits the same pipeline to Azure ML, and
+`MLClient.schedules.begin_create_or_update(weekly())` creates the schedule.
 """
 
 import os
@@ -23,7 +23,7 @@ train_image_classifier = load_component(COMPONENTS / "train_image_classifier/com
 evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifier/component.yaml")
 promote_model = load_component(COMPONENTS / "promote_model/component.yaml")
 
-# Where labelled images keep coming: a folder, or on Azure ML azureml://datastores/NAME/paths/FOLDER.
+# Environment variable: the folder in which images arrive; on Azure ML azureml://datastores/NAME/paths/FOLDER.
 LABELLED_IMAGES = "LABELLED_IMAGES"
 
 
@@ -76,7 +76,7 @@ def recurring_training(
     evaluate = evaluate_image_classifier(
         data=select.outputs.images, model=train.outputs.model, baseline=champion.outputs.model
     )
-    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    # New objects: by default, all steps of a component share its objects.
     train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
     train.distribution = evaluate.distribution = PyTorchDistribution(
         process_count_per_instance=process_count_per_instance
@@ -100,9 +100,9 @@ def recurring_training(
 
 
 def weekly() -> JobSchedule:
-    """Trains every Monday at 02:30, Berlin time, on what came to LABELLED_IMAGES, or else on the digits."""
-    place = os.environ.get(LABELLED_IMAGES)
-    data = {"source": "folder", "folder": Input(type="uri_folder", path=place)} if place else {}
+    """Return a schedule for Mondays at 02:30, Berlin time, on LABELLED_IMAGES if it is set, otherwise on the digits."""
+    images = os.environ.get(LABELLED_IMAGES)
+    data = {"source": "folder", "folder": Input(type="uri_folder", path=images)} if images else {}
     return JobSchedule(
         name="recurring-training-weekly",
         display_name="Recurring training, weekly",

@@ -1,11 +1,11 @@
-"""One training on 1, 2, 4 and more instances, and a page that says how it scales and where more stop paying.
+"""Train on 1, 2, 4 and more instances, and write a page on how it scales and where more instances stop paying.
 
     allranks run pipelines/scaling_study.py --slots 1
     allranks run pipelines/scaling_study.py --slots 1 --set scaling=weak --set inputs="{epochs: 8, batch_size: 128}"
     allranks run pipelines/scaling_study.py --slots 1 --set component=mine/component.yaml --set inputs=mine/inputs.yaml
 
-With --slots 1 the trainings do not run at the same time, since on this machine they would slow each other down. A
-training that needs other steps first is studied from a pipeline of its own:
+With --slots 1 the trainings do not run at the same time, since on this machine they would slow each other down. For a
+training that needs other steps first, write a pipeline:
 
     from pipelines.scaling_study import study_scaling
 
@@ -15,8 +15,8 @@ training that needs other steps first is studied from a pipeline of its own:
         study = study_scaling(lambda count: my_training(data=data.outputs.data, batch_size=512), [1, 2, 4, 8])
         return {"scaling": study.outputs.scaling}
 
-The component has an output `history`: docs/scaling.md says what it holds.
-Nothing here knows where it runs: `MLClient.jobs.create_or_update(scaling_study())` submits the same pipeline.
+The component has an output `history`: docs/scaling.md describes it.
+`MLClient.jobs.create_or_update(scaling_study())` submits the same pipeline to Azure ML.
 """
 
 import copy
@@ -32,7 +32,7 @@ from azure.ai.ml.entities import JobResourceConfiguration
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # where Python finds the components that are written in it
+sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.prepare_images.component import prepare_images  # noqa: E402
 
@@ -40,16 +40,16 @@ train_image_classifier = load_component(COMPONENTS / "train_image_classifier/com
 compare_scaling = load_component(COMPONENTS / "compare_scaling/component.yaml")
 
 MOST = 8
-"""Histories that compare_scaling takes."""
+"""Maximum number of histories of compare_scaling."""
 
 
 def study_scaling(train: Callable[[int], Any], instance_counts: Sequence[int], **compared: Any) -> Any:
     """Add the steps of a study to the pipeline that is being written, and return the one with the output `scaling`.
 
-    train:    makes the training's step for a number of instances; its layout may be left to this function
+    train:    returns the training step for a number of instances; this function sets its instance_count
     compared: inputs of compare_scaling, such as min_efficiency and price_per_hour
 
-    Raises ValueError for counts that cannot be compared.
+    Raise ValueError if the counts cannot be compared.
     """
     if not instance_counts or sorted(set(instance_counts)) != list(instance_counts) or instance_counts[0] < 1:
         raise ValueError(f"instance_counts are {list(instance_counts)}; give each once, from 1 upwards, as in 1,2,4")
@@ -59,7 +59,7 @@ def study_scaling(train: Callable[[int], Any], instance_counts: Sequence[int], *
     for number, count in enumerate(instance_counts, start=1):
         step = train(count)
         step.name = f"on_{count}"
-        # A new object, because a step begins with its component's own, which every other step of it shares.
+        # A new object: by default, all steps of a component share its object.
         step.resources = copy.copy(step.resources) or JobResourceConfiguration()
         step.resources.instance_count = count
         histories[f"history_{number}"] = step.outputs.history
@@ -68,8 +68,8 @@ def study_scaling(train: Callable[[int], Any], instance_counts: Sequence[int], *
     return compare
 
 
-# What decides which steps there are, and with which batch, is no input of the pipeline, whose values are known when it
-# runs.
+# The non-pipeline inputs decide which steps exist, and their batch, when the pipeline is built. The values of other
+# inputs are only known when it runs.
 @pipeline(
     name="scaling_study",
     display_name="Scaling study",
@@ -96,15 +96,16 @@ def scaling_study(
     batch_input:     its input with the batch of all ranks together, which grows in weak scaling
     """
     if component:
-        training, given = load_component(component), {}
+        training, training_inputs = load_component(component), {}
     else:
         prepare = prepare_images(source="digits")
-        training, given = train_image_classifier, {"data": prepare.outputs.images, "epochs": 4, "batch_size": 64}
-    given |= values(inputs)
+        training = train_image_classifier
+        training_inputs = {"data": prepare.outputs.images, "epochs": 4, "batch_size": 64}
+    training_inputs |= values(inputs)
     counts = numbers(instance_counts)
 
     def train(count: int) -> Any:
-        step = training(**given | grown(given, batch_input, count / counts[0], scaling))
+        step = training(**training_inputs | grown(training_inputs, batch_input, count / counts[0], scaling))
         if not component:
             step.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)
         return step
@@ -121,7 +122,7 @@ def scaling_study(
 
 
 def numbers(text: str) -> list[int]:
-    """1,2,4 as numbers. Raises ValueError."""
+    """Parse a list such as 1,2,4. Raise ValueError."""
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
@@ -129,26 +130,26 @@ def numbers(text: str) -> list[int]:
 
 
 def values(text: str) -> dict[str, Any]:
-    """Inputs from YAML, or from a file of it. Data is a mapping of type and path, relative to the file. Raises
+    """Read inputs from YAML or a YAML file. Data is a mapping of type and path, relative to the file. Raise
     ValueError."""
-    folder, found = Path.cwd(), yaml.safe_load(text) if text else {}
-    if isinstance(found, str):
-        folder, found = Path(text).resolve().parent, yaml.safe_load(Path(text).read_text(encoding="utf-8")) or {}
-    if not isinstance(found, dict):
+    folder, content = Path.cwd(), yaml.safe_load(text) if text else {}
+    if isinstance(content, str):
+        folder, content = Path(text).resolve().parent, yaml.safe_load(Path(text).read_text(encoding="utf-8")) or {}
+    if not isinstance(content, dict):
         raise ValueError(f"inputs is {text!r}; give a YAML file of names and values, or '{{epochs: 3}}'")
     return {
         name: Input(**value | {"path": path_from(folder, value["path"])}) if isinstance(value, dict) else value
-        for name, value in found.items()
+        for name, value in content.items()
     }
 
 
 def path_from(folder: Path, path: str) -> str:
-    """The path of data, below the folder where it is none of a store or of the web."""
+    """Return the path of data: relative to the folder, unless it is in a datastore or on the web."""
     return path if ":" in path else str(folder / path)
 
 
 def grown(given: dict[str, Any], name: str, times: float, scaling: str) -> dict[str, int]:
-    """The batch for so many times as many instances. Raises ValueError."""
+    """Return the batch input for `times` as many instances. Raise ValueError."""
     if scaling not in ("strong", "weak"):
         raise ValueError(f"scaling is {scaling!r}; give strong or weak")
     if scaling == "strong":

@@ -4,7 +4,7 @@ and register the model only if it is better than the registered one.
     allranks run pipelines/train_until_good.py
     allranks run pipelines/train_until_good.py --set target_accuracy=0.98 --set epochs_per_round=2
 
-Nothing here knows where it runs: `MLClient.jobs.create_or_update(train_until_good())` submits the same pipeline.
+`MLClient.jobs.create_or_update(train_until_good())` submits the same pipeline to Azure ML.
 """
 
 import sys
@@ -17,7 +17,7 @@ from mldesigner.dsl import condition, do_while, parallel_for
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # where Python finds the components that are written in it
+sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.prepare_images.component import prepare_images  # noqa: E402
 from components.register_model.component import register_model  # noqa: E402
@@ -29,11 +29,11 @@ select_best = load_component(COMPONENTS / "select_best/component.yaml")
 get_champion = load_component(COMPONENTS / "get_champion/component.yaml")
 
 MOST_ROUNDS = 8
-"""Iterations of the loop at most. Azure ML takes no pipeline input here."""
+"""Maximum number of iterations. Azure ML does not accept a pipeline input here."""
 
 
 def on_one_process(step: Command) -> Command:
-    """Give a step a layout of its own: the component's is for more images than the digits are."""
+    """Set a step's layout to one process: the component's layout is for larger data sets than the digits."""
     step.resources = JobResourceConfiguration(instance_count=1)
     step.distribution = PyTorchDistribution(process_count_per_instance=1)
     return step
@@ -63,7 +63,7 @@ def train_and_validate(
         learning_rate=learning_rate,
         seed=seed,
     )
-    # New objects, because a step begins with its component's own, which every other step of that component shares.
+    # New objects: by default, all steps of a component share its objects.
     train.resources = JobResourceConfiguration(instance_count=instance_count)
     train.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)
     validate = on_one_process(evaluate_image_classifier(data=images, model=train.outputs.model, split="validation"))
@@ -124,7 +124,7 @@ def train_until_good(
     seeds = parallel_for(body=trial, items=[{"seed": 0}, {"seed": 1}, {"seed": 2}])
     best = select_best(numbers=seeds.outputs.accuracy)
 
-    # The seeds are their own places in the list. The first round repeats the best trial, so its results are reused.
+    # Each seed equals its index in the list. The first round repeats the best trial, so its results are reused.
     one_round = train_and_validate(seed=best.outputs.index, **training)
     loop = do_while(  # noqa: F841  (it names the node)
         body=one_round,

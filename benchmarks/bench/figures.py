@@ -1,4 +1,4 @@
-"""What a benchmark found: a table for people, a line of JSON a figure for programs, and an exit code."""
+"""The results of a benchmark: a table for people, a line of JSON per figure for programs, and an exit code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Figure:
-    """A measurement of ours beside the same of a peer, both taken in this run.
+    """A measurement of allranks, and the same measurement of a peer, from the same run of the benchmark.
 
     name: what was measured, with its unit
-    peer: None where no peer could be measured, or there is none
-    goal: the most that `of` may be; None where a figure is only told
-    of:   what the goal is about: "ours", or "ratio" for ours divided by the peer's
+    ours: the value for allranks
+    peer: the value for the peer; None if there is no peer, or it could not be measured
+    goal: maximum of `of`; None if the figure is for information only
+    of:   what the goal limits: "ours", or "ratio" for ours divided by the peer's
     """
 
     name: str
@@ -35,12 +36,12 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the goal is met; None where there is no goal, or nothing to compare with."""
+        """Whether the goal is met; None if there is no goal, or no value to compare with it."""
         value = self.ours if self.of == "ours" else self.ratio
         return None if self.goal is None or value is None else value <= self.goal
 
     def line(self) -> str:
-        """The figure as one line of JSON."""
+        """Return the figure as one line of JSON."""
         return json.dumps(
             {
                 "figure": self.name,
@@ -54,7 +55,7 @@ class Figure:
 
 
 def finish(title: str, figures: Sequence[Figure]) -> NoReturn:
-    """Prints the figures and ends the process: with 1 where a goal is missed, else with 0."""
+    """Print the figures, and exit with 1 if a goal is missed, else with 0."""
     table = Table(title=title, title_justify="left")
     for column in ("", "ours", "peer", "ratio", "goal"):
         table.add_column(column, justify="left" if not column else "right")

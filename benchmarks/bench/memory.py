@@ -1,4 +1,4 @@
-"""The largest memory of a process, and how much it writes in which time, measured by what reads its output."""
+"""Measure the peak memory of a process, the size of its output, and its time, while reading the output."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bench.timing import environment
 
 @dataclass(frozen=True)
 class Written:
-    """What a command took to write its output.
+    """The cost of writing a command's output.
 
-    size:      bytes of its output
-    seconds:   wall time, from its start until it has ended
-    megabytes: the largest resident memory of its process, in 10^6 bytes
+    size:      bytes of the output
+    seconds:   wall time of the command from start to end
+    megabytes: peak resident memory of its process, in 10^6 bytes
     """
 
     size: int
@@ -27,9 +27,9 @@ class Written:
 
 
 def written(command: Sequence[str]) -> Written:
-    """Run a command and count what it writes. Raise RuntimeError where it fails.
+    """Run a command and measure its output. Raise RuntimeError if it fails.
 
-    The memory is VmHWM, read after each piece of output and at its end: unlike ru_maxrss, it does not begin with the
+    The memory is VmHWM, read after each piece of output and at its end. Unlike ru_maxrss, it does not start at the
     memory of the process that started the command.
     """
     started = time.perf_counter()
@@ -46,7 +46,7 @@ def written(command: Sequence[str]) -> Written:
 
 
 def _peak(process: int) -> float:
-    """Return the largest memory of a process so far, in 10^6 bytes; 0 where it has ended."""
+    """Return the peak memory of a process so far, in 10^6 bytes; 0 if it has ended."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6

@@ -1,4 +1,4 @@
-"""A virtual environment for the tools that we compare ourselves with: what they need clashes with what we need."""
+"""A virtual environment for the tools that allranks is compared with. Their requirements conflict with ours."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ PACKAGES = ("kfp>=2.17", "metaflow>=2.19")
 
 
 def python() -> str | None:
-    """The Python of that environment, which is made where it is missing. None, with a line on stderr, where it cannot
-    be made."""
-    found = FOLDER / "bin" / "python"
-    done = FOLDER / ".complete"
-    if done.exists():
-        return str(found)
+    """Return the Python of the peers' environment. Create the environment if it is missing; if that fails, print a line
+    to stderr and return None."""
+    interpreter = FOLDER / "bin" / "python"
+    completed = FOLDER / ".complete"
+    if completed.exists():
+        return str(interpreter)
     print(f"making {FOLDER} for {', '.join(PACKAGES)} ...", file=sys.stderr)
     try:
         venv.create(FOLDER, with_pip=True)
-        command = [str(found), "-m", "pip", "install", "--quiet", *PACKAGES]
+        command = [str(interpreter), "-m", "pip", "install", "--quiet", *PACKAGES]
         subprocess.run(command, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", None) or str(error)
         print(f"no peers to compare with: {reason.strip().splitlines()[-1]}", file=sys.stderr)
         return None
-    done.touch()
-    return str(found)
+    completed.touch()
+    return str(interpreter)

@@ -1,4 +1,4 @@
-"""Times of processes, taken in turn, so that whatever else the machine does falls on all of them alike."""
+"""Measure the times of processes in turn, so that other load on the machine affects all of them equally."""
 
 from __future__ import annotations
 
@@ -11,28 +11,35 @@ from collections.abc import Callable, Sequence
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's environment without what would change how Python starts, such as PYTHONDONTWRITEBYTECODE."""
+    """Return this process's environment without variables that change how Python starts, such as
+    PYTHONDONTWRITEBYTECODE.
+
+    more: variables to add
+    """
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | more
 
 
 def run(command: Sequence[str], **more: str) -> str:
-    """What a command prints. more: variables beside `environment`. Raises RuntimeError with the end of what it said
-    where it fails."""
-    done = subprocess.run(command, env=environment(**more), capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{command} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
-    return done.stdout
+    """Run a command, and return what it prints. Raise RuntimeError with the end of its output if it fails.
+
+    more: variables in addition to `environment`
+    """
+    completed = subprocess.run(command, env=environment(**more), capture_output=True, text=True, check=False)
+    if completed.returncode != 0:
+        output = completed.stdout + completed.stderr
+        raise RuntimeError(f"{command} ended with {completed.returncode}:\n{output[-2000:]}")
+    return completed.stdout
 
 
 def seconds(command: Sequence[str], **more: str) -> float:
-    """The wall time of a command, from its start until it has ended."""
+    """Return the wall time of a command from start to end."""
     started = time.perf_counter()
     run(command, **more)
     return time.perf_counter() - started
 
 
 def cpu_seconds(command: Sequence[str], **more: str) -> float:
-    """The CPU time of a command and of what it starts, user and system: it hardly grows on a busy machine."""
+    """Return the user and system CPU time of a command and its child processes. A busy machine hardly increases it."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run(command, **more)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -40,6 +47,6 @@ def cpu_seconds(command: Sequence[str], **more: str) -> float:
 
 
 def medians(times: int, *measurements: Callable[[], float]) -> list[float]:
-    """The median of each measurement, taken `times` times in turn after a first round that does not count."""
+    """Return the median of each measurement. The measurements run `times` times in turn, after one warm-up round."""
     rounds = [[measure() for measure in measurements] for _ in range(times + 1)][1:]
     return [statistics.median(values) for values in zip(*rounds, strict=True)]

@@ -1,11 +1,11 @@
-"""Steps that run `true` under kfp.local: python kfp_local.py SHAPE COUNT FOLDER. Prints the seconds of the run.
+"""Run steps of `true` with kfp.local: python kfp_local.py SHAPE COUNT FOLDER. Print the seconds of the run.
 
-Its fastest setting: the SubprocessRunner without a virtual environment a step, and without the `pip install kfp` that a
-component otherwise begins with. That runner runs Python components alone, so each step is a Python that runs `true`;
-without an order between them it runs them one after another all the same.
+This is the fastest configuration: the SubprocessRunner without a virtual environment per step, and without the
+`pip install kfp` at the start of a component. This runner supports Python components only, so each step is a Python
+process that runs `true`. It runs independent steps one after another.
 """
 
-# Without `from __future__ import annotations`: kfp reads a component's annotations, and texts are not types to it.
+# Without `from __future__ import annotations`: kfp reads a component's annotations, and strings are not types to it.
 import contextlib
 import sys
 import time
@@ -25,18 +25,18 @@ def main(shape: str, count: int, folder: str) -> None:
 
     @dsl.pipeline
     def steps() -> None:
-        before = None
+        previous = None
         for _ in range(count):
             task = run_true()
-            if before is not None and shape == "chain":
-                task.after(before)
-            before = task
+            if previous is not None and shape == "chain":
+                task.after(previous)
+            previous = task
 
     with contextlib.redirect_stdout(sys.stderr):
         started = time.perf_counter()
         steps()
-        taken = time.perf_counter() - started
-    print(taken)
+        seconds = time.perf_counter() - started
+    print(seconds)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Steps that run `true` under Metaflow: python metaflow_local.py SHAPE COUNT FOLDER. Prints the seconds of the run.
+"""Run steps of `true` with Metaflow: python metaflow_local.py SHAPE COUNT FOLDER. Print the seconds of the run.
 
-A chain is a flow of COUNT linear steps, a fan is a foreach of COUNT; between a first and a last step that do nothing.
+A chain is a flow of COUNT linear steps; a fan is a foreach over COUNT items. Both have an additional first and last
+step that do nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main(shape: str, count: int, folder: Path) -> None:
 def _chain(count: int) -> str:
     names = [f"step_{number}" for number in range(count)] + ["end"]
     steps = [_step("start", "pass", f"self.next(self.{names[0]})")]
-    steps += [_step(name, TRUE, f"self.next(self.{after})") for name, after in itertools.pairwise(names)]
+    steps += [_step(name, TRUE, f"self.next(self.{following})") for name, following in itertools.pairwise(names)]
     return _flow(*steps, _step("end", "pass", ""))
 
 

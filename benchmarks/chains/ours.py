@@ -1,6 +1,6 @@
-"""Steps that run `true` under allranks: python ours.py SHAPE COUNT FOLDER KIND.
+"""Run steps of `true` with allranks: python ours.py SHAPE COUNT FOLDER KIND.
 
-Prints the seconds of the run, and the kind of instances that it ran on.
+Print the seconds of the run, and the kind of instances that it ran on.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def main(shape: str, count: int, folder: Path, kind: str) -> None:
     plan = Plan(shape, Graph(steps))
     started = time.perf_counter()
     record = run(plan, Workspace(folder), Options(instances=kind, force_rerun=True))
-    taken = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     if record.status is not Status.COMPLETED or len(record.steps) != count:
         sys.exit(f"the run ended {record.status}: {record.verdict}")
-    print(taken, record.instances)
+    print(seconds, record.instances)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A rank of benchmarks/collectives.py: the component's measurement and a plain loop, in turn in the same process.
+"""A rank of benchmarks/collectives.py: the component's measurement and a plain loop, in turn, in the same process.
 
     torchrun ... plain_loop.py '{"all_reduce": [65536]}' ROUNDS CALLS
 
-Rank 0 prints a line of JSON for each collective and size: its rounds, each with the seconds of a call by the component
-and by the plain loop, of the rank that took the longest.
+Rank 0 prints a line of JSON for each collective and size. It has the rounds, each with the seconds of a call on the
+slowest rank, measured by the component and by the plain loop.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ def main(ranks: runtime.Ranks) -> None:
 
 
 def in_turn(name: str, size: int, number: int, calls: int, ranks: runtime.Ranks) -> tuple[float, float]:
-    """Seconds by the component and by the plain loop; which of them is first changes from round to round."""
+    """Return the seconds measured by the component and by the plain loop. Their order alternates between rounds."""
     if number % 2:
         return ours(name, size, calls, ranks), plain(name, size, calls)
-    second = plain(name, size, calls)
-    return ours(name, size, calls, ranks), second
+    plain_seconds = plain(name, size, calls)
+    return ours(name, size, calls, ranks), plain_seconds
 
 
 def ours(name: str, size: int, calls: int, ranks: runtime.Ranks) -> float:
-    """By the component."""
+    """Return the seconds of a call, measured by the component."""
     (row,) = measure([name], size, torch.float32, ranks, warm_up=WARM_UP, iterations=calls)
     return row.seconds
 
 
 def plain(name: str, size: int, calls: int) -> float:
-    """What anybody would write."""
-    # Written to, as data is: of memory that nobody has written to, all is one page, which is read faster.
+    """Return the seconds of a call, measured by a plain loop."""
+    # Initialised, like real data: memory that was never written maps to a single page, which is read faster.
     tensor = torch.ones(size // 4)
     part = torch.ones(len(tensor) // distributed.get_world_size())
-    named: dict[str, Callable[[], object]] = {
+    collectives: dict[str, Callable[[], object]] = {
         "all_reduce": lambda: distributed.all_reduce(tensor),
         "all_gather": lambda: distributed.all_gather_single(tensor, part),
         "reduce_scatter": lambda: distributed.reduce_scatter_single(part, tensor),
         "broadcast": lambda: distributed.broadcast(tensor, src=0),
     }
-    call = named[name]
+    call = collectives[name]
     for _ in range(WARM_UP):
         call()
     distributed.barrier()

@@ -1,7 +1,7 @@
-"""One thing that allranks does with a plan of many steps: python actions.py ACTION SHAPE COUNT FOLDER.
+"""Measure one action of allranks on a plan of many steps: python actions.py ACTION SHAPE COUNT FOLDER.
 
-Prints one line of JSON: the seconds that it took and the megabytes (10^6 bytes) that it needed on top of what the
-process had before. It is done once with few steps before, so that imports and caches do not count.
+Print one line of JSON: the seconds of the action, and the megabytes (10^6 bytes) that it needed in addition to the
+process's memory before. The action runs once with few steps first, so that imports and caches do not count.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 
 FEW = 10
-"""Steps of the first time, which does not count."""
+"""Steps of the warm-up, which does not count."""
 
 WIDTH = 10
-"""Nodes of each graph of a nested pipeline."""
+"""Nodes of each graph in a nested pipeline."""
 
 QUICK = 3
-"""How often an action without processes is done; the fastest counts."""
+"""Number of repetitions of an action without processes. The fastest counts."""
 
 
 def chain(count: int) -> Graph:
-    """Steps that each wait for the one before."""
+    """Return steps that each wait for the previous one."""
     return Graph(
         tuple(replace(_step(number), after=(f"step_{number - 1}",) if number else ()) for number in range(count))
     )
 
 
 def fan(count: int) -> Graph:
-    """Steps between a first one and a last one that waits for all of them."""
+    """Return steps between a first step and a last step, which waits for all of them."""
     middle = tuple(replace(_step(number), after=("step_0",)) for number in range(1, count - 1))
     last = replace(_step(count - 1), after=tuple(step.name for step in middle))
     return Graph((_step(0), *middle, last))
 
 
 def nested(count: int) -> Graph:
-    """Pipeline components within each other, each of WIDTH nodes that have an order."""
+    """Return nested pipeline components. Each has WIDTH nodes, one after another."""
     if count <= WIDTH:
         return chain(count)
     inner = nested(count // WIDTH)
@@ -68,13 +68,13 @@ def nested(count: int) -> Graph:
 
 
 def shared(count: int, path: Path) -> Graph:
-    """Steps that all read one file."""
+    """Return steps that all read the same file."""
     port = Input("data", "uri_file", PathValue(str(path)))
     return Graph(tuple(replace(_step(number), inputs=(port,)) for number in range(count)))
 
 
 def bound(count: int) -> Graph:
-    """Steps that each read what the one before has written, to be checked."""
+    """Return steps that each read the output of the previous one, for `check`."""
     output = Output("out", "uri_folder")
     steps = [Step("step_0", "true", outputs=(output,))]
     for number in range(1, count):
@@ -87,41 +87,41 @@ SHAPES: dict[str, Callable[[int], Graph]] = {"chain": chain, "fan": fan, "nested
 
 
 def _step(number: int) -> Step:
-    # Each is another command, so that none is reused within its run.
+    # Every step has a different command, so that none is reused within its run.
     return Step(f"step_{number}", f": {number}")
 
 
 def check(plan: Plan, _: Workspace) -> None:
-    """Everything that `allranks check` does with a plan, once azure-ai-ml has read the file."""
+    """Check a plan as `allranks check` does after azure-ai-ml has read the file."""
     if problems := requirements.problems(plan):
         sys.exit(f"the plan has problems: {problems[0]}")
     list(warnings(plan, date.today()))
 
 
 def run(plan: Plan, workspace: Workspace, *, reuse: bool = False) -> None:
-    """The engine's run, without the page."""
+    """Run a plan with the engine, without the page."""
     _completed(engine.run(plan, workspace, Options(instances="loopback", force_rerun=not reuse)))
 
 
 def resume(_: Plan, workspace: Workspace) -> None:
-    """The engine's resume of a run of which the last tenth has not run, without the page."""
+    """Resume a run whose last tenth has not run, without the page."""
     _completed(engine.resume("latest", workspace, Options(instances="loopback", force_rerun=True)))
 
 
 def show(_: Plan, workspace: Workspace) -> None:
-    """What `allranks show` prints."""
+    """Print what `allranks show` prints."""
     with _console() as console:
         print_run(console, history.run(workspace, "latest"))
 
 
 def runs(plan: Plan, workspace: Workspace) -> None:
-    """What `allranks runs` prints where all are to be listed."""
+    """Print what `allranks runs` prints for all runs."""
     with _console() as console:
         print_runs(console, history.runs(workspace, len(plan.graph.nodes), steps=False))
 
 
 def write_page(_: Plan, workspace: Workspace) -> None:
-    """The HTML page of a run."""
+    """Write the HTML page of a run."""
     PAGE(history.run(workspace, "latest"), workspace.root / "run.html")
 
 
@@ -129,14 +129,14 @@ PAGE = page.write_page
 
 
 def interrupt(workspace: Workspace) -> None:
-    """Make the latest run one whose last tenth has not run."""
+    """Change the latest run to one whose last tenth has not run."""
     with Store(workspace.database) as store:
         record = store.run("latest")
         commands = [step for step in record.steps if step.kind == "command"]
-        missing = {step.name for step in commands[-max(len(commands) // 10, 1) :]}
+        not_run = {step.name for step in commands[-max(len(commands) // 10, 1) :]}
         for step in record.steps:
-            held = f"{step.name}."
-            if step.name in missing or any(name.startswith(held) for name in missing if step.kind == "pipeline"):
+            prefix = f"{step.name}."
+            if step.name in not_run or any(name.startswith(prefix) for name in not_run if step.kind == "pipeline"):
                 step.status, step.started, step.ended = Status.NOT_STARTED, None, None
                 store.save_step(record, step)
         record.status = Status.INTERRUPTED
@@ -148,16 +148,16 @@ def add_runs(count: int, workspace: Workspace) -> None:
     workspace.make()
     with Store(workspace.database) as store:
         for number in range(count):
-            identity = f"{number:08x}"
-            steps = list(graph_records(chain(FEW), workspace.run_folder(identity)))
-            record = RunRecord(identity, "chain", "chain", "", "loopback", Status.COMPLETED, number, number + 1)
+            run_id = f"{number:08x}"
+            steps = list(graph_records(chain(FEW), workspace.run_folder(run_id)))
+            record = RunRecord(run_id, "chain", "chain", "", "loopback", Status.COMPLETED, number, number + 1)
             store.add_run(replace(record, steps=steps), "{}")
 
 
 def measured(action: Callable[[], None], times: int) -> dict[str, float]:
-    """The seconds of the fastest time, and the megabytes of the first."""
+    """Return the seconds of the fastest repetition, and the megabytes of the first."""
     before = _memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     seconds, megabytes = [], []
     for _ in range(times):
         started = time.perf_counter()
@@ -192,13 +192,13 @@ def main(action: str, shape: str, count: int, folder: Path) -> dict[str, float]:
     if action == "shared":
         return _shared(count, folder)
     if action == "reuse":
-        # The whole of it, with its page.
+        # The whole run, including its page.
         for workspace, amount in ((few, FEW), (many, count)):
             run(_plan(shape, amount), workspace)
             run(_plan(shape, amount), workspace, reuse=True)
         return measured(lambda: run(_plan(shape, count), many, reuse=True), 1)
-    page.write_page = lambda *_: None  # it is measured by itself
-    act = {"check": check, "run": run, "resume": resume, "show": show, "runs": runs, "page": write_page}[action]
+    page.write_page = lambda *_: None  # measured separately
+    perform = {"check": check, "run": run, "resume": resume, "show": show, "runs": runs, "page": write_page}[action]
     if action == "runs":
         add_runs(FEW, few)
         add_runs(count, many)
@@ -207,18 +207,18 @@ def main(action: str, shape: str, count: int, folder: Path) -> dict[str, float]:
     if action == "resume":
         interrupt(few)
         interrupt(many)
-    act(_plan(shape, FEW), few)
+    perform(_plan(shape, FEW), few)
     plan = _plan(shape, count)
-    return measured(lambda: act(plan, many), 1 if action in ("run", "resume") else QUICK)
+    return measured(lambda: perform(plan, many), 1 if action in ("run", "resume") else QUICK)
 
 
 def _shared(count: int, folder: Path) -> dict[str, float]:
-    """How often the bytes of a file were read that all steps share."""
+    """Measure a run whose steps share a file. Add `times`: bytes read by this process, divided by the file's size."""
     file = folder / "shared.bin"
     size = file.stat().st_size
     before = _read_bytes()
-    found = measured(lambda: run(Plan("shared", shared(count, file)), Workspace(folder / "many"), reuse=True), 1)
-    return {**found, "times": (_read_bytes() - before) / size}
+    figures = measured(lambda: run(Plan("shared", shared(count, file)), Workspace(folder / "many"), reuse=True), 1)
+    return {**figures, "times": (_read_bytes() - before) / size}
 
 
 def _read_bytes() -> int:

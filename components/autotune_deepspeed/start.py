@@ -19,17 +19,17 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import EVICTED, RankEnv, clean_exit, detect, failure, prepare_libraries
 
 BEST = "ds_config_optimal.json"
-"""What the autotuner calls the configuration that it found."""
+"""File name of the autotuner's best configuration."""
 
 SHOWN = 15
-"""Lines of an experiment's errors that are told."""
+"""Number of lines of an experiment's stderr in the error message."""
 
 
 def tune(args: argparse.Namespace) -> None:
-    """Run the autotuner, and write the best configuration.
+    """Run the autotuner and write the best configuration.
 
-    Raises InputError for a configuration or a launch that it cannot work with, RuntimeError where no run succeeded,
-    TimeoutError where it took too long.
+    Raise InputError if the configuration or the launch is not supported, RuntimeError if no run succeeded,
+    TimeoutError if the time limit is exceeded.
     """
     _check(detect())
     work = args.results.resolve() / "autotuning"
@@ -38,7 +38,7 @@ def tune(args: argparse.Namespace) -> None:
     config.write_text(json.dumps(settings(args, work), indent=2) + "\n", encoding="utf-8")
     script, *arguments = command_line(args)
     prepare_libraries()
-    # Where there is no GPU, DeepSpeed takes this for the number of its devices.
+    # Without a GPU, DeepSpeed reads the number of devices from this variable.
     os.environ["LOCAL_SIZE"] = str(args.processes)
     tuner = [sys.executable, str(Path(__file__).with_name("tuner.py")), "--num_gpus", str(args.processes)]
     _run([*tuner, script, *arguments, "--deepspeed_config", str(config)], work, 60 * args.minutes)
@@ -51,7 +51,7 @@ def tune(args: argparse.Namespace) -> None:
 
 
 def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
-    """The user's configuration with the autotuner's section, in which what the user has set stays."""
+    """Return the user's configuration with an autotuning section, in which the user's values override the inputs."""
     try:
         config = json.loads(args.config.read_text(encoding="utf-8"))
         if not isinstance(config, dict):
@@ -71,10 +71,14 @@ def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
                 fix="take the key out",
             )
         )
-    ours = {"fast": args.fast, "metric": args.metric, "max_train_micro_batch_size_per_gpu": args.max_micro_batch_size}
-    given = config.get("autotuning", {})
-    places = {"enabled": True, "overwrite": True, "exps_dir": str(work / "exps"), "results_dir": str(work / "results")}
-    return config | {"autotuning": ours | given | places}
+    from_inputs = {
+        "fast": args.fast,
+        "metric": args.metric,
+        "max_train_micro_batch_size_per_gpu": args.max_micro_batch_size,
+    }
+    from_user = config.get("autotuning", {})
+    folders = {"exps_dir": str(work / "exps"), "results_dir": str(work / "results")}
+    return config | {"autotuning": from_inputs | from_user | folders | {"enabled": True, "overwrite": True}}
 
 
 def _check(env: RankEnv) -> None:
@@ -94,7 +98,7 @@ def _check(env: RankEnv) -> None:
 
 
 def _run(command: list[str], folder: Path, seconds: float) -> None:
-    # In a session of its own, so that all that it has started ends with it, also where an instance is taken away.
+    # Its own session, so that its whole process group can be killed, also on the eviction of the instance.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EVICTED))
     with subprocess.Popen(command, cwd=folder, start_new_session=True) as process:
         try:
@@ -114,7 +118,7 @@ def _last_errors(work: Path) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     inputs = parser(__doc__)
     inputs.add_argument("--config", type=Path, required=True)
     inputs.add_argument("--processes", type=int, default=1)

@@ -1,4 +1,4 @@
-"""DeepSpeed's autotuner, in a process of its own: `python tuner.py SCRIPT ARGUMENT ... --deepspeed_config FILE`."""
+"""Run DeepSpeed's autotuner in its own process: `python tuner.py SCRIPT ARGUMENT ... --deepspeed_config FILE`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from deepspeed.autotuning import autotuner
 from deepspeed.launcher import runner
 
 if __name__ == "__main__":
-    # It would log into a run that MLFLOW_RUN_ID names, and fails where that is not set and MLflow is installed.
+    # Otherwise it logs to the run in MLFLOW_RUN_ID, and fails if MLflow is installed and the variable is not set.
     autotuner.has_mlflow = False
-    # A hostfile that is not there stands for this instance alone.
+    # With a hostfile that does not exist, DeepSpeed runs on this instance alone.
     runner.main(["--autotuning", "tune", "--hostfile", "none", *sys.argv[1:]])

@@ -1,8 +1,8 @@
 """Algorithm and bus bandwidth, as nccl-tests defines them (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
 
-The algorithm bandwidth is S / t: the bytes S of the operation over its time t. The bus bandwidth is that times a factor
-by which the figures of different collectives and numbers of ranks can be compared with the hardware's. S is the whole
-array: of an all-gather what every rank has in the end, of a reduce-scatter what every rank had at first.
+The algorithm bandwidth is S / t: the bytes S of the operation over its time t. The bus bandwidth is that times a
+factor, so that figures of different collectives and numbers of ranks can be compared with the hardware's. S is the size
+of the whole array: an all-gather's output on each rank, a reduce-scatter's input on each rank.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ FACTORS: dict[str, Callable[[int], float]] = {
 
 
 def algorithm_gb_s(size: int, seconds: float) -> float:
-    """GB/s, where a GB is 10^9 bytes as in nccl-tests. size: bytes."""
+    """Return the algorithm bandwidth in GB/s (10^9 bytes, as in nccl-tests). size: bytes."""
     return size / seconds / 1e9
 
 
 def bus_gb_s(collective: str, size: int, seconds: float, ranks: int) -> float:
-    """The same, times the collective's factor for so many ranks."""
+    """Return the bus bandwidth: the algorithm bandwidth times the collective's factor for this number of ranks."""
     return algorithm_gb_s(size, seconds) * FACTORS[collective](ranks)

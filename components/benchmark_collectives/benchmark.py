@@ -24,7 +24,7 @@ from allranks.errors import InputError, Problem
 from allranks.hardware.sizes import Size, find, known
 
 LARGEST = {"cuda": 4 << 30, "cpu": 64 << 20}
-"""Bytes of the largest size where it is not given."""
+"""Default of max_bytes, by device type."""
 
 
 def benchmark(ranks: runtime.Ranks) -> None:
@@ -36,8 +36,8 @@ def benchmark(ranks: runtime.Ranks) -> None:
     skipped: list[Skipped] = []
     for bytes_ in scan:
         dtype = getattr(torch, args.dtype)
-        for found in measure(names, bytes_, dtype, ranks, warm_up=args.warm_up, iterations=args.iterations):
-            (rows if isinstance(found, Row) else skipped).append(found)
+        for result in measure(names, bytes_, dtype, ranks, warm_up=args.warm_up, iterations=args.iterations):
+            (rows if isinstance(result, Row) else skipped).append(result)
         log(ranks, [row for row in rows if row.size >= bytes_], bytes_)
     verdict = judge(best(rows), against(size, args.expected_gb_s, about, ranks), args.fail_below)
     if ranks.is_main:
@@ -52,7 +52,7 @@ def benchmark(ranks: runtime.Ranks) -> None:
 
 
 def names_of(text: str) -> list[str]:
-    """The collectives. Raises InputError."""
+    """Return the names of the collectives. Raise InputError if one is unknown or there is none."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in COLLECTIVES]
     if unknown or not names:
@@ -62,12 +62,12 @@ def names_of(text: str) -> list[str]:
 
 
 def size_of(name: str | None) -> Size | None:
-    """The instances' size, as the input or the environment has it. Raises InputError where the input's is not known."""
+    """Return the instance size from the input or the environment. Raise InputError if the input's is unknown."""
     return find(name, "input size") if name else known(os.environ.get(SIZE, ""))
 
 
 def scan_of(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:
-    """The sizes in bytes. Raises InputError where there is none, or nobody to talk to."""
+    """Return the array sizes in bytes. Raise InputError if there is none, or only one rank."""
     if ranks.world_size < 2:
         fix = "give more instances, or more processes on each"
         raise InputError(Problem("layout", "one rank", "at least two, which can talk to each other", fix))
@@ -79,28 +79,28 @@ def scan_of(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:
 
 
 def describe(args: argparse.Namespace, ranks: runtime.Ranks) -> dict[str, Any]:
-    """Between whom and over what. A collective."""
+    """Describe the ranks, the options, the backend and the versions. A collective."""
     about = runtime.measured_on(ranks)
     backends = dict(pair.split(":") for pair in dist.get_backend_config().split(","))
-    chosen = {name: getattr(args, name) for name in ("dtype", "warm_up", "iterations")}
-    over = {"launcher": ranks.launcher, "backend": backends[about["device"]], "torch": torch.__version__}
-    return about | chosen | over
+    options = {name: getattr(args, name) for name in ("dtype", "warm_up", "iterations")}
+    software = {"launcher": ranks.launcher, "backend": backends[about["device"]], "torch": torch.__version__}
+    return about | options | software
 
 
 def against(size: Size | None, given: float | None, about: dict[str, Any], ranks: runtime.Ranks) -> Expected:
-    """What the all-reduce is compared with."""
+    """Return the expected bandwidth of an all-reduce."""
     return expected(
         size, given, instances=ranks.instance_count, ranks_each=ranks.local_world_size, backend=about["backend"]
     )
 
 
 def best(rows: Sequence[Row]) -> float | None:
-    """The best bus bandwidth of an all-reduce whose result was right."""
+    """Return the best bus bandwidth of the all-reduces with correct results, None if there is none."""
     return max((row.bus_gb_s for row in rows if row.collective == "all_reduce" and not row.wrong), default=None)
 
 
 def log(ranks: runtime.Ranks, rows: Sequence[Row], size: int) -> None:
-    """Each collective's bus bandwidth to MLflow, the bytes being the step."""
+    """Log each collective's bus bandwidth to MLflow, with the size in bytes as the step."""
     if rows:
         ranks.metrics.log({f"{row.collective}_bus_gb_s": row.bus_gb_s for row in rows}, step=size)
 
@@ -108,37 +108,37 @@ def log(ranks: runtime.Ranks, rows: Sequence[Row], size: int) -> None:
 def write(
     folder: Path, about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped], verdict: Verdict
 ) -> None:
-    """bandwidth.json, bandwidth.svg and index.html."""
+    """Write bandwidth.json, bandwidth.svg and index.html."""
     figures = about | {
         "verdict": dataclasses.asdict(verdict),
         "rows": [dataclasses.asdict(row) for row in rows],
-        "skipped": [dataclasses.asdict(one) for one in skipped],
+        "skipped": [dataclasses.asdict(entry) for entry in skipped],
     }
     texts = {
         "bandwidth.json": json.dumps(figures, indent=2) + "\n",
         "bandwidth.svg": page.picture(rows, verdict),
         "index.html": page.html(about, rows, skipped, verdict),
     }
-    # What lies in ./outputs are the run's own artifacts, where Azure ML's studio shows the page.
-    for place in (folder, Path("outputs")):
-        place.mkdir(parents=True, exist_ok=True)
+    # Files in ./outputs become the run's artifacts, which Azure ML's studio shows.
+    for target in (folder, Path("outputs")):
+        target.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            (place / name).write_text(text, encoding="utf-8")
+            (target / name).write_text(text, encoding="utf-8")
 
 
 def tell(rows: Sequence[Row], skipped: Sequence[Skipped], verdict: Verdict) -> None:
-    """The figures as a table for the log."""
+    """Print the figures as a table."""
     print(f"{'collective':<15}{'bytes':>13}{'us':>13}{'algbw GB/s':>12}{'busbw GB/s':>12}{'wrong':>7}")
     for row in rows:
         rates = f"{row.algorithm_gb_s:>12.3f}{row.bus_gb_s:>12.3f}"
         print(f"{row.collective:<15}{row.size:>13}{row.seconds * 1e6:>13.1f}{rates}{row.wrong:>7}")
-    for one in skipped:
-        print(f"{one.collective:<15}{one.size:>13}  not measured: {one.reason}", file=sys.stderr)
+    for entry in skipped:
+        print(f"{entry.collective:<15}{entry.size:>13}  not measured: {entry.reason}", file=sys.stderr)
     print(verdict.text, flush=True)
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--collectives", default=",".join(COLLECTIVES))
     parser.add_argument("--min_bytes", type=int, default=1024)

@@ -1,4 +1,4 @@
-"""The collectives that are measured: what each rank gives, what is called, and what every rank has to have then."""
+"""The collectives that are measured: each rank's input, the call, and the expected result on every rank."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch.distributed as dist
 from torch import Tensor
 
 CHUNK = 1 << 22
-"""Elements that are filled or compared at once: the numbers of an array of GiB would take eight times as much."""
+"""Elements filled or compared at once: the indices of a whole array of GiB would take eight times its memory."""
 
 Values: TypeAlias = Callable[[Tensor], Tensor]
-"""What stands at these indices of the whole array."""
+"""Maps indices of the whole array to the values at them."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Among whom: this rank, the number of ranks, where tensors are, and their type."""
+    """This rank, the number of ranks, and the device and dtype of the tensors."""
 
     rank: int
     world_size: int
@@ -29,12 +29,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective on buffers of its own.
+    """A collective with its own buffers.
 
-    call:    do it once; on a GPU it is only queued
-    given:   what this rank gives, with the index of its first element and what stands in it
-    result:  what this rank has then, the same
-    own:     the buffers, no one twice
+    call:    performs the operation once; on a GPU it is only enqueued
+    given:   this rank's input buffer, the index of its first element in the whole array, and its values
+    result:  this rank's output, in the same form
+    own:     the buffers, each once
     """
 
     call: Callable[[], object]
@@ -43,7 +43,7 @@ class Collective:
     own: tuple[Tensor, ...]
 
     def prepare(self) -> None:
-        """Fill the buffers."""
+        """Fill the input and zero the other buffers."""
         for buffer in self.own:
             buffer.zero_()
         buffer, first, values = self.given
@@ -51,7 +51,7 @@ class Collective:
             buffer[start : start + len(indices)] = values(indices).to(buffer.dtype)
 
     def wrong(self) -> int:
-        """How many elements of this rank's result are wrong, after `prepare` and one call."""
+        """Return the number of wrong elements in this rank's result, after `prepare` and one call."""
         buffer, first, values = self.result
         wrong = 0
         for start, indices in _chunks(buffer, first):
@@ -59,64 +59,64 @@ class Collective:
         return wrong
 
     def clear(self) -> None:
-        """Make the buffers zero, so that sums of sums stay what they are, however often it is called."""
+        """Zero the buffers, so that sums do not grow over repeated calls."""
         for buffer in self.own:
             buffer.zero_()
 
 
 def element_count(size: int, dtype: torch.dtype, world_size: int) -> int:
-    """Elements of the whole array for about so many bytes: at least one for each rank, and as many for each."""
+    """Return the elements of a whole array of about `size` bytes: the same number for each rank, at least one."""
     return max(1, size // dtype.itemsize // world_size) * world_size
 
 
 def all_reduce(count: int, place: Place) -> Collective:
-    """Every rank has the sum."""
+    """Return a collective that gives every rank the sum."""
     buffer = _empty(count, place)
     return Collective(lambda: dist.all_reduce(buffer), (buffer, 0, _part(place)), (buffer, 0, _sum), (buffer,))
 
 
 def reduce_scatter(count: int, place: Place) -> Collective:
-    """Every rank has its part of the sum."""
+    """Return a collective that gives every rank its part of the sum."""
     share = count // place.world_size
-    given, result = _empty(count, place), _empty(share, place)
+    source, result = _empty(count, place), _empty(share, place)
     # torch 2.13 renamed it.
     function: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
     return Collective(
-        lambda: function(result, given),
-        (given, 0, _part(place)),
+        lambda: function(result, source),
+        (source, 0, _part(place)),
         (result, place.rank * share, _sum),
-        (given, result),
+        (source, result),
     )
 
 
 def all_gather(count: int, place: Place) -> Collective:
-    """Every rank has every rank's part."""
+    """Return a collective that gives every rank the parts of all ranks."""
     share = count // place.world_size
-    given, result = _empty(share, place), _empty(count, place)
+    source, result = _empty(share, place), _empty(count, place)
     function: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
     return Collective(
-        lambda: function(result, given), (given, place.rank * share, _data), (result, 0, _data), (given, result)
+        lambda: function(result, source), (source, place.rank * share, _data), (result, 0, _data), (source, result)
     )
 
 
 def broadcast(count: int, place: Place) -> Collective:
-    """Every rank has what rank 0 gave."""
+    """Return a collective that gives every rank the array of rank 0."""
     buffer = _empty(count, place)
-    given = _data if place.rank == 0 else torch.zeros_like
-    return Collective(lambda: dist.broadcast(buffer, src=0), (buffer, 0, given), (buffer, 0, _data), (buffer,))
+    values = _data if place.rank == 0 else torch.zeros_like
+    return Collective(lambda: dist.broadcast(buffer, src=0), (buffer, 0, values), (buffer, 0, _data), (buffer,))
 
 
 def send_receive(count: int, place: Place) -> Collective:
-    """Every rank sends the whole array to the next one, and has what the one before it sent."""
-    given, result = _empty(count, place), _empty(count, place)
+    """Return a collective in which every rank sends the whole array to the next one and receives the previous one's."""
+    source, result = _empty(count, place), _empty(count, place)
     after, before = (place.rank + 1) % place.world_size, (place.rank - 1) % place.world_size
 
     def call() -> None:
-        sends = dist.P2POp(dist.isend, given, after)
+        sends = dist.P2POp(dist.isend, source, after)
         for work in dist.batch_isend_irecv([sends, dist.P2POp(dist.irecv, result, before)]):
             work.wait()
 
-    return Collective(call, (given, 0, _data_of(place.rank)), (result, 0, _data_of(before)), (given, result))
+    return Collective(call, (source, 0, _data_of(place.rank)), (result, 0, _data_of(before)), (source, result))
 
 
 COLLECTIVES: dict[str, Callable[[int, Place], Collective]] = {
@@ -141,8 +141,8 @@ def _data_of(rank: int) -> Values:
 
 
 def _part(place: Place) -> Values:
-    """What this rank adds. At every element two ranks give something and the others nothing: the sum is at most 128,
-    which is exact in every dtype, by whatever order it is made and however many ranks there are."""
+    """Return this rank's summand. At every element two ranks have a value and the others 0: the sum is at most 128,
+    which is exact in every dtype, for any order of summation and any number of ranks."""
 
     def values(indices: Tensor) -> Tensor:
         first = (indices % 97 + 1) * (indices % place.world_size == place.rank)
@@ -157,7 +157,7 @@ def _sum(indices: Tensor) -> Tensor:
 
 
 def _chunks(buffer: Tensor, first: int) -> Iterator[tuple[int, Tensor]]:
-    """Where each part of the buffer starts, and its elements' indices in the whole array."""
+    """Yield the start of each chunk of the buffer, and its elements' indices in the whole array."""
     for start in range(0, len(buffer), CHUNK):
         stop = min(start + CHUNK, len(buffer))
         yield start, torch.arange(first + start, first + stop, device=buffer.device)

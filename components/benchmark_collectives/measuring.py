@@ -1,4 +1,4 @@
-"""From sizes to figures: every collective at every size, checked and timed."""
+"""Check and time every collective at every size."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from allranks import runtime
 
 @dataclass(frozen=True)
 class Row:
-    """A collective at a size.
+    """Figures of a collective at one size.
 
-    size:         bytes of the whole array, a whole number of elements for each rank
-    seconds:      of a call: the loop's time over its calls, of the rank that took the longest, since a training waits
-                  for that one (nccl-tests -a 3)
-    mean_seconds: the same, the mean over the ranks, which nccl-tests tells by default (-a 1)
-    wrong:        elements of the result that are wrong, over all ranks
+    size:         bytes of the whole array, with the same whole number of elements for each rank
+    seconds:      per call: the loop's time over its calls, on the slowest rank, since a training waits for it
+                  (nccl-tests -a 3)
+    mean_seconds: per call, the mean over the ranks, which nccl-tests reports by default (-a 1)
+    wrong:        wrong elements of the result, over all ranks
     """
 
     collective: str
@@ -36,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Skipped:
-    """What could not be measured, and why."""
+    """A collective that could not be measured at a size, and why."""
 
     collective: str
     size: int
@@ -44,17 +44,17 @@ class Skipped:
 
 
 def sizes(smallest: int, largest: int, factor: int) -> list[int]:
-    """Bytes from the smallest to the largest, each so many times as large as the one before."""
-    found = [smallest]
-    while found[-1] * factor <= largest:
-        found.append(found[-1] * factor)
-    return found
+    """Return the sizes in bytes from the smallest to the largest, each `factor` times the one before."""
+    result = [smallest]
+    while result[-1] * factor <= largest:
+        result.append(result[-1] * factor)
+    return result
 
 
 def measure(
     names: Sequence[str], size: int, dtype: torch.dtype, ranks: runtime.Ranks, *, warm_up: int, iterations: int
 ) -> Iterator[Row | Skipped]:
-    """Each collective at one size. A collective itself."""
+    """Yield the measurement of each collective at one size. A collective."""
     place = Place(ranks.rank, ranks.world_size, ranks.device, dtype)
     count = element_count(size, dtype, ranks.world_size)
     for name in names:
@@ -63,18 +63,19 @@ def measure(
 
 def _measure(name: str, count: int, place: Place, ranks: runtime.Ranks, warm_up: int, iterations: int) -> Row | Skipped:
     size = count * place.dtype.itemsize
-    made: list[Collective] = []
-    # Every rank learns of a rank's failure before the next collective: it would wait there for one that never comes.
-    failed = _try(lambda: made.append(COLLECTIVES[name](count, place)), ranks)
-    if not failed:
-        made[0].prepare()
-        failed = _try(made[0].call, ranks)
-    if failed:
-        return Skipped(name, size, failed)
-    wrong = made[0].wrong()
-    made[0].clear()
-    own = seconds(made[0].call, ranks, warm_up=warm_up, iterations=iterations)
-    longest, sums = torch.tensor(own, dtype=torch.float64), torch.tensor([own, wrong], dtype=torch.float64)
+    created: list[Collective] = []
+    # The ranks exchange failures before the next collective, in which they would wait for the failed rank.
+    failure = _try(lambda: created.append(COLLECTIVES[name](count, place)), ranks)
+    if not failure:
+        created[0].prepare()
+        failure = _try(created[0].call, ranks)
+    if failure:
+        return Skipped(name, size, failure)
+    wrong = created[0].wrong()
+    created[0].clear()
+    local_seconds = seconds(created[0].call, ranks, warm_up=warm_up, iterations=iterations)
+    longest = torch.tensor(local_seconds, dtype=torch.float64)
+    sums = torch.tensor([local_seconds, wrong], dtype=torch.float64)
     dist.all_reduce(longest, dist.ReduceOp.MAX)
     dist.all_reduce(sums)
     return Row(
@@ -89,7 +90,7 @@ def _measure(name: str, count: int, place: Place, ranks: runtime.Ranks, warm_up:
 
 
 def seconds(call: Callable[[], object], ranks: runtime.Ranks, *, warm_up: int, iterations: int) -> float:
-    """Of one of so many calls on this rank, as nccl-tests times: from a barrier until the last of them is done."""
+    """Return the seconds per call on this rank, timed as in nccl-tests: from a barrier until the last call is done."""
     for _ in range(warm_up):
         call()
     _finish(ranks)
@@ -102,15 +103,15 @@ def seconds(call: Callable[[], object], ranks: runtime.Ranks, *, warm_up: int, i
 
 
 def _try(action: Callable[[], object], ranks: runtime.Ranks) -> str:
-    """Why it failed on this or another rank, nothing where it did not.
+    """Run an action, and return why it failed on this or another rank, "" if it succeeded on all.
 
-    A lost peer is not hidden by it: that the ranks then tell each other fails too.
+    The loss of a peer is not hidden: exchanging the reasons then fails too.
     """
     reason = ""
     try:
         action()
         _finish(ranks)
-    except (RuntimeError, ValueError, NotImplementedError) as error:  # no memory, not in this backend, not this type
+    except (RuntimeError, ValueError, NotImplementedError) as error:  # no memory, unsupported backend or dtype
         reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
     if not ranks.any_rank(bool(reason)):
         return ""

@@ -1,4 +1,4 @@
-"""The page: the verdict, bandwidth and time by size, and every figure."""
+"""The HTML page: the verdict, bandwidth and time by size, and all figures."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NAMES = {
     "send_receive": "point to point",
 }
 MARKS = 8
-"""Sizes that are named below a chart, at most."""
+"""Maximum number of labelled sizes below a chart."""
 
 
 def html(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped], verdict: Verdict) -> str:
-    """The whole page as text. about: what bandwidth.json says of the ranks."""
+    """Return the page as HTML. about: the description of the ranks in bandwidth.json."""
     count = about["instance_count"]
     lead = (
         f"{about['world_size']} ranks on {count} instance{'s' * (count > 1)} over {about['backend']}, "
@@ -36,7 +36,7 @@ def html(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped],
 
 
 def picture(rows: Sequence[Row], verdict: Verdict) -> str:
-    """The bus bandwidth as a file of its own, which needs no page around it."""
+    """Return the chart of the bus bandwidth as a standalone SVG file."""
     if not rows:
         return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 300"></svg>\n'
     style = f"<style>{sheet.STYLE.read_text(encoding='utf-8')} svg {{ background: var(--paper); }}</style>"
@@ -45,7 +45,7 @@ def picture(rows: Sequence[Row], verdict: Verdict) -> str:
 
 
 def bytes_text(size: float) -> str:
-    """Bytes in the largest binary unit that is not smaller than they are."""
+    """Format a size in the largest binary unit that does not exceed it."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
             break
@@ -58,7 +58,7 @@ def _figures(rows: Sequence[Row], verdict: Verdict) -> str:
     for name in _names(rows):
         best = max((row for row in rows if row.collective == name), key=lambda row: row.bus_gb_s)
         figures.append((f"{best.bus_gb_s:.3g} GB/s", f"{NAMES[name]}, at {bytes_text(best.size)}"))
-    cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for value, what in figures)
+    cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in figures)
     return f'<div class="figures">\n{cells}\n</div>'
 
 
@@ -69,15 +69,15 @@ def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped
         notes.append(f"Wrong results: {', '.join(wrong)}. The table says at which sizes.")
     machines = about["machines"]
     if len(machines) < about["instance_count"]:
-        where = "one machine" if len(machines) == 1 else f"{len(machines)} machines"
+        location = "one machine" if len(machines) == 1 else f"{len(machines)} machines"
         cores = sum(machine["cores"] for machine in machines)
         notes.append(
-            f"The {about['instance_count']} instances shared {cores} core{'s' * (cores > 1)} of {where}: no network "
+            f"The {about['instance_count']} instances shared {cores} core{'s' * (cores > 1)} of {location}: no network "
             f"lies between them, and the figures say nothing about one."
         )
     reasons: dict[tuple[str, str], list[int]] = {}
-    for one in skipped:
-        reasons.setdefault((one.collective, one.reason), []).append(one.size)
+    for entry in skipped:
+        reasons.setdefault((entry.collective, entry.reason), []).append(entry.size)
     for (name, reason), sizes in reasons.items():
         notes.append(f"Not measured: {NAMES[name]} of {', '.join(map(bytes_text, sizes))}. {reason}")
     return [f'<p class="note">{escape(note)}</p>' for note in notes]
@@ -130,7 +130,7 @@ def _times(rows: Sequence[Row]) -> str:
 
 def _sizes(rows: Sequence[Row], frame: Frame) -> LogAxis:
     low, high = frame.x
-    # Some room on both sides, for the marks' names.
+    # Room on both sides for the labels of the marks.
     return LogAxis(min(row.size for row in rows), max(row.size for row in rows), low + 16, high - 16)
 
 

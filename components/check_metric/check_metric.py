@@ -11,7 +11,7 @@ from pathlib import Path
 import control_outputs
 
 ROUNDING = 1e-9
-"""Differences of fractions are exact to this."""
+"""Tolerance for rounding errors in differences of fractions."""
 
 
 class BadMetrics(Exception):
@@ -28,22 +28,22 @@ class Answers:
 
 
 def answers(value: float, baseline: float | None, target: float, margin: float) -> Answers:
-    """Compare a value. baseline: None where there is none, which any value improves on."""
+    """Compare a value with the target and the baseline. Without a baseline (None), every value is an improvement."""
     gain = None if baseline is None else value - baseline
     improved = gain is None or (gain > ROUNDING and gain >= margin - ROUNDING)
     return Answers(value, value < target - ROUNDING, improved)
 
 
 def read(folder: Path, metric: str) -> tuple[float, float | None]:
-    """Return the metric's value in metrics.json and the baseline's, None where there is no baseline.
+    """Return the metric's value in metrics.json and the baseline's, None if there is no baseline.
 
-    Raise BadMetrics where there is no such value.
+    Raise BadMetrics if there is no such value.
     """
     file = folder / "metrics.json"
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        baseline = found.get("baseline")
-        return float(found[metric]), None if baseline is None else float(baseline[metric])
+        metrics = json.loads(file.read_text(encoding="utf-8"))
+        baseline = metrics.get("baseline")
+        return float(metrics[metric]), None if baseline is None else float(baseline[metric])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         fix = "Give the output `metrics` of an evaluation."
         raise BadMetrics(f"{file} has no {metric} ({error!r}). {fix}") from None
@@ -63,17 +63,17 @@ def main() -> None:
     except BadMetrics as error:
         print(f"check_metric: {error}", file=sys.stderr)
         sys.exit(2)
-    found = answers(value, baseline, args.target, args.margin)
+    result = answers(value, baseline, args.target, args.margin)
     control_outputs.write(
         {
-            "value": (args.value, found.value),
-            "below": (args.below, found.below),
-            "improved": (args.improved, found.improved),
+            "value": (args.value, result.value),
+            "below": (args.below, result.below),
+            "improved": (args.improved, result.improved),
         }
     )
-    reached = "below" if found.below else "reaches"
+    reached = "below" if result.below else "reaches"
     compared = (
-        "no baseline" if baseline is None else f"{'better' if found.improved else 'not better'} than {baseline:.4f}"
+        "no baseline" if baseline is None else f"{'better' if result.improved else 'not better'} than {baseline:.4f}"
     )
     print(f"{args.metric} {value:.4f} {reached} the target of {args.target:.4f}, {compared}")
 

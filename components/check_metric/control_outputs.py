@@ -17,7 +17,7 @@ PROPERTY = "azureml.pipeline.control"
 
 
 def write(values: Mapping[str, tuple[Path, Any]]) -> None:
-    """Write control outputs. values: by name of the output its file and its value"""
+    """Write control outputs. values: output name -> (file, value)"""
     for file, value in values.values():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(str(value), encoding="utf-8")
@@ -33,7 +33,7 @@ def send(values: Mapping[str, Any]) -> None:
     client = MlflowClient()
     run = client.get_run(os.environ["MLFLOW_RUN_ID"]).info
     credentials = client._tracking_client.store.get_host_creds()
-    # The tracking server of a workspace and its run history differ in this part of the address alone.
+    # The addresses of a workspace's tracking server and of its run history differ only in this part.
     host = credentials.host.replace("mlflow/v2.0", "history/v1.0").replace("mlflow/v1.0", "history/v1.0")
     credentials.host = host
     response = http_request(

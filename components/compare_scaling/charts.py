@@ -1,4 +1,4 @@
-"""The curves over the number of instances, each as one SVG picture."""
+"""Charts over the number of instances, each as one SVG image."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from axis import Axis, Frame, LogAxis, svg
 from scaling import Study
 
 NARROW, WIDE = 520, 1076
-"""Pixels of a chart beside another, and of one alone in its row."""
+"""Width in pixels of a chart beside another, and of one alone in its row."""
 
 
 def throughput(study: Study, width: int) -> str:
-    """Samples a second over instances, both axes by ratios: what scales perfectly is a straight line. Whiskers are the
-    spread."""
+    """Plot samples per second over instances on logarithmic axes: perfect scaling is a straight line. Whiskers show
+    the spread."""
     frame = Frame("Throughput by number of instances", width)
     first = study.rows[0]
     ideal = [(row.instance_count, first.throughput * row.instance_count / first.instance_count) for row in study.rows]
@@ -32,7 +32,7 @@ def throughput(study: Study, width: int) -> str:
 
 
 def efficiency(study: Study, width: int) -> str:
-    """The part of what the instances could bring over instances, with a line at the least that pays."""
+    """Plot efficiency over instances, with a line at perfect scaling."""
     frame = Frame("Efficiency by number of instances", width)
     highest = max(1.0, *(row.efficiency for row in study.rows))
     x, y = _instances(study, frame), Axis(0.0, highest * 1.1, *frame.y)
@@ -51,7 +51,7 @@ def efficiency(study: Study, width: int) -> str:
 
 
 def cost(study: Study, width: int) -> str:
-    """What a million samples cost over instances, where there is a price."""
+    """Plot the cost of a million samples over instances. The study must have a price."""
     costs = [(row.instance_count, row.cost or 0.0) for row in study.rows]
     frame = Frame("Cost by number of instances", width)
     x, y = _instances(study, frame), Axis(0.0, max(value for _, value in costs) * 1.15, *frame.y)
@@ -61,7 +61,7 @@ def cost(study: Study, width: int) -> str:
 
 def _instances(study: Study, frame: Frame) -> Axis:
     low, high = frame.x
-    # Some room on both sides, so that no point lies on the edge.
+    # Room on both sides, so that no point lies on the edge.
     return LogAxis(study.rows[0].instance_count, study.rows[-1].instance_count, low + 24, high - 24)
 
 
@@ -76,7 +76,7 @@ def _line(
     x: Callable[[float], float],
     y: Callable[[float], float],
 ) -> list[str]:
-    """A line through the points. label: how each one's value is written above it, None for a line without dots."""
+    """Draw a line through the points. label: formats the value above each point; None for a line without dots."""
     data = "L".join(f"{x(at)} {y(value)}" for at, value in points)
     parts = [f'<path class="{style}" d="M{data}"/>']
     for at, value in points if label else ():
@@ -88,7 +88,7 @@ def _line(
 
 
 def figure(value: float | None) -> str:
-    """A number with three digits, or with all that are before the point."""
+    """Format a number with three significant digits, or with all its integer digits if there are more."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")

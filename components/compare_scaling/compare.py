@@ -15,7 +15,7 @@ from notes import notes
 from scaling import Study, study
 
 HISTORIES = 8
-"""Inputs of the component: a component has a fixed number of them."""
+"""Number of history inputs: a component has a fixed number of inputs."""
 
 
 def compare(
@@ -27,26 +27,26 @@ def compare(
     min_efficiency: float,
     price_per_hour: float | None,
 ) -> Study:
-    """Write scaling.html and scaling.json. Raises BadHistory, and has written nothing."""
+    """Write scaling.html and scaling.json. Raise BadHistory before anything is written."""
     trainings = read(histories, warm_up_steps)
-    found = study(trainings, min_efficiency, price_per_hour)
-    content = page.html(title, found, trainings, warm_up_steps)
-    said = {"verdict": page.verdict(found), "notes": notes(trainings, found)}
-    figures = json.dumps(said | asdict(found), indent=2) + "\n"
-    # What lies in ./outputs are the run's own artifacts, where Azure ML's studio shows the page.
+    result = study(trainings, min_efficiency, price_per_hour)
+    content = page.html(title, result, trainings, warm_up_steps)
+    texts = {"verdict": page.verdict(result), "notes": notes(trainings, result)}
+    figures = json.dumps(texts | asdict(result), indent=2) + "\n"
+    # Files in ./outputs become the run's artifacts, which Azure ML's studio shows.
     for folder in (output, Path("outputs")):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "scaling.html").write_text(content, encoding="utf-8")
         (folder / "scaling.json").write_text(figures, encoding="utf-8")
-    return found
+    return result
 
 
 def main() -> None:
     args = arguments()
-    given = [getattr(args, f"history_{number}") for number in range(1, HISTORIES + 1)]
+    histories = [getattr(args, f"history_{number}") for number in range(1, HISTORIES + 1)]
     try:
-        found = compare(
-            [history for history in given if history],
+        result = compare(
+            [history for history in histories if history],
             args.scaling,
             title=args.title,
             warm_up_steps=args.warm_up_steps,
@@ -56,16 +56,16 @@ def main() -> None:
     except BadHistory as error:
         print(f"compare_scaling: {error}", file=sys.stderr)
         sys.exit(2)
-    for row in found.rows:
+    for row in result.rows:
         print(
             f"{row.instance_count} x {row.world_size // row.instance_count} ranks: {row.throughput:,.0f} "
-            f"{found.sample}s a second, efficiency {row.efficiency:.0%}"
+            f"{result.sample}s a second, efficiency {row.efficiency:.0%}"
         )
-    print(page.verdict(found))
+    print(page.verdict(result))
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     for number in range(1, HISTORIES + 1):
         parser.add_argument(f"--history_{number}", type=Path, required=number == 1)

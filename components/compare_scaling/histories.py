@@ -1,4 +1,4 @@
-"""What a training's history says of its pace. docs/scaling.md describes the file."""
+"""Read a training's throughput from its history. docs/scaling.md describes the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BadHistory(Exception):
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine under the instances, with what they could use of it together."""
+    """A machine that runs instances, and the resources that they share on it."""
 
     name: str
     cores: int
@@ -25,15 +25,15 @@ class Machine:
 
 @dataclass(frozen=True)
 class Training:
-    """A training on so many instances, without its warm-up.
+    """A training on a number of instances, without its warm-up.
 
     sample:           what is counted, in the singular
     samples_per_step: over all ranks, the mean
-    seconds:          of a step, for each point
-    rates:            samples a second over all ranks, for each point
-    steps:            that the points stand for
-    machines:         empty where the history does not say
-    time:             when it trained, in seconds since the epoch; None where the history does not say
+    seconds:          per step, for each point
+    rates:            samples per second over all ranks, for each point
+    steps:            number of steps that the points cover
+    machines:         empty if the history does not name them
+    time:             start and end, in seconds since the epoch; None if the history does not give them
     """
 
     instance_count: int
@@ -49,12 +49,12 @@ class Training:
 
 
 def read(files: Sequence[Path], warm_up_steps: int) -> list[Training]:
-    """The trainings, the one on the fewest instances first. Raises BadHistory."""
+    """Return the trainings, in ascending order of instances. Raise BadHistory."""
     trainings = sorted((_read(file, warm_up_steps) for file in files), key=lambda training: training.instance_count)
     counts = [training.instance_count for training in trainings]
-    twice = sorted({count for count in counts if counts.count(count) > 1})
-    if twice:
-        raise BadHistory(f"several histories have instance_count {twice[0]}. Give one for each number of instances.")
+    repeated = sorted({count for count in counts if counts.count(count) > 1})
+    if repeated:
+        raise BadHistory(f"several histories have instance_count {repeated[0]}. Give one for each number of instances.")
     samples = sorted({training.sample for training in trainings})
     if len(samples) > 1:
         raise BadHistory(f"the histories count {' and '.join(samples)}. Give histories of one training.")
@@ -63,9 +63,9 @@ def read(files: Sequence[Path], warm_up_steps: int) -> list[Training]:
 
 def _read(file: Path, warm_up_steps: int) -> Training:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        points = [_point(point, found) for point in found["points"]]
-        training = _training(found, sorted(points), warm_up_steps)
+        history = json.loads(file.read_text(encoding="utf-8"))
+        points = [_point(point, history) for point in history["points"]]
+        training = _training(history, sorted(points), warm_up_steps)
     except OSError as error:
         raise BadHistory(
             f"{file} cannot be read ({error.strerror}). Give the output `history` of a training."
@@ -91,10 +91,10 @@ def _point(point: dict[str, Any], found: dict[str, Any]) -> tuple[int, float, fl
 
 
 def _training(found: dict[str, Any], points: Sequence[tuple[int, float, float]], warm_up_steps: int) -> Training | None:
-    """None where no point is left. A point counts where all of its steps come after the warm-up."""
-    before = [0, *(step for step, _, _ in points)]
-    kept = [(start, *point) for start, point in zip(before, points, strict=False) if start >= warm_up_steps]
-    if not kept:
+    """Return the training, None if no point is left. A point counts if all of its steps come after the warm-up."""
+    starts = [0, *(step for step, _, _ in points)]
+    measured = [(start, *point) for start, point in zip(starts, points, strict=False) if start >= warm_up_steps]
+    if not measured:
         return None
     time = (float(found["started"]), float(found["ended"])) if "started" in found else None
     return Training(
@@ -102,11 +102,11 @@ def _training(found: dict[str, Any], points: Sequence[tuple[int, float, float]],
         world_size=_positive(found, "world_size"),
         device=str(found.get("device", "unknown")),
         sample=str(found.get("sample", "sample")),
-        samples_per_step=sum(samples * (step - start) for start, step, _, samples in kept)
-        / sum(step - start for start, step, _, _ in kept),
-        seconds=tuple(seconds for _, _, seconds, _ in kept),
-        rates=tuple(samples / seconds for _, _, seconds, samples in kept),
-        steps=sum(step - start for start, step, _, _ in kept),
+        samples_per_step=sum(samples * (step - start) for start, step, _, samples in measured)
+        / sum(step - start for start, step, _, _ in measured),
+        seconds=tuple(seconds for _, _, seconds, _ in measured),
+        rates=tuple(samples / seconds for _, _, seconds, samples in measured),
+        steps=sum(step - start for start, step, _, _ in measured),
         machines=tuple(Machine(**machine) for machine in found.get("machines", ())),
         time=time,
     )

@@ -1,4 +1,4 @@
-"""What a reader has to know before they believe the figures."""
+"""Notes on what limits the validity of the figures."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from histories import Training
 from scaling import Study
 
 UNSTEADY = 1.5
-"""How many times as fast the middle half of the points may be at its one end as at the other."""
+"""Maximum ratio of the upper to the lower quartile of a steady throughput."""
 
 ABOVE = 1.1
-"""Efficiency beyond which more instances cannot be the reason."""
+"""Efficiency above which more instances cannot be the only reason."""
 
 
 def notes(trainings: Sequence[Training], study: Study) -> list[str]:
-    """One sentence or two for each thing that makes the figures mean less, the gravest first."""
-    found = [*_shared(trainings), *_at_once(trainings), *_unsteady(study), *_above(study), *_mixed(study.kind)]
-    return [*found, *_devices(trainings), *_unknown(trainings)]
+    """Return one or two sentences for each limitation of the figures, the most serious first."""
+    sentences = [*_shared(trainings), *_at_once(trainings), *_unsteady(study), *_above(study), *_mixed(study.kind)]
+    return [*sentences, *_devices(trainings), *_unknown(trainings)]
 
 
 def _shared(trainings: Sequence[Training]) -> Iterator[str]:
-    """Instances that are no machines of their own."""
+    """Note instances that share machines."""
     shared = [training for training in trainings if 0 < len(training.machines) < training.instance_count]
     groups: dict[str, list[int]] = {}
     for training in shared:
@@ -45,20 +45,20 @@ def _what(training: Training) -> str:
 
 
 def _at_once(trainings: Sequence[Training]) -> Iterator[str]:
-    """Trainings that ran at the same time on the same machine."""
-    for one, other in combinations(trainings, 2):
-        if one.time is None or other.time is None:
+    """Note trainings that ran at the same time on the same machine."""
+    for first, second in combinations(trainings, 2):
+        if first.time is None or second.time is None:
             continue
-        same = {machine.name for machine in one.machines} & {machine.name for machine in other.machines}
-        if same and one.time[0] < other.time[1] and other.time[0] < one.time[1]:
+        same = {machine.name for machine in first.machines} & {machine.name for machine in second.machines}
+        if same and first.time[0] < second.time[1] and second.time[0] < first.time[1]:
             yield (
-                f"The trainings on {one.instance_count} and on {other.instance_count} instances ran at the same time "
-                f"on one machine and slowed each other down. allranks run --slots 1 runs them one after the other."
+                f"The trainings on {first.instance_count} and on {second.instance_count} instances ran at the same "
+                f"time on one machine and slowed each other down. allranks run --slots 1 runs them one after the other."
             )
 
 
 def _unsteady(study: Study) -> Iterator[str]:
-    """A pace that is not one."""
+    """Note an unsteady throughput."""
     counts = [row.instance_count for row in study.rows if row.spread[1] > UNSTEADY * row.spread[0]]
     if counts:
         yield (
@@ -68,7 +68,7 @@ def _unsteady(study: Study) -> Iterator[str]:
 
 
 def _above(study: Study) -> Iterator[str]:
-    """More than the instances can have brought."""
+    """Note a higher efficiency than more instances can explain."""
     counts = [row.instance_count for row in study.rows if row.efficiency > ABOVE]
     if counts:
         yield (
@@ -97,6 +97,6 @@ def _unknown(trainings: Sequence[Training]) -> Iterator[str]:
 
 
 def listed(counts: Sequence[int]) -> str:
-    """1, 2 and 4."""
+    """Format the counts as in `1, 2 and 4`."""
     texts = [f"{count:,}" for count in counts]
     return " and ".join([", ".join(texts[:-1])] * (len(texts) > 1) + texts[-1:])

@@ -1,4 +1,4 @@
-"""The page: what came out in figures, the curves, a table, and what the figures stand on."""
+"""The HTML page: the main results, the charts, a table, and how the figures were measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = {
 
 
 def html(title: str, study: Study, trainings: Sequence[Training], warm_up_steps: int) -> str:
-    """The whole page as text."""
+    """Return the page as HTML."""
     lead = f"{KINDS[study.kind].partition(':')[0]} on {listed([row.instance_count for row in study.rows])} instances"
     parts = [_figures(study), _verdict(study), _notes(notes(trainings, study)), _charts(study)]
     return sheet.html(title, lead, "\n".join([*parts, _table(study, trainings, warm_up_steps)]))
@@ -34,9 +34,9 @@ def _figures(study: Study) -> str:
     ]
     if last.cost is not None:
         cheapest = min(study.rows, key=lambda row: row.cost or 0.0)
-        what = f"a million {study.sample}s, the cheapest, on {cheapest.instance_count:,}"
-        figures.append((charts.figure(cheapest.cost), what))
-    cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for value, what in figures)
+        label = f"a million {study.sample}s, the cheapest, on {cheapest.instance_count:,}"
+        figures.append((charts.figure(cheapest.cost), label))
+    cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in figures)
     return f'<div class="figures">\n{cells}\n</div>'
 
 
@@ -45,7 +45,7 @@ def _verdict(study: Study) -> str:
 
 
 def verdict(study: Study) -> str:
-    """Where more instances stop paying, and why, in words."""
+    """Describe where more instances stop paying, and why."""
     least = f"{study.min_efficiency:.0%}"
     if len(study.rows) == 1:
         return "One number of instances alone says nothing about scaling: give histories of others."
@@ -67,7 +67,7 @@ def _notes(said: Sequence[str]) -> str:
 
 def _charts(study: Study) -> str:
     of = f"of a million {escape(study.sample)}s"
-    # With a price there are three: the first then has a row of its own.
+    # With a price there are three charts: the first then has its own row.
     wide = charts.WIDE if study.price_per_hour else charts.NARROW
     figures = [
         _chart("Throughput", f"in {escape(study.sample)}s a second; dashed: perfect", charts.throughput(study, wide)),

@@ -1,4 +1,4 @@
-"""From trainings on more and more instances to throughput, efficiency, cost, and where more stop paying."""
+"""Compute throughput, efficiency, cost, and where more instances stop paying."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from statistics import median, quantiles
 from histories import Training
 
 ALIKE = 0.15
-"""By how much batches may differ and still be the same: an epoch's last one is often smaller."""
+"""Relative difference up to which batch sizes count as equal: an epoch's last batch is often smaller."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A training's figures. What compares is with the training on the fewest instances.
+    """A training's figures. Comparisons are with the training on the fewest instances.
 
-    throughput:   samples a second over all ranks, the median over the points
-    spread:       the quarter of the points below and the quarter above lie beyond these two
+    throughput:   samples per second over all ranks, the median over the points
+    spread:       the lower and the upper quartile of the points' throughput
     step_seconds: the median
-    speed_up:     how many times as fast
-    efficiency:   the speed-up, as a part of what so many times as many instances could bring
-    gain:         the same from the row before to this one; None in the first
+    speed_up:     the ratio of the throughputs
+    efficiency:   the speed-up divided by the ratio of the instances
+    gain:         the efficiency compared with the row before; None in the first
     cost:         of a million samples; None without a price
     """
 
@@ -40,12 +40,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Study:
-    """What came out.
+    """The result of a scaling study.
 
     sample:         what is counted, in the singular
     kind:           strong: the batch is the same for every row; weak: it is the same for each instance; mixed: neither
     pays_up_to:     the largest number of instances up to which every row's gain is at least min_efficiency
-    stops_at:       the first that does not pay; None where all do
+    stops_at:       the first number of instances that does not pay; None if all do
     """
 
     sample: str
@@ -57,12 +57,12 @@ class Study:
     rows: tuple[Row, ...]
 
     def row(self, instance_count: int) -> Row:
-        """The row of a number of instances."""
+        """Return the row of a number of instances."""
         return next(row for row in self.rows if row.instance_count == instance_count)
 
 
 def study(trainings: Sequence[Training], min_efficiency: float, price_per_hour: float | None) -> Study:
-    """The figures of trainings that are sorted by their instances, at least one."""
+    """Return the figures of at least one training, in ascending order of instances."""
     rates = [median(training.rates) for training in trainings]
     counts = [training.instance_count for training in trainings]
     gains = [None] + [
@@ -97,12 +97,12 @@ def study(trainings: Sequence[Training], min_efficiency: float, price_per_hour: 
 
 
 def cost(instance_count: int, throughput: float, price_per_hour: float | None) -> float | None:
-    """What a million samples cost, where an instance costs so much in an hour."""
+    """Return the cost of a million samples, None without a price. price_per_hour: of one instance."""
     return None if price_per_hour is None else 1e6 / throughput / 3600 * instance_count * price_per_hour
 
 
 def kind(trainings: Sequence[Training]) -> str:
-    """strong, weak or mixed; strong where there is one training alone."""
+    """Return strong, weak or mixed; strong for a single training."""
     batches = [training.samples_per_step for training in trainings]
     shares = [training.samples_per_step / training.instance_count for training in trainings]
     if _alike(batches):

@@ -1,4 +1,4 @@
-"""Axes of a chart: where a value lies among the pixels, and which round numbers are marked."""
+"""Axes of a chart: map values to pixels and choose round numbers as marks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 
 
 class Axis:
-    """Values from low to high on the pixels from start to stop."""
+    """A linear axis: values from low to high on the pixels from start to stop."""
 
     def __init__(self, low: float, high: float, start: float, stop: float) -> None:
         if high <= low:
@@ -17,12 +17,12 @@ class Axis:
         self._low, self._high, self._start, self._stop = low, high, start, stop
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value, to a tenth."""
+        """Return the pixel of a value, rounded to a tenth."""
         share = (value - self._low) / (self._high - self._low)
         return round(self._start + share * (self._stop - self._start), 1)
 
     def marks(self, count: int = 6) -> list[float]:
-        """About so many round numbers within."""
+        """Return about `count` round numbers on the axis."""
         span = self._high - self._low
         power = 10.0 ** math.floor(math.log10(span / count))
         step = min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - count))
@@ -31,30 +31,30 @@ class Axis:
 
 
 class LogAxis(Axis):
-    """The same for values above 0, on which equal distances are equal ratios."""
+    """A logarithmic axis, for values above 0."""
 
     def __init__(self, low: float, high: float, start: float, stop: float) -> None:
         super().__init__(math.log10(low), math.log10(high), start, stop)
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value, to a tenth."""
+        """Return the pixel of a value, rounded to a tenth."""
         return super().__call__(math.log10(value))
 
     def marks(self, count: int = 6) -> list[float]:
-        """The powers of ten within, with 2 and 5 times them where there are few; the finest of these that are not
-        many more than `count`."""
+        """Return the powers of ten on the axis, with 2 and 5 or all digits times them if few: the finest set that has
+        not many more than `count` values."""
         powers = range(math.floor(self._low), math.ceil(self._high) + 1)
         for factors in ((1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 5), (1,)):
-            within = [factor * 10.0**power for power in powers for factor in factors]
-            found = [value for value in within if self._low - 1e-9 <= math.log10(value) <= self._high + 1e-9]
-            if len(found) <= count + 1:
-                return found
-        return found[:: math.ceil(len(found) / count)]
+            values = [factor * 10.0**power for power in powers for factor in factors]
+            visible = [value for value in values if self._low - 1e-9 <= math.log10(value) <= self._high + 1e-9]
+            if len(visible) <= count + 1:
+                return visible
+        return visible[:: math.ceil(len(visible) / count)]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A chart's edges in pixels, and the label of its picture for who cannot see it."""
+    """A chart's edges in pixels, and its accessible label."""
 
     label: str
     width: int = 520
@@ -66,12 +66,12 @@ class Frame:
 
     @property
     def x(self) -> tuple[float, float]:
-        """The pixels from an x axis's start to its stop."""
+        """Start and stop of the x axis, in pixels."""
         return self.left, self.width - self.right
 
     @property
     def y(self) -> tuple[float, float]:
-        """The same of a y axis, which points up."""
+        """Start and stop of the y axis, in pixels. It points up."""
         return self.height - self.bottom, self.top
 
 
@@ -82,7 +82,7 @@ def svg(
     x_label: str,
     parts: Sequence[str],
 ) -> str:
-    """The picture: a line across at each of the y marks, the marks' labels, and on top of them the parts.
+    """Return the chart as SVG: a grid line at each y mark, the labels of the marks, and the parts on top.
 
     Marks are pairs of a pixel and a label.
     """

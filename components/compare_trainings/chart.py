@@ -1,4 +1,4 @@
-"""The loss curves on top of each other, as one SVG picture."""
+"""All loss curves in one SVG chart."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FRAME = Frame("Training loss by step", width=1040, height=400)
 
 
 def svg(trainings: Sequence[Training]) -> str:
-    """The picture. A loss that is no finite number leaves a gap.
+    """Return the chart. A loss that is not finite leaves a gap.
 
-    Where curves are the same the last would hide the others: each is thinner than the one below it.
+    Each curve is thinner than the one below it, so that identical curves stay visible.
     """
     steps = [step for training in trainings for step, _ in training.curve]
     losses = [loss for training in trainings for _, loss in training.curve if math.isfinite(loss)]
@@ -38,7 +38,7 @@ def _path(training: Training, x: Axis, y: Axis) -> str:
         if not math.isfinite(loss):
             pen = "M"
             continue
-        # A point alone is a line of no length, which round caps make a dot.
+        # A single point is a line of zero length, which round caps draw as a dot.
         data.append(f"{pen}{x(step)} {y(loss)}" + ("h0" if pen == "M" else ""))
         pen = "L"
     return "".join(data)

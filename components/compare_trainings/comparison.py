@@ -1,4 +1,4 @@
-"""From histories to the folder with the page."""
+"""Compare histories and write the page."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["BadHistory", "compare"]
 
 
 def compare(histories: Sequence[Path], title: str, output: Path) -> list[Row]:
-    """Write comparison.html and comparison.json, and return their rows. Raises BadHistory, and has written nothing."""
-    found = trainings.read(histories)
-    rows = trainings.rows(found)
-    content = page.html(title, found, rows)
+    """Write comparison.html and comparison.json, and return their rows. Raise BadHistory before anything is written."""
+    compared = trainings.read(histories)
+    rows = trainings.rows(compared)
+    content = page.html(title, compared, rows)
     figures = json.dumps([asdict(row) for row in rows], indent=2) + "\n"
-    # What lies in ./outputs are the run's own artifacts, where Azure ML's studio shows the page.
+    # Files in ./outputs become the run's artifacts, which Azure ML's studio shows.
     for folder in (output, Path("outputs")):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "comparison.html").write_text(content, encoding="utf-8")

@@ -3,14 +3,14 @@
 compare_trainings(history_1=by_ddp.outputs.history, history_2=by_fsdp.outputs.history)
 """
 
-# No `from __future__ import annotations` here: mldesigner reads the annotations, and needs them as objects.
+# No `from __future__ import annotations` here: mldesigner needs the annotations as objects.
 
 import sys
 from pathlib import Path
 
 from mldesigner import Input, Output, command_component
 
-# A job's snapshot holds this folder alone. The environment is read where a pipeline is written, and not in a job.
+# A job's snapshot contains only this folder. The environment is read when a pipeline is written, not in a job.
 ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 HISTORY = "The output `history` of a training, the first to compare with where several are given."
 
@@ -39,12 +39,12 @@ def compare_trainings(
     history_8: Input(type="uri_file", optional=True, description=HISTORY) = None,
     title: Input(type="string", description="The page's title.") = "Trainings compared",
 ):
-    # A job has this folder on its path, and whoever writes a pipeline does not need it.
+    # Imported here: only a job has this folder on its path.
     from comparison import BadHistory, compare
 
-    given = (history_1, history_2, history_3, history_4, history_5, history_6, history_7, history_8)
+    histories = (history_1, history_2, history_3, history_4, history_5, history_6, history_7, history_8)
     try:
-        rows = compare([Path(history) for history in given if history], title, Path(comparison))
+        rows = compare([Path(history) for history in histories if history], title, Path(comparison))
     except BadHistory as error:
         print(f"compare_trainings: {error}", file=sys.stderr)
         sys.exit(2)

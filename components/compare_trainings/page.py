@@ -1,4 +1,4 @@
-"""The page: curves, and a table of the figures."""
+"""The HTML page: the curves, and a table of the figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainings import Row, Training
 
 
 def html(title: str, trainings: Sequence[Training], rows: Sequence[Row]) -> str:
-    """The whole page as text."""
+    """Return the page as HTML."""
     table = "\n".join(_row(index, row, rows) for index, row in enumerate(rows))
     content = f"""<section>
 <h2>Training loss <span class="of">in nats a token, by step</span></h2>

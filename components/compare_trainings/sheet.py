@@ -9,7 +9,7 @@ STYLE = Path(__file__).with_name("style.css")
 
 
 def html(title: str, lead: str, content: str) -> str:
-    """The whole page as text. title and lead are plain text, the content is HTML."""
+    """Return the whole page as HTML. title and lead are plain text, content is HTML."""
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -27,5 +27,5 @@ def html(title: str, lead: str, content: str) -> str:
 
 
 def bar(value: float, most: float) -> str:
-    """A bar before a number in a table, as long as its part of the largest."""
+    """Return a bar for a table cell, as long as the value's share of the largest."""
     return f'<span class="bar" style="width:{60 * value / most if most else 0:.0f}px"></span>'

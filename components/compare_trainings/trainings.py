@@ -1,4 +1,4 @@
-"""Trainings as their histories tell of them, and the figures that they are compared by."""
+"""Trainings as read from their histories, and the figures that compare them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class BadHistory(Exception):
 
 @dataclass(frozen=True)
 class Training:
-    """What a history holds.
+    """The content of a history.
 
-    name:        the strategy, with what else tells it from the others
+    name:        the strategy, made unique among the trainings
     curve:       pairs of step and loss
-    seconds:     of a step, for each point of the curve
-    peak_memory: MiB, of the rank that held the most
+    seconds:     per step, for each point of the curve
+    peak_memory: MiB, on the rank with the highest
     """
 
     name: str
@@ -40,9 +40,9 @@ class Training:
 class Row:
     """A training's figures.
 
-    difference:   the largest relative one of its loss from the first training's at the same step; None where the two
-                  have no step in common, or the loss is no number
-    step_seconds: the median without the first point, in which a training warms up
+    difference:   the largest relative difference of its loss from the first training's at the same step; None if they
+                  have no step in common, or the loss is not finite
+    step_seconds: the median without the first point, which includes the warm-up
     """
 
     name: str
@@ -56,7 +56,7 @@ class Row:
 
 
 def read(files: Sequence[Path]) -> list[Training]:
-    """The trainings, each with a name of its own. Raises BadHistory."""
+    """Return the trainings, each with a unique name. Raise BadHistory."""
     if not files:
         raise BadHistory("no history is given. Give the output `history` of at least one training.")
     trainings = [_read(file) for file in files]
@@ -70,20 +70,20 @@ def read(files: Sequence[Path]) -> list[Training]:
 
 
 def rows(trainings: Sequence[Training]) -> list[Row]:
-    """The figures of each, the first one being what the others differ from."""
+    """Return the figures of each training. Differences are relative to the first one."""
     return [_row(training, trainings[0]) for training in trainings]
 
 
 def _read(file: Path) -> Training:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        points = sorted(found["points"], key=lambda point: int(point["step"]))
+        history = json.loads(file.read_text(encoding="utf-8"))
+        points = sorted(history["points"], key=lambda point: int(point["step"]))
         training = Training(
-            name=_name(found),
-            launcher=str(found["launcher"]),
-            world_size=int(found["world_size"]),
-            parameters=int(found["parameters"]),
-            tokens_per_step=int(found["tokens_per_step"]),
+            name=_name(history),
+            launcher=str(history["launcher"]),
+            world_size=int(history["world_size"]),
+            parameters=int(history["parameters"]),
+            tokens_per_step=int(history["tokens_per_step"]),
             curve=tuple((int(point["step"]), float(point["loss"])) for point in points),
             seconds=tuple(float(point["seconds"]) for point in points),
             peak_memory=max((float(point["peak_memory"]) for point in points), default=0.0),
@@ -120,9 +120,9 @@ def _row(training: Training, first: Training) -> Row:
 
 def _difference(training: Training, first: Training) -> float | None:
     expected = dict(first.curve)
-    found = [
+    differences = [
         abs(loss - expected[step]) / abs(expected[step])
         for step, loss in training.curve
         if step in expected and expected[step] != 0
     ]
-    return max(found) if found and all(map(math.isfinite, found)) else None
+    return max(differences) if differences and all(map(math.isfinite, differences)) else None

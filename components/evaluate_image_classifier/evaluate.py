@@ -34,7 +34,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
     matrix = confusion_matrix_document(confusion.numpy(), description.classes)
     args.metrics.mkdir(parents=True, exist_ok=True)
     write(args.metrics / "metrics.json", metrics)
-    # What lies in ./outputs are the run's own artifacts, where Azure ML's studio draws the matrix from.
+    # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
     for folder in (args.metrics, Path("outputs")):
         folder.mkdir(exist_ok=True)
         write(folder / "confusion_matrix.json", matrix)
@@ -45,7 +45,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
 
 
 def data(source: Path, split: str) -> tuple[Description, Images]:
-    """What the images are and the split, from a copy that the ranks of an instance share."""
+    """Return the description and one split, from a copy that the ranks of an instance share."""
     try:
         folder = runtime.stage(source)
         return read_description(folder), read(folder, split)
@@ -54,12 +54,12 @@ def data(source: Path, split: str) -> tuple[Description, Images]:
 
 
 def of_model(folder: Path, images: Images, description: Description, batch_size: int, ranks: runtime.Ranks) -> Tensor:
-    """The confusion matrix of the model in a folder, over all ranks. A collective."""
+    """Return the confusion matrix of the model in a folder, over all ranks. A collective."""
     return count(load(folder).to(ranks.device), images, len(description.classes), batch_size, ranks)
 
 
 def load(folder: Path) -> nn.Module:
-    """The model of an MLflow folder. Raises InputError where there is none."""
+    """Load the model of an MLflow folder. Raise InputError if there is none."""
     if not (folder / "MLmodel").is_file():
         fix = "give the output `model` of train_image_classifier, or another PyTorch model in MLflow's format"
         raise InputError(Problem("input model", f"{folder} holds no file MLmodel", "an MLflow model", fix))
@@ -70,7 +70,7 @@ def load(folder: Path) -> nn.Module:
 
 @torch.no_grad()
 def count(model: nn.Module, images: Images, class_count: int, batch_size: int, ranks: runtime.Ranks) -> Tensor:
-    """How often an image of each class (row) was taken for each class (column), over all ranks. A collective."""
+    """Return the confusion matrix (rows: true class, columns: predicted class) over all ranks. A collective."""
     confusion = torch.zeros(class_count * class_count, dtype=torch.int64)
     own = range(ranks.rank, len(images), ranks.world_size)
     for start in range(0, len(own), batch_size):
@@ -88,7 +88,7 @@ def write(file: Path, content: object) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""What a confusion matrix says."""
+"""Metrics of a confusion matrix."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 
 def scores(confusion: NDArray[np.int64], classes: tuple[str, ...]) -> dict[str, Any]:
-    """Count, accuracy, macro_f1, and each class's precision, recall, f1 and count.
+    """Return count, accuracy, macro_f1, and each class's precision, recall, f1 and count.
 
-    confusion: (classes, classes), rows by true class, columns by predicted class. A ratio of nothing counts as 0.
+    confusion: (classes, classes), rows by true class, columns by predicted class. A ratio with denominator 0 is 0.
     """
-    right = np.diagonal(confusion)
+    correct = np.diagonal(confusion)
     present, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
-    precision, recall = ratio(right, predicted), ratio(right, present)
-    f1 = ratio(2 * right, present + predicted)
+    precision, recall = ratio(correct, predicted), ratio(correct, present)
+    f1 = ratio(2 * correct, present + predicted)
     return {
         "count": int(confusion.sum()),
-        "accuracy": float(ratio(right.sum(), confusion.sum())),
+        "accuracy": float(ratio(correct.sum(), confusion.sum())),
         "macro_f1": float(f1.mean()),
         "classes": {
             name: {
@@ -38,7 +38,7 @@ def ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float
 
 
 def confusion_matrix_document(confusion: NDArray[np.int64], classes: tuple[str, ...]) -> dict[str, Any]:
-    """The matrix in the format that Azure ML draws."""
+    """Return the matrix in the format that Azure ML draws."""
     return {
         "schema_type": "confusion_matrix",
         "schema_version": "v1",

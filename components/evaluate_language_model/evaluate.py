@@ -24,7 +24,7 @@ from allranks.errors import InputError, Problem
 
 @dataclass(frozen=True)
 class Scores:
-    """What came of the tokens. loss: nats a token; accuracy: the share of tokens that were the likeliest."""
+    """Metrics over the tokens. loss: nats per token; accuracy: the fraction of tokens that were predicted correctly."""
 
     count: int
     loss: float
@@ -41,21 +41,21 @@ def evaluate(ranks: runtime.Ranks) -> None:
         return
     metrics = {"split": args.split, "source": description.source} | asdict(scores)
     figures = {f"{args.split}_{name}": getattr(scores, name) for name in ("loss", "perplexity", "accuracy")}
-    said = f"{args.split} perplexity {scores.perplexity:.2f} on {scores.count:,} tokens"
+    text = f"{args.split} perplexity {scores.perplexity:.2f} on {scores.count:,} tokens"
     if args.split == "validation":
         times = description.unigram_perplexity / scores.perplexity
         baseline = {"unigram_perplexity": description.unigram_perplexity, "times_below_unigram": times}
         metrics |= baseline
         figures |= baseline
-        said += f", {times:.2f} times below a unigram model's {description.unigram_perplexity:.2f}"
+        text += f", {times:.2f} times below a unigram model's {description.unigram_perplexity:.2f}"
     args.metrics.mkdir(parents=True, exist_ok=True)
     (args.metrics / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
     ranks.metrics.log(figures, step=0)
-    print(said)
+    print(text)
 
 
 def data(source: Path, split: str) -> tuple[Description, NDArray[np.uint16]]:
-    """What the text is and the split's tokens, from a copy that the ranks of an instance share."""
+    """Return the description and the split's tokens, from a copy that the ranks of an instance share."""
     try:
         folder = runtime.stage(source)
         return read_description(folder), read_tokens(folder, split)
@@ -64,7 +64,7 @@ def data(source: Path, split: str) -> tuple[Description, NDArray[np.uint16]]:
 
 
 def load(folder: Path, description: Description) -> LanguageModel:
-    """The model. Raises InputError where there is none, or its tokens are not those of the data."""
+    """Load the model. Raise InputError if there is none, or its vocabulary is not that of the data."""
     try:
         model = read(folder)
     except BadModel as error:
@@ -86,37 +86,37 @@ def load(folder: Path, description: Description) -> LanguageModel:
 def score(
     network: nn.Module, tokens: NDArray[np.uint16], block_size: int, batch_size: int, ranks: runtime.Ranks
 ) -> Scores:
-    """Every token but the first, after those before it in its window, over all ranks. A collective.
+    """Score every token but the first, given the tokens before it in its window, over all ranks. A collective.
 
-    Windows do not overlap, so the first tokens of one are judged with little before them: the perplexity is no lower
-    than the model's own.
+    Windows do not overlap, so the first tokens of a window have little context: the perplexity is an upper bound of the
+    model's own.
     """
-    whole = windows.count(tokens, block_size)
+    window_count = windows.count(tokens, block_size)
     sums = torch.zeros(3, dtype=torch.float64)
-    own = range(ranks.rank, whole, ranks.world_size)
+    own = range(ranks.rank, window_count, ranks.world_size)
     for start in range(0, len(own), batch_size):
         sums += _sums(network, *windows.batch(tokens, own[start : start + batch_size], block_size), ranks.device)
-    rest = torch.from_numpy(tokens[whole * block_size :].astype(np.int64))
+    rest = torch.from_numpy(tokens[window_count * block_size :].astype(np.int64))
     if ranks.is_main and len(rest) > 1:
         sums += _sums(network, rest[None, :-1], rest[None, 1:], ranks.device)
     dist.all_reduce(sums)
-    count, loss, right = sums.tolist()
+    count, loss, correct = sums.tolist()
     if not count:
         found = f"{len(tokens)} token(s) in the split"
         raise InputError(Problem("input data", found, "at least two", "give more text to prepare_text"))
-    return Scores(int(count), loss / count, math.exp(loss / count), right / count)
+    return Scores(int(count), loss / count, math.exp(loss / count), correct / count)
 
 
 def _sums(network: nn.Module, seen: torch.Tensor, following: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Count, loss and right ones of these tokens, float64."""
-    scores, wanted = network(seen.to(device)).flatten(0, 1), following.to(device).flatten()
-    loss = functional.cross_entropy(scores, wanted, reduction="sum")
-    right = (scores.argmax(dim=1) == wanted).sum()
-    return torch.tensor([wanted.numel(), loss.item(), right.item()], dtype=torch.float64)
+    """Return the count, the summed loss and the correct predictions of these tokens, float64."""
+    scores, targets = network(seen.to(device)).flatten(0, 1), following.to(device).flatten()
+    loss = functional.cross_entropy(scores, targets, reduction="sum")
+    correct = (scores.argmax(dim=1) == targets).sum()
+    return torch.tensor([targets.numel(), loss.item(), correct.item()], dtype=torch.float64)
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", type=Path, required=True)

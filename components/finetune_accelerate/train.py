@@ -21,7 +21,7 @@ LOG_EVERY = 10
 """Steps between two points of the loss curve."""
 
 TIMEOUT = timedelta(minutes=10)
-"""How long a rank waits for the others."""
+"""Time limit for waiting on the other ranks."""
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)

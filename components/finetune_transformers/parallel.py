@@ -1,4 +1,4 @@
-"""Whether the ranks of a launch really train together. On CPUs Hugging Face's libraries may let each train alone."""
+"""Check that the ranks of a launch train together. On CPUs Hugging Face's libraries may train each rank alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from allranks.runtime import RankEnv
 
 
 def share(batch_size: int, ranks: int) -> int:
-    """Each rank's part of a batch. Raises InputError where the batch cannot be shared out evenly."""
+    """Return each rank's part of a batch. Raise InputError if the batch is not divisible by the ranks."""
     if batch_size % ranks:
         found = f"{batch_size} for {ranks} ranks"
         raise InputError(Problem("batch_size", found, f"a multiple of {ranks}", "set batch_size to one"))
@@ -20,7 +20,7 @@ def share(batch_size: int, ranks: int) -> int:
 
 
 def check_world(env: RankEnv, world_size: int) -> None:
-    """Raises InputError where the library found another number of ranks than the launch has."""
+    """Raise InputError if the library's number of ranks differs from the launch's."""
     if world_size != env.world_size:
         raise InputError(
             Problem(
@@ -33,7 +33,7 @@ def check_world(env: RankEnv, world_size: int) -> None:
 
 
 def check_weights(env: RankEnv, model: nn.Module) -> None:
-    """Raises InputError where the ranks hold different weights. A collective, after a step; nothing on one rank."""
+    """Raise InputError if the ranks hold different weights after a step. A collective; does nothing on one rank."""
     if env.world_size == 1:
         return
     digests: list[str] = [""] * env.world_size
@@ -51,8 +51,8 @@ def check_weights(env: RankEnv, model: nn.Module) -> None:
 
 
 def digest(model: nn.Module) -> str:
-    """A fingerprint of all parameters, to the last bit."""
-    found = hashlib.sha256()
+    """Return a SHA-256 digest of all parameters."""
+    hasher = hashlib.sha256()
     for parameter in model.parameters():
-        found.update(parameter.detach().float().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return found.hexdigest()
+        hasher.update(parameter.detach().float().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return hasher.hexdigest()

@@ -1,4 +1,4 @@
-"""The model that is tuned, from a folder, and the examples that it learns from."""
+"""Load the model to fine-tune from a folder, and make its training examples."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Example = dict[str, torch.Tensor]
 
 
 def load(folder: Path, task: str, texts: Texts) -> tuple[Any, Any]:
-    """The model and its tokenizer, from what `save_pretrained` wrote. No hub is asked.
+    """Load a model and its tokenizer as written by `save_pretrained`, without contacting a hub.
 
-    causal continues texts; classification gives each text one of its labels, in their alphabetical order. Raises
-    InputError where the folder holds no such model, or there is nothing to learn for the task.
+    causal continues texts; classification assigns each text one of the labels, in alphabetical order. Raise InputError
+    if the folder holds no such model, or the texts have fewer than two labels to classify.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -53,7 +53,7 @@ def load(folder: Path, task: str, texts: Texts) -> tuple[Any, Any]:
 
 
 def label_names(texts: Texts) -> list[str]:
-    """The labels that there are, sorted. Raises InputError where there are fewer than two."""
+    """Return the distinct labels, sorted. Raise InputError if there are fewer than two."""
     names = sorted(set(texts.labels or ()))
     if len(names) < 2:
         found = f"{len(names)} different labels"
@@ -62,10 +62,10 @@ def label_names(texts: Texts) -> list[str]:
 
 
 def examples(tokenizer: Any, task: str, texts: Texts, length: int) -> list[Example]:
-    """What the model learns from, every example of `length` tokens.
+    """Return the training examples, each of `length` tokens.
 
-    causal: all texts after each other, cut into pieces, what is left at the end being dropped; classification: each
-    text, cut or padded. Raises InputError where the texts have fewer tokens than one piece.
+    causal: all texts concatenated and cut into pieces, without the remainder; classification: each text, truncated or
+    padded. Raise InputError if the texts have fewer tokens than one piece.
     """
     if task == "causal":
         return _pieces(tokenizer, texts.texts, length)

@@ -1,4 +1,4 @@
-"""The texts that a model is tuned on, and their labels."""
+"""The texts that a model is fine-tuned on, and their labels."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from allranks.errors import InputError, Problem
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts, and for each its label where they have labels."""
+    """Texts, and a label for each text if they are labelled."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] | None = None
 
 
 def read(source: Path) -> Texts:
-    """The texts of a file or of all files in a folder and below: .txt, or .jsonl.
+    """Read the texts of a file, or of all .txt and .jsonl files in a folder and its sub-folders.
 
-    A .txt file is a text. A line of a .jsonl file is one, as {"text": ..., "label": ...}; the label may be left out of
-    all lines. Raises InputError where there is no text, a line is damaged, or only some have labels.
+    A .txt file is one text. A line of a .jsonl file is one text, as {"text": ..., "label": ...}; all lines may omit the
+    label. Raise InputError if there is no text, a line is invalid, or only some texts have labels.
     """
     files = (
         sorted(file for file in source.rglob("*") if file.suffix in (".txt", ".jsonl")) if source.is_dir() else [source]
@@ -49,9 +49,9 @@ def read(source: Path) -> Texts:
 
 def _line(file: Path, number: int, line: str) -> tuple[str, str | None]:
     try:
-        found = json.loads(line)
-        label = found.get("label")
-        return str(found["text"]), None if label is None else str(label)
+        record = json.loads(line)
+        label = record.get("label")
+        return str(record["text"]), None if label is None else str(label)
     except (ValueError, KeyError, AttributeError):
         expected = '{"text": "...", "label": "..."}, the label being optional'
         raise InputError(Problem(f"{file}:{number}", "not a text", expected, "correct the line")) from None

@@ -17,7 +17,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from allranks.runtime import Metrics, RankEnv, detect
 
 TIMEOUT_SECONDS = 600
-"""How long a rank waits for the others."""
+"""Time limit for waiting on the other ranks."""
 
 
 class Figures(TrainerCallback):
@@ -41,7 +41,7 @@ class Figures(TrainerCallback):
             self._metrics.log(values, step=state.global_step, total=state.max_steps, epoch=int(state.epoch))
 
     def close(self, status: str) -> None:
-        """Send what is left, with an MLflow status."""
+        """Send the remaining metrics, with an MLflow status for the run."""
         self._metrics.close(status)
 
 
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)

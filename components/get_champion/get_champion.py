@@ -14,23 +14,23 @@ from registry import RegistryError, Version, newest
 
 
 def get_champion(name: str, model: Path, champion: Path) -> Version | None:
-    """Write the newest version's files to `model`, or that there is none, and what it is to `champion`.
+    """Write the newest version, or a placeholder if there is none, to `model`, and its number and tags to `champion`.
 
-    Raises RegistryError where the registry does not answer, or gives no model in MLflow's format.
+    Raise RegistryError if the registry does not answer, or the model is not in MLflow's format.
     """
-    found = newest(name)
-    if found is None:
+    version = newest(name)
+    if version is None:
         no_model.write(model, f"nothing is registered as {name} yet")
     else:
-        download(name, found.number, model)
+        download(name, version.number, model)
     champion.mkdir(parents=True, exist_ok=True)
-    said = {
+    description = {
         "name": name,
-        "version": found.number if found else None,
-        "tags": dict(sorted(found.tags.items())) if found else {},
+        "version": version.number if version else None,
+        "tags": dict(sorted(version.tags.items())) if version else {},
     }
-    (champion / "champion.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    return found
+    (champion / "champion.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    return version
 
 
 def download(name: str, version: str, folder: Path) -> None:
@@ -55,11 +55,14 @@ def main() -> None:
     parser.add_argument("--champion", type=Path, required=True)
     args = parser.parse_args()
     try:
-        found = get_champion(args.name, args.model, args.champion)
+        version = get_champion(args.name, args.model, args.champion)
     except RegistryError as error:
         print(f"get_champion: {error}", file=sys.stderr)
         sys.exit(2)
-    print(f"the champion is {args.name}, version {found.number}" if found else f"nothing is registered as {args.name}")
+    if version is None:
+        print(f"nothing is registered as {args.name}")
+    else:
+        print(f"the champion is {args.name}, version {version.number}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A folder that stands where a model would, and says that there is none.
+"""A placeholder folder for a model that does not exist.
 
-An empty folder could not: on Azure ML, where storage knows files alone, a folder without any is no folder.
+It contains a file, because Azure ML's storage holds only files: an empty folder does not exist there.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ FILE = "no_model.json"
 
 
 def write(folder: Path, reason: str) -> None:
-    """Say in the folder that there is no model, and why."""
+    """Make the folder a placeholder. reason: why there is no model."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_text(json.dumps({"reason": reason}, indent=2) + "\n", encoding="utf-8")
 
 
 def stands_in(folder: Path) -> bool:
-    """Whether the folder says that there is no model."""
+    """Return whether the folder is a placeholder for a model that does not exist."""
     return (folder / FILE).is_file()

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class RegistryError(Exception):
-    """The registry cannot be asked, or refused. The message says why and what to do."""
+    """The registry cannot be reached, or refused the request. The message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class Version:
 
 
 def require_address() -> None:
-    """Raises RegistryError where nothing says where the registry is: MLflow would make one of its own."""
+    """Raise RegistryError if no registry is configured: MLflow would create one of its own."""
     if not os.environ.get("MLFLOW_TRACKING_URI"):
         raise RegistryError("MLFLOW_TRACKING_URI is not set, so there is no registry. Set it to MLflow's address.")
 
 
 def newest(name: str) -> Version | None:
-    """The version with the highest number, or None where the model has none.
+    """Return the version with the highest number, None if the model has none.
 
-    Raises RegistryError for anything but a plain no: what cannot be asked for may well be there.
+    Raise RegistryError if the look-up fails for any other reason: the model may exist then.
     """
     require_address()
     if not name or "'" in name:
@@ -38,11 +38,11 @@ def newest(name: str) -> Version | None:
     from mlflow.tracking import MlflowClient
 
     try:
-        found: list[Any] = list(MlflowClient().search_model_versions(f"name='{name}'"))
-        if not found:
+        versions: list[Any] = list(MlflowClient().search_model_versions(f"name='{name}'"))
+        if not versions:
             return None
-        number = max((str(version.version) for version in found), key=int)
-        # Some registries leave tags out of a search's answer.
+        number = max((str(version.version) for version in versions), key=int)
+        # Some registries omit the tags from search results.
         return Version(number, dict(MlflowClient().get_model_version(name, number).tags))
     except MlflowException as error:
         if error.error_code == "RESOURCE_DOES_NOT_EXIST":

@@ -1,4 +1,4 @@
-"""Nothing but the checks that come before every training."""
+"""Run only the checks that precede every training."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def keep(ranks: runtime.Ranks) -> None:
-    """All went well, or this would not be called."""
+    """Log the report. This is called only after all checks have passed."""
     ranks.metrics.log_artifact(os.environ[report.VARIABLE])
 
 

@@ -1,13 +1,13 @@
 """prepare_images: labelled images from one of several sources, divided into training, validation and test sets."""
 
-# No `from __future__ import annotations` here: mldesigner reads the annotations, and needs them as objects.
+# No `from __future__ import annotations` here: mldesigner needs the annotations as objects.
 
 import sys
 from pathlib import Path
 
 from mldesigner import Input, Output, command_component
 
-# A job's snapshot holds this folder alone. The environment is read where a pipeline is written, and not in a job.
+# A job's snapshot contains only this folder. The environment is read when a pipeline is written, not in a job.
 ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 
 
@@ -60,7 +60,7 @@ def prepare_images(
     ) = 0.2,
     seed: Input(type="integer", min=0, description="Seed of the division: the same seed gives the same splits.") = 0,
 ):
-    # A job has this folder on its path, and whoever writes a pipeline needs neither it nor NumPy.
+    # Imported here: only a job has this folder on its path, and only a job needs NumPy.
     from preparation import Request, prepare
     from prepared_images import BadData
 

@@ -1,4 +1,4 @@
-"""From a source to the folder of prepared images."""
+"""Read a source and write the folder of prepared images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from splits import divide
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: the component's inputs, described in component.py."""
+    """The component's inputs, which component.py describes."""
 
     source: str
     folder: Path | None
@@ -28,7 +28,7 @@ class Request:
 
 
 def prepare(request: Request, output: Path) -> Description:
-    """Read the source, divide it, write it to the output folder. Raises BadData, and then has written nothing."""
+    """Read the source, divide it, and write it to the output folder. Raise BadData before anything is written."""
     collection = SOURCES[request.source](request)
     splits = divided(collection, request)
     description = describe(request.source, collection.classes, splits)
@@ -37,7 +37,7 @@ def prepare(request: Request, output: Path) -> Description:
 
 
 def divided(collection: Collection, request: Request) -> dict[str, Images]:
-    """The collection's splits. A test set that the source sets apart is kept as it is."""
+    """Return the collection's splits. The source's own test set is not changed."""
     generator = np.random.default_rng(request.seed)
     images, classes = collection.images, collection.classes
     if collection.test is not None:
@@ -68,6 +68,6 @@ def folder(request: Request) -> Collection:
     return read(request.folder, request.image_size)
 
 
-# What a source needs is imported when it is used: digits alone needs scikit-learn, folders alone need Pillow.
+# Each source is imported on use: only digits needs scikit-learn, only folder needs Pillow.
 SOURCES: dict[str, Callable[[Request], Collection]] = {"digits": digits, "cifar10": cifar10, "folder": folder}
-"""The one table of sources."""
+"""Reader of each source."""

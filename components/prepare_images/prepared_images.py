@@ -4,7 +4,7 @@
     train_pixels.npy, validation_..., test_...      uint8, (count, channels, height, width)
     train_labels.npy, validation_..., test_...      int64, (count,), an index into the classes
 
-One array a file, so that the ranks of an instance map the same pages instead of each holding a copy.
+One array per file, so that the ranks of an instance map the same pages instead of each holding a copy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Description:
-    """What `dataset.json` says.
+    """The content of `dataset.json`.
 
     shape:     channels, height, width
     mean, std: of the training pixels as fractions of 255, one for each channel
@@ -60,10 +60,10 @@ class Description:
 
 
 def describe(source: str, classes: tuple[str, ...], splits: Mapping[str, Images]) -> Description:
-    """The description of these splits."""
+    """Return the description of these splits."""
     train = splits["train"].pixels
     _, channels, height, width = train.shape
-    # Of no image at all nothing is known, and a zero stands for it.
+    # Without any image, a single zero takes the place of the pixels.
     by_channel = [
         (train[:, channel] if len(train) else np.zeros(1)).astype(np.float64) / 255 for channel in range(channels)
     ]
@@ -72,14 +72,14 @@ def describe(source: str, classes: tuple[str, ...], splits: Mapping[str, Images]
         classes=classes,
         shape=(channels, height, width),
         mean=tuple(float(values.mean()) for values in by_channel),
-        # A channel that never varies is left as it is rather than divided by nothing.
+        # A constant channel has std 1, which avoids a division by zero.
         std=tuple(float(values.std()) or 1.0 for values in by_channel),
         counts={name: len(images) for name, images in splits.items()},
     )
 
 
 def write(folder: Path, description: Description, splits: Mapping[str, Images]) -> None:
-    """Write the splits and, last, their description. Where it fails, nothing half-written is left."""
+    """Write the splits and, last, their description. On failure, no partial files are left."""
     folder.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
     try:
@@ -94,18 +94,18 @@ def write(folder: Path, description: Description, splits: Mapping[str, Images]) 
 
 
 def read_description(folder: Path) -> Description:
-    """What `dataset.json` in the folder says. Raises BadData where the folder was not written by prepare_images."""
+    """Read `dataset.json` in the folder. Raise BadData if the folder was not written by prepare_images."""
     file = folder / DESCRIPTION
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        channels, height, width = found["shape"]
+        content = json.loads(file.read_text(encoding="utf-8"))
+        channels, height, width = content["shape"]
         return Description(
-            source=found["source"],
-            classes=tuple(found["classes"]),
+            source=content["source"],
+            classes=tuple(content["classes"]),
             shape=(channels, height, width),
-            mean=tuple(found["mean"]),
-            std=tuple(found["std"]),
-            counts=dict(found["counts"]),
+            mean=tuple(content["mean"]),
+            std=tuple(content["std"]),
+            counts=dict(content["counts"]),
         )
     except FileNotFoundError:
         raise BadData(f"{folder} holds no {DESCRIPTION}. Give the output `images` of prepare_images.") from None
@@ -114,7 +114,7 @@ def read_description(folder: Path) -> Description:
 
 
 def read(folder: Path, split: str) -> Images:
-    """One of the SPLITS, mapped into memory and not to be written to. Raises BadData where it is missing or damaged."""
+    """Return one of the SPLITS as read-only memory maps. Raise BadData if it is missing or damaged."""
     try:
         pixels, labels = (np.load(folder / f"{split}_{part}.npy", mmap_mode="r") for part in ("pixels", "labels"))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Divide images into training, validation and test sets in which every class has its share."""
+"""Divide images into stratified training, validation and test sets."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from prepared_images import BadData, Images
 def divide(
     images: Images, shares: Sequence[float], classes: tuple[str, ...], generator: np.random.Generator
 ) -> list[Images]:
-    """Divide the images into one part for each share, the rest coming first, each class divided alike.
+    """Divide the images into the remainder and one part for each share, with the same shares of every class.
 
-    Every part gets at least one image of every class. Raises BadData where a class has too few images for that.
+    Every part gets at least one image of every class. Raise BadData if a class has too few images for that.
     """
     parts: list[list[np.ndarray]] = [[] for _ in range(len(shares) + 1)]
     for label, name in enumerate(classes):

@@ -3,14 +3,14 @@
 prepare_text(folder=Input(type="uri_folder", path="notes"), pattern="**/*.md", vocabulary_size=1024)
 """
 
-# No `from __future__ import annotations` here: mldesigner reads the annotations, and needs them as objects.
+# No `from __future__ import annotations` here: mldesigner needs the annotations as objects.
 
 import sys
 from pathlib import Path
 
 from mldesigner import Input, Output, command_component
 
-# A job's snapshot holds this folder alone. The environment is read where a pipeline is written, and not in a job.
+# A job's snapshot contains only this folder. The environment is read when a pipeline is written, not in a job.
 ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 
 
@@ -48,7 +48,7 @@ def prepare_text(
     ) = 0.02,
     seed: Input(type="integer", min=0, description="Seed of the division: the same seed gives the same files.") = 0,
 ):
-    # A job has this folder on its path, and whoever writes a pipeline needs neither it nor NumPy.
+    # Imported here: only a job has this folder on its path, and only a job needs NumPy.
     from preparation import Request, prepare
     from prepared_text import BadData
 

@@ -17,7 +17,7 @@ _NOT_SOURCES = frozenset({"test", "tests", "idle_test", "site-packages", "dist-p
 
 @dataclass(frozen=True)
 class Corpus:
-    """Texts by the path of their file within the folder, in order; and how many files were left out, by the reason."""
+    """Texts by their relative path, sorted; and the number of skipped files by reason."""
 
     source: str
     texts: dict[str, str]
@@ -25,10 +25,10 @@ class Corpus:
 
 
 def read(folder: Path | None, pattern: str) -> Corpus:
-    """The text files of a folder that match a glob; of Python's standard library where the folder is None.
+    """Read the text files of a folder that match a glob; of Python's standard library if the folder is None.
 
-    Hidden files are passed over. A file with a zero byte, or that is not UTF-8, is left out and counted, and so is an
-    empty one. Raises BadData where no folder, no file or no text is there.
+    Hidden files are ignored. A file that is empty, has a zero byte or is not UTF-8 is skipped and counted. Raise
+    BadData if there is no folder, no file or no text.
     """
     root = Path(sysconfig.get_path("stdlib")) if folder is None else folder
     if not root.is_dir():
@@ -48,27 +48,27 @@ def read(folder: Path | None, pattern: str) -> Corpus:
 
 
 def divide(texts: dict[str, str], validation_fraction: float, seed: int) -> dict[str, list[str]]:
-    """The texts of each split, whole files. Which is decided by the seed and the paths, not by the order of reading.
+    """Return the texts of each split. The split of a file depends on the seed and the paths, not on the reading order.
 
-    Raises BadData where there are fewer than two.
+    Raise BadData if there are fewer than two texts.
     """
     if len(texts) < 2:
         raise BadData(f"{next(iter(texts))} is the only text. Give at least two files: one is kept for validation.")
-    drawn = sorted(texts, key=lambda path: hashlib.sha256(f"{seed} {path}".encode()).digest())
-    count = min(max(1, round(validation_fraction * len(drawn))), len(drawn) - 1)
-    kept = set(drawn[:count])
+    shuffled = sorted(texts, key=lambda path: hashlib.sha256(f"{seed} {path}".encode()).digest())
+    count = min(max(1, round(validation_fraction * len(shuffled))), len(shuffled) - 1)
+    validation = set(shuffled[:count])
     return {
-        "train": [text for path, text in texts.items() if path not in kept],
-        "validation": [text for path, text in texts.items() if path in kept],
+        "train": [text for path, text in texts.items() if path not in validation],
+        "validation": [text for path, text in texts.items() if path in validation],
     }
 
 
 def _files(root: Path, pattern: str, *, sources_only: bool) -> Iterator[Path]:
     try:
-        found = sorted(root.glob(pattern))
+        files = sorted(root.glob(pattern))
     except (ValueError, NotImplementedError) as error:
         raise BadData(f"pattern {pattern!r} is not a glob ({error}). Give one such as **/*.txt.") from None
-    for file in found:
+    for file in files:
         parts = file.relative_to(root).parts
         if any(part.startswith(".") for part in parts) or not file.is_file():
             continue
@@ -78,7 +78,7 @@ def _files(root: Path, pattern: str, *, sources_only: bool) -> Iterator[Path]:
 
 
 def _text(file: Path) -> str | None:
-    """The text of a file; None where it holds none."""
+    """Return the text of a file, None if it is not a text file."""
     try:
         content = file.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From text files to the folder of prepared text."""
+"""Read text files and write the folder of prepared text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prepared_text import END, Description, write
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: the component's inputs, described in component.py."""
+    """The component's inputs, which component.py describes."""
 
     folder: Path | None
     pattern: str
@@ -23,19 +23,19 @@ class Request:
 
 
 def prepare(request: Request, output: Path) -> Description:
-    """Read the texts, divide and tokenize them, write them to the output. Raises BadData, and has written nothing."""
-    found = corpus.read(request.folder, request.pattern)
-    texts = corpus.divide(found.texts, request.validation_fraction, request.seed)
+    """Read, divide and tokenize the texts, and write them to the output. Raise BadData before anything is written."""
+    raw = corpus.read(request.folder, request.pattern)
+    texts = corpus.divide(raw.texts, request.validation_fraction, request.seed)
     tokenizer = tokenizing.train(texts["train"], request.vocabulary_size)
     tokens = {split: tokenizing.encode(tokenizer, part) for split, part in texts.items()}
     description = Description(
-        source=found.source,
+        source=raw.source,
         vocabulary_size=request.vocabulary_size,
         end=tokenizer.token_to_id(END),
         files={split: len(part) for split, part in texts.items()},
         bytes={split: sum(len(text.encode()) for text in part) for split, part in texts.items()},
         tokens={split: len(values) for split, values in tokens.items()},
-        skipped=found.skipped,
+        skipped=raw.skipped,
         unigram_perplexity=unigram.perplexity(tokens["train"], tokens["validation"], request.vocabulary_size),
     )
     write(output, description, tokenizer.to_str(), tokens)

@@ -2,7 +2,7 @@
 
     description.json                          what the text is: `Description`
     tokenizer.json                            the tokenizer, in the format of the library `tokenizers`
-    train_tokens.npy, validation_tokens.npy   uint16, (count,), the files after each other, each with END after it
+    train_tokens.npy, validation_tokens.npy   uint16, (count,), the files concatenated, each followed by END
 
 The arrays are plain, so that the ranks of an instance map the same pages instead of each holding a copy.
 """
@@ -24,7 +24,7 @@ SPLITS = ("train", "validation")
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 END = "<|end|>"
-"""The token that stands after every file."""
+"""The token after every file."""
 
 
 class BadData(Exception):
@@ -33,13 +33,13 @@ class BadData(Exception):
 
 @dataclass(frozen=True)
 class Description:
-    """What `description.json` says.
+    """The content of `description.json`.
 
     source:             the folder's name, or "stdlib"
-    vocabulary_size:    tokens that the tokenizer knows
-    end:                the number of the token END
+    vocabulary_size:    number of the tokenizer's tokens
+    end:                the id of the token END
     files, bytes, tokens: of each split
-    skipped:            files that were left out, by the reason
+    skipped:            number of skipped files, by reason
     unigram_perplexity: of the validation tokens under the frequencies of the training tokens
     """
 
@@ -54,7 +54,7 @@ class Description:
 
 
 def write(folder: Path, description: Description, tokenizer: str, tokens: Mapping[str, NDArray[np.uint16]]) -> None:
-    """Write tokens and tokenizer (as JSON) and, last, the description. Where it fails, nothing half-written is left."""
+    """Write tokens and tokenizer (as JSON) and, last, the description. On failure, no partial files are left."""
     folder.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
     try:
@@ -69,7 +69,7 @@ def write(folder: Path, description: Description, tokenizer: str, tokens: Mappin
 
 
 def read_description(folder: Path) -> Description:
-    """What `description.json` in the folder says. Raises BadData where the folder was not written by prepare_text."""
+    """Read `description.json` in the folder. Raise BadData if the folder was not written by prepare_text."""
     file = folder / DESCRIPTION
     try:
         return Description(**json.loads(file.read_text(encoding="utf-8")))
@@ -80,7 +80,7 @@ def read_description(folder: Path) -> Description:
 
 
 def read_tokens(folder: Path, split: str) -> NDArray[np.uint16]:
-    """The tokens of one of the SPLITS, mapped into memory and not to be written to. Raises BadData."""
+    """Return the tokens of one of the SPLITS as a read-only memory map. Raise BadData."""
     try:
         tokens: NDArray[np.uint16] = np.load(folder / f"{split}_tokens.npy", mmap_mode="r")
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The unigram model: every token as probable as it is frequent, whatever stands before it."""
+"""The unigram model: the probability of a token is its frequency, independent of the context."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def perplexity(train: NDArray[np.uint16], validation: NDArray[np.uint16], vocabulary_size: int) -> float:
-    """The perplexity of the validation tokens under the frequencies of the training tokens, each counted once more."""
+    """Return the perplexity of the validation tokens under the training frequencies with add-one smoothing."""
     counts = np.bincount(train, minlength=vocabulary_size) + 1
     surprise = -np.log(counts / counts.sum())
     return float(np.exp(surprise[validation].mean()))

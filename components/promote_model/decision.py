@@ -1,16 +1,16 @@
-"""Whether a challenger takes the champion's place."""
+"""Decide whether a challenger replaces the champion."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 ROUNDING = 1e-9
-"""Differences of fractions are exact to this."""
+"""Tolerance for rounding errors in differences of fractions."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """metric: its name; margin: by how much the challenger has to be better; minimum: which value it needs at least"""
+    """metric: its name; margin: the required improvement over the champion; minimum: the required value"""
 
     metric: str = "accuracy"
     margin: float = 0.0
@@ -26,7 +26,7 @@ class Decision:
 
 
 def decide(challenger: float, champion: float | None, new: int, rules: Rules) -> Decision:
-    """champion: None where there is none. new: how many images the challenger was trained on beyond the champion's."""
+    """Decide. champion: None if there is none; new: images in the challenger's training but not the champion's."""
     scored = f"{rules.metric} {challenger:.4f}"
     if not new:
         return Decision(False, "there is no new data, so nothing was trained")

@@ -1,4 +1,4 @@
-"""What a challenger comes from, as the files that are given tell it, and as tags of the version that it becomes."""
+"""Read a challenger's lineage from the input files, and make the tags of its version."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 class BadInput(Exception):
-    """An input cannot be used. The message says which, and what to give; the registry is as it was."""
+    """An input cannot be used. The message says which, and what to give; the registry is unchanged."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """The folders that the component is given."""
+    """The component's input folders."""
 
     model: Path
     metrics: Path
@@ -25,12 +25,12 @@ class Files:
 
 @dataclass(frozen=True)
 class Compared:
-    """What the files say.
+    """The content of the files.
 
-    champion:         its metric, None where there is none
-    champion_version: None where there is none
-    selection:        what selection.json says
-    code:             the digest of the training code, "" where the model does not say
+    champion:         its metric, None if there is none
+    champion_version: None if there is none
+    selection:        the content of selection.json
+    code:             the digest of the training code, "" if the model has none
     """
 
     challenger: float
@@ -41,7 +41,7 @@ class Compared:
 
 
 def read(files: Files, metric: str) -> Compared:
-    """Raises BadInput where a file is missing, or one does not belong to the others."""
+    """Read the files. Raise BadInput if one is missing or they do not belong together."""
     if not (files.model / "MLmodel").is_file():
         raise BadInput(f"{files.model} holds no file MLmodel. Give a model in MLflow's format.")
     scores = (metric, "baseline", "split", "count")
@@ -62,19 +62,19 @@ def read(files: Files, metric: str) -> Compared:
 
 
 def document(file: Path, expected: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """A JSON file with at least these keys."""
+    """Read a JSON file with at least these keys. Raise BadInput."""
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        missing = [key for key in keys if key not in found]
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        missing = [key for key in keys if key not in content]
     except (OSError, ValueError, TypeError) as error:
         raise BadInput(f"{file} cannot be used ({error}). Give the output `{expected}.") from None
     if missing:
         raise BadInput(f"{file} lacks {', '.join(missing)}. Give the output `{expected}.")
-    return found
+    return content
 
 
 def code_of(model: Path) -> str:
-    """The digest of the code that trained the model, as MLmodel's metadata has it."""
+    """Return the digest of the code that trained the model, from MLmodel's metadata."""
     import yaml
 
     described = yaml.safe_load((model / "MLmodel").read_text(encoding="utf-8"))
@@ -82,12 +82,12 @@ def code_of(model: Path) -> str:
 
 
 def tags(compared: Compared, metric: str, run: str, given: dict[str, str | None]) -> dict[str, str]:
-    """The tags of the version: texts, whose names have no colon (mlflow#8008).
+    """Return the tags of the version: strings, whose names have no colon (mlflow#8008).
 
-    given: tags that the user gives; those without a value are left out
+    given: the user's tags; those without a value are omitted
     """
     selection = compared.selection
-    found = {
+    lineage = {
         metric: f"{compared.challenger:.4f}",
         "data": str(selection.get("source", "")),
         "data_version": str(selection["data_version"]),
@@ -100,5 +100,6 @@ def tags(compared: Compared, metric: str, run: str, given: dict[str, str | None]
         "parent_run": os.environ.get("AZUREML_ROOT_RUN_ID", ""),
     }
     if compared.champion is not None:
-        found |= {"champion_version": str(compared.champion_version), f"champion_{metric}": f"{compared.champion:.4f}"}
-    return {name: value for name, value in (found | given).items() if value}
+        lineage["champion_version"] = str(compared.champion_version)
+        lineage[f"champion_{metric}"] = f"{compared.champion:.4f}"
+    return {name: value for name, value in (lineage | given).items() if value}

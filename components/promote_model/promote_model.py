@@ -15,11 +15,11 @@ from registry import RegistryError, newest, require_address
 
 
 def promote(files: Files, name: str, rules: Rules, given: dict[str, str | None], registration: Path) -> dict[str, Any]:
-    """Decide, register the challenger where it is promoted, write registration.json and return what it says.
+    """Decide, register the challenger if it is promoted, write registration.json and return its content.
 
-    given: further tags
+    given: additional tags
 
-    Raises BadInput where an input cannot be used, RegistryError where the registry refuses.
+    Raise BadInput if an input cannot be used, RegistryError if the registry refuses.
     """
     require_address()
     compared = read(files, rules.metric)
@@ -27,7 +27,7 @@ def promote(files: Files, name: str, rules: Rules, given: dict[str, str | None],
     version = None
     if decision.promoted:
         version, decision = registered(files, name, compared, rules, given, decision)
-    said = {
+    content = {
         "name": name,
         "version": version,
         "promoted": decision.promoted,
@@ -41,21 +41,21 @@ def promote(files: Files, name: str, rules: Rules, given: dict[str, str | None],
         "data_version": compared.selection["data_version"],
     }
     registration.mkdir(parents=True, exist_ok=True)
-    (registration / "registration.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    return said
+    (registration / "registration.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return content
 
 
 def registered(
     files: Files, name: str, compared: Compared, rules: Rules, given: dict[str, str | None], decision: Decision
 ) -> tuple[str | None, Decision]:
-    """The new version. None where the registry has another champion by now, with which nobody compared."""
+    """Return the new version and the decision. The version is None if the registry's champion has changed meanwhile."""
     current = newest(name)
     number = current.number if current else None
     if number == compared.champion_version:
         return new_version(files, name, compared, rules, given), decision
     run = os.environ.get("AZUREML_ROOT_RUN_ID")
     if current and run and current.tags.get("parent_run") == run:
-        # An earlier try of this step came as far as that.
+        # An earlier attempt of this step registered it.
         return number, decision
     now = f"version {number} is the champion" if number else "there is no champion"
     return None, Decision(False, f"{now} by now, with which nobody compared; the next recurrence does")
@@ -64,8 +64,8 @@ def registered(
 def new_version(files: Files, name: str, compared: Compared, rules: Rules, given: dict[str, str | None]) -> str:
     """Register the challenger with what it was trained on, and return the version.
 
-    The files become artifacts of this run first: Azure ML registers what a run holds, and its tracking server does not
-    know the logged models that MLflow 3's log_model would make (azure-sdk-for-python#44896).
+    The files are logged as artifacts of this run first: Azure ML registers a run's artifacts, and its tracking server
+    does not support the logged models that MLflow 3's log_model creates (azure-sdk-for-python#44896).
     """
     import mlflow
     from mlflow.exceptions import MlflowException
@@ -73,10 +73,10 @@ def new_version(files: Files, name: str, compared: Compared, rules: Rules, given
     try:
         with mlflow.start_run() as run:
             mlflow.log_artifacts(str(files.model), "model")
-            # The next recurrence reads it from there, and the challenger's own is the champion's.
+            # The next recurrence reads it from the model. One in the challenger's folder would be the champion's.
             mlflow.log_artifact(str(files.selection / "trained_on.json"), "model")
-            found = tags(compared, rules.metric, run.info.run_id, given)
-            return str(mlflow.register_model(f"runs:/{run.info.run_id}/model", name, tags=found).version)
+            version_tags = tags(compared, rules.metric, run.info.run_id, given)
+            return str(mlflow.register_model(f"runs:/{run.info.run_id}/model", name, tags=version_tags).version)
     except (MlflowException, OSError) as error:
         raise RegistryError(f"MLflow refused {name!r}: {error}") from None
 
@@ -93,14 +93,14 @@ def main() -> None:
     parser.add_argument("--code_version")
     args = parser.parse_args()
     files = Files(args.model, args.metrics, args.champion, args.selection)
-    given = {"trigger_time": args.trigger_time, "code_version": args.code_version}
+    extra_tags = {"trigger_time": args.trigger_time, "code_version": args.code_version}
     try:
-        said = promote(files, args.name, Rules(args.metric, args.margin, args.minimum), given, args.registration)
+        result = promote(files, args.name, Rules(args.metric, args.margin, args.minimum), extra_tags, args.registration)
     except (BadInput, RegistryError) as error:
         print(f"promote_model: {error}", file=sys.stderr)
         sys.exit(2)
-    became = f"registered as {args.name}, version {said['version']}" if said["version"] else "not registered"
-    print(f"{became}: {said['reason']}")
+    became = f"registered as {args.name}, version {result['version']}" if result["version"] else "not registered"
+    print(f"{became}: {result['reason']}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """register_model: put an evaluated model into the MLflow model registry."""
 
-# No `from __future__ import annotations` here: mldesigner reads the annotations, and needs them as objects.
+# No `from __future__ import annotations` here: mldesigner needs the annotations as objects.
 
 import sys
 from pathlib import Path
 
 from mldesigner import Input, Output, command_component
 
-# A job's snapshot holds this folder alone. The environment is read where a pipeline is written, and not in a job.
+# A job's snapshot contains only this folder. The environment is read when a pipeline is written, not in a job.
 ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 
 
@@ -20,7 +20,7 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
         "The version carries the accuracy, the data and the run as tags."
     ),
     tags={"task": "model-management", "launch": "single process"},
-    # A registry is changed by it, so an earlier result never stands in for a run.
+    # It changes the registry, so an earlier result must not be reused.
     is_deterministic=False,
     environment=ENVIRONMENT if ENVIRONMENT.exists() else None,
 )
@@ -36,7 +36,7 @@ def register_model(
         type="number", min=0.0, max=1.0, description="The accuracy below which the model is not registered."
     ) = 0.0,
 ):
-    # A job has this folder on its path, and whoever writes a pipeline needs neither it nor MLflow.
+    # Imported here: only a job has this folder on its path, and only a job needs MLflow.
     from registration import CannotRegister, register
 
     try:

@@ -1,4 +1,4 @@
-"""Register a model as its metrics allow."""
+"""Register a model if its metrics allow it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 class CannotRegister(Exception):
-    """The model cannot be registered. The message says why and what to do; the registry is as it was."""
+    """The model cannot be registered. The message says why and what to do; the registry is unchanged."""
 
 
 @dataclass(frozen=True)
 class Registration:
-    """What became of a model. The version is None where the accuracy was too low."""
+    """The result of a registration. The version is None if the accuracy was too low."""
 
     name: str
     version: str | None
@@ -32,15 +32,15 @@ class Registration:
 def register(model: Path, metrics: Path, name: str, minimum_accuracy: float, output: Path) -> Registration:
     """Register the model if its accuracy is at least the minimum, and write registration.json either way.
 
-    Raises CannotRegister where there is no registry, no model or no accuracy.
+    Raise CannotRegister if there is no registry, no model or no accuracy.
     """
     if not os.environ.get("MLFLOW_TRACKING_URI"):
         raise CannotRegister("MLFLOW_TRACKING_URI is not set, so there is no registry. Set it to MLflow's address.")
     if not (model / "MLmodel").is_file():
         raise CannotRegister(f"{model} holds no file MLmodel. Give a model in MLflow's format.")
-    found = read_metrics(metrics)
-    accuracy = found["accuracy"]
-    version = new_version(model, name, found) if accuracy >= minimum_accuracy else None
+    scores = read_metrics(metrics)
+    accuracy = scores["accuracy"]
+    version = new_version(model, name, scores) if accuracy >= minimum_accuracy else None
     registration = Registration(name, version, accuracy, minimum_accuracy)
     output.mkdir(parents=True, exist_ok=True)
     (output / "registration.json").write_text(json.dumps(asdict(registration), indent=2) + "\n", encoding="utf-8")
@@ -48,7 +48,7 @@ def register(model: Path, metrics: Path, name: str, minimum_accuracy: float, out
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """The content of metrics.json. Raises CannotRegister where it holds no accuracy."""
+    """Return the content of metrics.json. Raise CannotRegister if it holds no accuracy."""
     file = folder / "metrics.json"
     try:
         metrics: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -63,9 +63,9 @@ def read_metrics(folder: Path) -> dict[str, Any]:
 def new_version(model: Path, name: str, metrics: dict[str, Any]) -> str:
     """Register the model as a new version of that name, and return the version.
 
-    The files become artifacts of this run first: Azure ML registers what a run holds, and its tracking server does not
-    know the logged models that MLflow 3's log_model would make (azure-sdk-for-python#44896). It takes tags as texts
-    whose names have no colon (mlflow#8008).
+    The files are logged as artifacts of this run first: Azure ML registers a run's artifacts, and its tracking server
+    does not support the logged models that MLflow 3's log_model creates (azure-sdk-for-python#44896).
+    Tags are strings whose names have no colon (mlflow#8008).
     """
     import mlflow
     from mlflow.exceptions import MlflowException

@@ -1,4 +1,4 @@
-"""A script that somebody brings: its command line, its data, its results."""
+"""A user's script: its command line, data and results."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 
 SHOWN = 10
-"""How many scripts are named where the right one is missing."""
+"""Maximum number of scripts in the error message if the script is missing."""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser of the inputs and outputs that all components with a script of one's own have."""
-    found = argparse.ArgumentParser(description=description)
-    found.add_argument("--code", type=Path, required=True)
-    found.add_argument("--script", required=True)
-    found.add_argument("--arguments", default="")
-    found.add_argument("--data", type=Path)
-    found.add_argument("--results", type=Path, required=True)
-    return found
+    """Return a parser of the inputs and outputs that all components with a user's script share."""
+    inputs = argparse.ArgumentParser(description=description)
+    inputs.add_argument("--code", type=Path, required=True)
+    inputs.add_argument("--script", required=True)
+    inputs.add_argument("--arguments", default="")
+    inputs.add_argument("--data", type=Path)
+    inputs.add_argument("--results", type=Path, required=True)
+    return inputs
 
 
 def command_line(args: argparse.Namespace) -> list[str]:
-    """The script's path and its arguments. What it finds in its environment is set: data and results by their names.
+    """Return the script's path and arguments, and set the environment variables of its data and results.
 
-    Raises InputError where there is no such script below the code, or the arguments cannot be split.
+    Raise InputError if there is no such script below the code, or the arguments cannot be split.
     """
     code, script = args.code.resolve(), (args.code / args.script).resolve()
     if not script.is_file() or not script.is_relative_to(code):
@@ -46,6 +46,6 @@ def command_line(args: argparse.Namespace) -> list[str]:
     except ValueError as error:
         found = f"{args.arguments!r}: {error}"
         raise InputError(Problem("input arguments", found, "what a shell can split", "close the quotation")) from None
-    places = {"AZURE_ML_OUTPUT_results": args.results, "AZURE_ML_INPUT_data": args.data}
-    os.environ.update({name: str(path) for name, path in places.items() if path is not None})
+    folders = {"AZURE_ML_OUTPUT_results": args.results, "AZURE_ML_INPUT_data": args.data}
+    os.environ.update({name: str(path) for name, path in folders.items() if path is not None})
     return [str(script), *arguments]

@@ -10,7 +10,7 @@ from allranks.runtime.__main__ import run
 
 
 def prepared() -> list[str]:
-    """The command line. Raises InputError where mpirun did not start this process."""
+    """Return the command line. Raise InputError if mpirun did not start this process."""
     args = parser(__doc__).parse_args()
     env = detect()
     if env.launcher != "mpi":

@@ -14,13 +14,13 @@ from allranks.runtime import clean_exit, failure, note
 from allranks.runtime.__main__ import run
 
 JOIN_SECONDS = 300.0
-"""How long the instances may take to join the cluster."""
+"""Time limit for the instances to join the cluster."""
 
 
 def prepared() -> list[str] | None:
-    """The command line, when the cluster is whole; None on an instance that only serves.
+    """Return the command line once the cluster is complete; None on an instance that only serves.
 
-    Raises InputError where there is no cluster, TimeoutError where instances are missing.
+    Raise InputError if there is no cluster, TimeoutError if instances are missing.
     """
     inputs = parser(__doc__)
     inputs.add_argument("--join_seconds", type=float, default=JOIN_SECONDS)
@@ -44,7 +44,7 @@ def prepared() -> list[str] | None:
 
 
 def wait_for(count: int, seconds: float) -> None:
-    """Wait until so many nodes are in the cluster. Raises TimeoutError, ConnectionError where there is none."""
+    """Wait until `count` nodes are in the cluster. Raise TimeoutError, or ConnectionError if there is no cluster."""
     import ray
 
     ray.init(log_to_driver=False, logging_level="warning")

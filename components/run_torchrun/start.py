@@ -15,8 +15,8 @@ from allranks.runtime import RankEnv, clean_exit, detect, failure
 def torchrun(args: argparse.Namespace, env: RankEnv) -> list[str]:
     """torchrun's command line for this instance.
 
-    The rendezvous is static, since every instance is known: rank 0's instance at the address and port of the launch.
-    Raises InputError where the platform started several processes, each of which would start more.
+    The rendezvous is static, since every instance is known: it is at the launch's address and port, on rank 0's
+    instance. Raise InputError if the platform started several processes, each of which would start more.
     """
     if env.local_world_size > 1:
         raise InputError(
@@ -27,11 +27,11 @@ def torchrun(args: argparse.Namespace, env: RankEnv) -> list[str]:
                 fix="set it to 1, and processes to the number that each instance is to have",
             )
         )
-    place = ["--standalone", "--local-addr", "127.0.0.1"]
+    rendezvous = ["--standalone", "--local-addr", "127.0.0.1"]
     if env.instance_count > 1:
-        place = ["--nnodes", str(env.instance_count), "--node-rank", str(env.instance_rank)]
-        place += ["--master-addr", str(env.master_addr), "--master-port", str(env.master_port)]
-    options = [*place, "--nproc-per-node", str(args.processes)]
+        rendezvous = ["--nnodes", str(env.instance_count), "--node-rank", str(env.instance_rank)]
+        rendezvous += ["--master-addr", str(env.master_addr), "--master-port", str(env.master_port)]
+    options = [*rendezvous, "--nproc-per-node", str(args.processes)]
     return [sys.executable, "-m", "torch.distributed.run", *options, "-m", "allranks.runtime", *command_line(args)]
 
 
@@ -42,7 +42,7 @@ def main() -> None:
         command = torchrun(inputs.parse_args(), detect())
     except BaseException as error:
         clean_exit.leave(failure.record(error))
-    # In this process's place, so that a signal reaches torchrun, which ends its processes.
+    # Replace this process, so that signals reach torchrun, which ends its processes.
     os.execv(command[0], command)
 
 

@@ -20,7 +20,7 @@ def main() -> None:
     except BadModel as error:
         print(f"sample_text: {error}", file=sys.stderr)
         sys.exit(2)
-    # A token at a time is too little to share: threads would wait for each other for longer than they compute.
+    # Decoding one token at a time is too little work for several threads: synchronisation would dominate.
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(args.seed)
     texts = [
@@ -34,14 +34,14 @@ def main() -> None:
         )
         for _ in range(args.samples)
     ]
-    written = BETWEEN.join(texts) + "\n"
+    content = BETWEEN.join(texts) + "\n"
     args.text.parent.mkdir(parents=True, exist_ok=True)
-    args.text.write_text(written, encoding="utf-8")
-    print(written, end="")
+    args.text.write_text(content, encoding="utf-8")
+    print(content, end="")
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--prompt", default="def ")

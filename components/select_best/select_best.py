@@ -17,22 +17,22 @@ class BadValues(Exception):
 
 
 def numbers(text: str) -> list[float]:
-    """Return the numbers of a JSON list, in which they may be texts too.
+    """Return the numbers of a JSON list. The items may be strings.
 
-    Raise BadValues where it is no list of finite numbers, or an empty one.
+    Raise BadValues if it is not a list of finite numbers, or is empty.
     """
     try:
-        found = [float(value) for value in json.loads(text)]
+        values = [float(value) for value in json.loads(text)]
     except (ValueError, TypeError):
-        found = []
-    if not found or not all(map(math.isfinite, found)):
+        values = []
+    if not values or not all(map(math.isfinite, values)):
         fix = "Give a number output of a parallel_for loop, such as [0.91, 0.94]."
         raise BadValues(f"{text!r} is no list of finite numbers. {fix}")
-    return found
+    return values
 
 
 def best(values: Sequence[float], goal: str) -> int:
-    """Return the place of the largest (goal `maximize`) or smallest number, of equal ones the first."""
+    """Return the index of the largest (goal `maximize`) or smallest number; the first if several are equal."""
     pick = max if goal == "maximize" else min
     return pick(range(len(values)), key=values.__getitem__)
 

@@ -1,4 +1,4 @@
-"""What has arrived: labelled images with a digest of their content, which are read only when they are needed."""
+"""The labelled images that have arrived, with digests of their content. Pixels are read on demand."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from prepared_images import BadData
 
 DIGITS = 32
-"""Hexadecimal digits of a digest: 128 bits tell any number of images apart."""
+"""Hexadecimal digits of a digest: 128 bits are enough to avoid collisions."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """An image that has come.
+    """An image that has arrived.
 
-    digest: of its content, whatever its name, place and time
+    digest: of its content, independent of its name, location and time
     label:  an index into the classes
-    pixels: reads it, as (channels, height, width) uint8
+    pixels: reads the pixels, (channels, height, width) uint8
     """
 
     digest: str
@@ -32,7 +32,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """All that has come by now."""
+    """All images that have arrived so far."""
 
     source: str
     classes: tuple[str, ...]
@@ -40,8 +40,8 @@ class Arrivals:
 
 
 def of_folder(folder: Path | None, image_size: int) -> Arrivals:
-    """The images of a folder with one sub-folder for each class. Raises BadData where it is none."""
-    # Pillow is needed for folders alone.
+    """Return the images of a folder with one sub-folder for each class. Raise BadData if it is not one."""
+    # Only folders need Pillow.
     from sources.folder import class_folders, image_files, square
 
     if folder is None:
@@ -56,7 +56,7 @@ def of_folder(folder: Path | None, image_size: int) -> Arrivals:
 
 
 def of_digits(arrived: float) -> Arrivals:
-    """The first of scikit-learn's digits, as large a share of them as has come."""
+    """Return the first of scikit-learn's digits. arrived: the fraction that has arrived."""
     from sources.digits import read
 
     digits = read()
@@ -69,7 +69,7 @@ def of_digits(arrived: float) -> Arrivals:
 
 
 def of_file(file: Path) -> str:
-    """The digest of a file's content. Raises BadData where it cannot be read."""
+    """Return the digest of a file's content. Raise BadData if it cannot be read."""
     try:
         return digest(file.read_bytes())
     except OSError as error:

@@ -20,28 +20,28 @@ from selection import Selection, Shares, select
 def select_new_data(
     came: Arrivals, champion: Path | None, shares: Shares, minimum_new: int, images: Path, selection: Path
 ) -> dict[str, Any]:
-    """Write the outputs, and return what selection.json says. Raises BadData, and then has written nothing."""
+    """Write the outputs, and return the content of selection.json. Raise BadData before anything is written."""
     selected = select(came, trained_on.read(champion), shares, minimum_new)
     shape = selected.test[0].pixels().shape
     splits = {name: read(getattr(selected, name), shape) for name in ("train", "validation", "test")}
     write(images, describe(came.source, came.classes, splits), splits)
-    said = summary(came, selected)
+    content = summary(came, selected)
     selection.mkdir(parents=True, exist_ok=True)
-    (selection / "selection.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    (selection / "selection.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     trained_on.write(selection, selected.trained_on)
-    return said
+    return content
 
 
 def read(selected: Sequence[Arrival], shape: tuple[int, ...]) -> Images:
-    """The images themselves; there may be none."""
+    """Read the images; there may be none."""
     pixels = np.empty((len(selected), *shape), np.uint8)
-    for place, image in enumerate(selected):
-        pixels[place] = image.pixels()
+    for index, image in enumerate(selected):
+        pixels[index] = image.pixels()
     return Images(pixels, np.array([image.label for image in selected], np.int64))
 
 
 def summary(came: Arrivals, selected: Selection) -> dict[str, Any]:
-    """What selection.json says."""
+    """Return the content of selection.json."""
     held_out = {image.digest: came.classes[image.label] for image in selected.test}
     return {
         "source": came.source,
@@ -71,20 +71,20 @@ def main() -> None:
     args = parser.parse_args()
     shares = Shares(args.validation_fraction, args.test_fraction)
     try:
-        came = (
+        arrived = (
             arrivals.of_digits(args.arrived)
             if args.source == "digits"
             else arrivals.of_folder(args.folder, args.image_size)
         )
-        said = select_new_data(came, args.champion, shares, args.minimum_new, args.images, args.selection)
+        result = select_new_data(arrived, args.champion, shares, args.minimum_new, args.images, args.selection)
     except BadData as error:
         print(f"select_new_data: {error}", file=sys.stderr)
         sys.exit(2)
-    if said["conflicting"]:
-        print(f"{said['conflicting']} images stand in several classes and are left out")
-    if said["waiting"]:
-        print(f"{said['waiting']} new images are fewer than {args.minimum_new}, and wait for the next recurrence")
-    print(f"{said['new'] or 'no'} new images of {said['arrived']}, {said['held_out']} held out")
+    if result["conflicting"]:
+        print(f"{result['conflicting']} images stand in several classes and are left out")
+    if result["waiting"]:
+        print(f"{result['waiting']} new images are fewer than {args.minimum_new}, and wait for the next recurrence")
+    print(f"{result['new'] or 'no'} new images of {result['arrived']}, {result['held_out']} held out")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which of the images that have arrived are trained on now, which watch training, and which are held out."""
+"""Select images for training, validation and testing from those that have arrived."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trained_on import TrainedOn
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of all images that go to validation and to the test set."""
+    """The fractions of all images for validation and for the test set."""
 
     validation: float
     test: float
@@ -20,10 +20,10 @@ class Shares:
 
 @dataclass(frozen=True)
 class Selection:
-    """The images of each split, and what a model is trained on once it has seen them.
+    """The images of each split, and all images that the new model will have been trained on.
 
-    waiting:     new training images that are too few, and wait
-    conflicting: images that stand in several classes, and are left out
+    waiting:     number of new training images that wait, because they are too few
+    conflicting: number of images that are in several classes, and are omitted
     """
 
     train: tuple[Arrival, ...]
@@ -35,9 +35,9 @@ class Selection:
 
 
 def select(arrivals: Arrivals, earlier: TrainedOn, shares: Shares, minimum_new: int) -> Selection:
-    """Divide what has arrived. earlier: what the champion was trained on.
+    """Divide the images that have arrived. earlier: what the champion was trained on.
 
-    Raises BadData where the classes are not the champion's, or a split that is needed has no image.
+    Raise BadData if the classes are not the champion's, or a required split has no image.
     """
     if earlier.classes and earlier.classes != arrivals.classes:
         raise BadData(
@@ -47,13 +47,13 @@ def select(arrivals: Arrivals, earlier: TrainedOn, shares: Shares, minimum_new: 
     images, conflicting = unambiguous(arrivals.images)
     parts: dict[str, list[Arrival]] = {"train": [], "validation": [], "test": []}
     for image in images:
-        place = split(image.digest, shares)
-        if place == "train":
+        name_of_split = split(image.digest, shares)
+        if name_of_split == "train":
             if earlier.images.get(image.digest) != arrivals.classes[image.label]:
-                parts[place].append(image)
+                parts[name_of_split].append(image)
         elif image.digest not in earlier.images:
-            # A champion knows what it was trained on, also where the shares were others then.
-            parts[place].append(image)
+            # With other shares, the champion may have been trained on this image: it cannot be held out.
+            parts[name_of_split].append(image)
     for name in ("validation", "test"):
         if not parts[name]:
             raise BadData(f"of {len(images)} images none is for {name}. Add images, or raise {name}_fraction.")
@@ -69,21 +69,21 @@ def select(arrivals: Arrivals, earlier: TrainedOn, shares: Shares, minimum_new: 
 
 
 def split(digest: str, shares: Shares) -> str:
-    """Where an image belongs, by its content alone: it does not change when others come.
+    """Return the split of an image. It depends on the content alone, so it does not change when other images arrive.
 
-    The two that are not trained on are at opposite ends, so that a change of one share leaves the other as it is.
+    Validation and test are at opposite ends of the range, so that a change of one share does not affect the other.
     """
-    place = int(digest[:12], 16) / 16**12
-    if place < shares.test:
+    position = int(digest[:12], 16) / 16**12
+    if position < shares.test:
         return "test"
-    return "validation" if place >= 1 - shares.validation else "train"
+    return "validation" if position >= 1 - shares.validation else "train"
 
 
 def unambiguous(images: Iterable[Arrival]) -> tuple[list[Arrival], int]:
-    """Each image once, in an order that contents decide, without those of several labels; and how many those are."""
-    found: dict[str, Arrival] = {}
+    """Return each image once, sorted by digest, without those with several labels; and the number of those."""
+    unique: dict[str, Arrival] = {}
     conflicting: set[str] = set()
     for image in images:
-        if found.setdefault(image.digest, image).label != image.label:
+        if unique.setdefault(image.digest, image).label != image.label:
             conflicting.add(image.digest)
-    return [found[digest] for digest in sorted(found) if digest not in conflicting], len(conflicting)
+    return [unique[digest] for digest in sorted(unique) if digest not in conflicting], len(conflicting)

@@ -15,33 +15,33 @@ FILE = "trained_on.json"
 
 @dataclass(frozen=True)
 class TrainedOn:
-    """classes: their names; images: digest -> the class as which it was trained on"""
+    """classes: their names; images: digest -> the class that it was trained as"""
 
     classes: tuple[str, ...] = ()
     images: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(folder: Path | None) -> TrainedOn:
-    """What the model in the folder was trained on; nothing where there is no model, or it does not say.
+    """Read what the model in the folder was trained on; empty if there is no model or no such file.
 
-    Raises BadData where the file is damaged.
+    Raise BadData if the file is damaged.
     """
     if folder is None or not (folder / FILE).exists():
         return TrainedOn()
     try:
-        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return TrainedOn(tuple(found["classes"]), {str(key): str(value) for key, value in found["images"].items()})
+        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return TrainedOn(tuple(content["classes"]), {str(key): str(value) for key, value in content["images"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadData(f"{folder / FILE} is damaged ({error!r}). Register the model again with a whole one.") from None
 
 
 def write(folder: Path, trained_on: TrainedOn) -> None:
-    """Write the file, the same for the same content."""
+    """Write the file. Equal content gives equal files."""
     content = {"classes": list(trained_on.classes), "images": dict(sorted(trained_on.images.items()))}
     (folder / FILE).write_text(json.dumps(content, indent=0) + "\n", encoding="utf-8")
 
 
 def version(images: Mapping[str, str]) -> str:
-    """A short name of just these images with these labels."""
+    """Return a short digest of these images and their labels."""
     lines = "".join(f"{digest} {name}\n" for digest, name in sorted(images.items()))
     return hashlib.sha256(lines.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Training images shifted and mirrored at random, the same for every number of ranks."""
+"""Random shifts and mirroring of training images, the same for every number of ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How far an image may be shifted, in pixels each way, and whether it may be mirrored left to right."""
+    """The maximum shift in pixels in each direction, and whether images may be mirrored left to right."""
 
     max_shift: int
     mirror: bool
@@ -18,14 +18,14 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Moves:
-    """What is done to each image of a data set in one epoch: shifts (length, 2) in pixels, mirrored (length,)."""
+    """The moves of each image of a data set in one epoch: shifts (length, 2) in pixels, mirrored (length,)."""
 
     shifts: Tensor
     mirrored: Tensor
 
 
 def draw(augmentation: Augmentation, length: int, *, seed: int, epoch: int) -> Moves:
-    """The moves of an epoch, for all images at once: an image moves alike whichever rank it falls to."""
+    """Draw the moves of an epoch for all images at once, so that they do not depend on the rank."""
     generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
     shifts = torch.randint(-augmentation.max_shift, augmentation.max_shift + 1, (length, 2), generator=generator)
     mirrored = torch.randint(0, 2, (length,), generator=generator).bool()
@@ -33,9 +33,9 @@ def draw(augmentation: Augmentation, length: int, *, seed: int, epoch: int) -> M
 
 
 def move(pixels: Tensor, moves: Moves, indices: Tensor) -> Tensor:
-    """The images of these indices, shifted and then mirrored. What moves in from outside is 0.
+    """Return the images, shifted and then mirrored. Pixels from outside the image are 0.
 
-    pixels: (batch, channels, height, width), like what is returned; indices: (batch,), into the data set
+    pixels: (batch, channels, height, width), like the result; indices: (batch,), into the data set
     """
     batch, channels, height, width = pixels.shape
     margin = int(moves.shifts.abs().max())

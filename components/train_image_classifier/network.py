@@ -1,4 +1,4 @@
-"""The networks that can be trained, each from whole-number pixels to one score for each class."""
+"""The networks that can be trained, each from integer pixels to one score for each class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class ImageClassifier(nn.Module):
-    """A network with its own normalisation: whoever uses it later gives it pixels, and cannot scale them wrongly."""
+    """A network with built-in normalisation, so that callers pass raw pixels and cannot scale them wrongly."""
 
     mean: Tensor
     std: Tensor
@@ -21,13 +21,13 @@ class ImageClassifier(nn.Module):
         self.register_buffer("std", 255 * torch.tensor(std).reshape(-1, 1, 1))
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Pixels (batch, channels, height, width), 0 to 255, to scores (batch, classes), before any softmax."""
+        """Return scores (batch, classes), before softmax. pixels: (batch, channels, height, width), 0 to 255."""
         scores: Tensor = self.network((pixels.float() - self.mean) / self.std)
         return scores
 
 
 def mlp(shape: tuple[int, int, int], class_count: int) -> nn.Module:
-    """Two hidden layers of 256: the quickest, and good enough for digits."""
+    """Return an MLP with two hidden layers of 256: the fastest network, sufficient for digits."""
     channels, height, width = shape
     return nn.Sequential(
         nn.Flatten(),
@@ -40,7 +40,7 @@ def mlp(shape: tuple[int, int, int], class_count: int) -> nn.Module:
 
 
 def cnn(shape: tuple[int, int, int], class_count: int) -> nn.Module:
-    """Five convolutions in three widths, for images of 8 x 8 pixels and more."""
+    """Return a CNN with five convolutions in three widths, for images of at least 8 x 8 pixels."""
     return nn.Sequential(
         convolution(shape[0], 32),
         convolution(32, 32),
@@ -56,11 +56,11 @@ def cnn(shape: tuple[int, int, int], class_count: int) -> nn.Module:
 
 
 def convolution(inputs: int, outputs: int) -> nn.Module:
-    # Normalised by group and not by batch: a batch's statistics would change with the number of ranks that share it.
+    # Not BatchNorm: batch statistics would change with the number of ranks that share a batch.
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, kernel_size=3, padding=1, bias=False), nn.GroupNorm(8, outputs), nn.ReLU()
     )
 
 
 NETWORKS: dict[str, Callable[[tuple[int, int, int], int], nn.Module]] = {"mlp": mlp, "cnn": cnn}
-"""The one table of networks: from an image's shape and the number of classes to the network."""
+"""Networks by name, made from an image's shape and the number of classes."""

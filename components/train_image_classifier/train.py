@@ -24,7 +24,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 
 LOG_EVERY = 10
-"""Steps between two points of the loss curve: the loss is averaged over the ranks for each, and that is not free."""
+"""Steps between two points of the loss curve, each of which costs an all-reduce of the loss."""
 
 
 def train(ranks: runtime.Ranks) -> None:
@@ -90,7 +90,7 @@ def train(ranks: runtime.Ranks) -> None:
 
 
 def data(source: Path) -> tuple[Description, Images, Images]:
-    """What the images are, the training and the validation set, from a copy that the ranks of an instance share."""
+    """Return the description, the training set and the validation set, from a copy that an instance's ranks share."""
     try:
         folder = runtime.stage(source)
         return read_description(folder), read(folder, "train"), read(folder, "validation")
@@ -99,9 +99,9 @@ def data(source: Path) -> tuple[Description, Images, Images]:
 
 
 def start(model: nn.Module, folder: Path, description: Description) -> None:
-    """Give the model the weights of an MLflow model, and with them its normalisation: they belong together.
+    """Load the weights of an MLflow model, including its normalisation, into the model.
 
-    Raises InputError where it is a model of other classes, another network, or none.
+    Raise InputError if it is not a model, or has other classes or another network.
     """
     flavour = mlflow_pytorch()
     from mlflow.models import get_model_info
@@ -123,7 +123,7 @@ def start(model: nn.Module, folder: Path, description: Description) -> None:
 
 
 def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
-    """Without any image, training leaves the model that it would have started from as it is."""
+    """Write the model to start from as the output, unchanged, because there is no training image."""
     if not args.start_from or no_model.stands_in(args.start_from):
         found = f"there is no training image in {args.data}, and no model to start from"
         raise InputError(Problem("input data", found, "images, or a model that can be passed on"))
@@ -137,13 +137,13 @@ def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
 
 
 def batch(images: Images, indices: list[int]) -> tuple[Tensor, Tensor]:
-    """Pixels (len(indices), channels, height, width) uint8 and labels (len(indices),)."""
+    """Return pixels (len(indices), channels, height, width) uint8 and labels (len(indices),)."""
     return torch.from_numpy(np.take(images.pixels, indices, axis=0)), torch.from_numpy(np.take(images.labels, indices))
 
 
 def learning_rate(peak: float, step: int, total: int) -> float:
-    """Up to the peak over the first tenth of the steps, then down along a cosine. It depends on the step alone, so that
-    a resumed training has nothing to restore."""
+    """Return the learning rate: linear warm-up over the first tenth of the steps, then cosine decay to 0. It depends on
+    the step alone, so that a resumed training has nothing to restore."""
     warm_up = max(1, total // 10)
     if step < warm_up:
         return peak * (step + 1) / warm_up
@@ -151,7 +151,7 @@ def learning_rate(peak: float, step: int, total: int) -> float:
 
 
 def mean_over_ranks(value: Tensor, ranks: runtime.Ranks) -> float:
-    """The mean over all ranks. A collective."""
+    """Return the mean over all ranks. A collective."""
     total = value.detach().clone()
     dist.all_reduce(total)
     return total.item() / ranks.world_size
@@ -159,25 +159,25 @@ def mean_over_ranks(value: Tensor, ranks: runtime.Ranks) -> float:
 
 @torch.no_grad()
 def correct_fraction(model: nn.Module, images: Images, batch_size: int, ranks: runtime.Ranks) -> float:
-    """The share of the images that the model classifies right, each rank looking at its own. A collective.
+    """Return the fraction of correctly classified images, each rank scoring its own part. A collective.
 
-    The ranks of a sharded model meet in every forward pass: each makes as many, a rank with no image left on one that
-    does not count.
+    The ranks of a sharded model communicate in every forward pass, so all make the same number of passes. A rank
+    without images left runs on one that does not count.
     """
     model.eval()
     correct = torch.zeros((), dtype=torch.int64, device=ranks.device)
     own = range(ranks.rank, len(images), ranks.world_size)
-    most = range(0, len(images), ranks.world_size)
-    for start in range(0, len(most), batch_size):
+    longest = range(0, len(images), ranks.world_size)
+    for start in range(0, len(longest), batch_size):
         pixels, labels = batch(images, list(own[start : start + batch_size]) or [0])
-        right = model(pixels.to(ranks.device)).argmax(dim=1) == labels.to(ranks.device)
-        correct += right.sum() if start < len(own) else 0
+        matches = model(pixels.to(ranks.device)).argmax(dim=1) == labels.to(ranks.device)
+        correct += matches.sum() if start < len(own) else 0
     dist.all_reduce(correct)
     return int(correct) / len(images)
 
 
 def save(model: nn.Module, description: Description, folder: Path) -> None:
-    """Write the model as an MLflow model: a graph with its weights, which loads anywhere without this code."""
+    """Write the model in MLflow's format, as a graph with its weights, which loads without this code."""
     flavour = mlflow_pytorch()
     from mlflow.models import infer_signature
 
@@ -195,12 +195,12 @@ def save(model: nn.Module, description: Description, folder: Path) -> None:
             pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
             metadata={"classes": list(description.classes), "code": code_digest()},
         )
-        # The output may be there already: the platform makes it, and an earlier attempt may have written to it.
+        # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
         shutil.copytree(temporary, folder, dirs_exist_ok=True)
 
 
 def code_digest() -> str:
-    """A digest of the Python code that this training is made of: its own files and those that came along with it."""
+    """Return a digest of the training's Python code: its own files and the included ones."""
     folder = Path(__file__).parent
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
@@ -209,7 +209,7 @@ def code_digest() -> str:
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--resume_from", type=Path)

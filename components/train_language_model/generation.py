@@ -1,4 +1,4 @@
-"""Text that a language model writes."""
+"""Text generation with a language model."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from torch import Generator, Tensor
 def continued(
     model: LanguageModel, prompt: str, *, max_tokens: int, temperature: float, top_k: int, generator: Generator
 ) -> str:
-    """The prompt with what the model writes after it, until a text ends or max_tokens are written.
+    """Return the prompt and its continuation, which ends at the end token or after max_tokens.
 
-    temperature: 0 takes the likeliest token each time; 1 draws as the model says; less than 1 is more careful
-    top_k:       draw among so many of the likeliest; 0 among all
-    generator:   on the CPU; its seed decides the text
+    temperature: 0 takes the most likely token; 1 samples from the model's distribution; below 1 sharpens it
+    top_k:       sample from this many of the most likely tokens; 0 from all
+    generator:   on the CPU; its seed determines the text
     """
-    # A prompt of no token, too, needs one that the model has seen texts begin after.
+    # Even an empty prompt needs a first token: in the training data, texts start after the end token.
     tokens = [model.end, *model.tokenizer.encode(prompt).ids]
     with torch.inference_mode():
         for _ in range(max_tokens):
             seen = torch.tensor([tokens[-model.shape.block_size :]])
-            following = draw(model.network(seen)[0, -1], temperature, top_k, generator)
-            if following == model.end:
+            next_token = draw(model.network(seen)[0, -1], temperature, top_k, generator)
+            if next_token == model.end:
                 break
-            tokens.append(following)
+            tokens.append(next_token)
     text: str = model.tokenizer.decode(tokens[1:])
     return text
 
 
 def draw(scores: Tensor, temperature: float, top_k: int, generator: Generator) -> int:
-    """A token by its scores (vocabulary_size,)."""
+    """Sample a token. scores: (vocabulary_size,)."""
     if temperature == 0:
         return int(scores.argmax())
     if 0 < top_k < len(scores):

@@ -11,12 +11,12 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a GPT is.
+    """The dimensions of a GPT.
 
-    vocabulary_size: tokens that it knows
-    block_size:      tokens that it sees at most
-    layers, heads:   blocks, and heads of attention in each
-    width:           of the vector that stands for a token; a multiple of heads
+    vocabulary_size: number of tokens in the vocabulary
+    block_size:      maximum sequence length
+    layers, heads:   number of blocks, and of attention heads in each
+    width:           embedding dimension; a multiple of heads
     """
 
     vocabulary_size: int
@@ -27,9 +27,9 @@ class Shape:
 
 
 class Gpt(nn.Module):
-    """A decoder with learned positions, whose token embedding is also its last layer.
+    """A decoder with learned positional embeddings, whose token embedding is also its output layer.
 
-    Alone, that tie makes a network repeat its input first: what a token is goes through `predict` to what follows it.
+    Tied embeddings alone make an untrained network predict its input token: `predict` maps a token to its successor.
     """
 
     def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
@@ -43,12 +43,12 @@ class Gpt(nn.Module):
         self._initialise(shape)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens (batch, length) int64, length at most the block size, to scores (batch, length, vocabulary_size).
+        """Return scores (batch, length, vocabulary_size). tokens: (batch, length) int64, length at most block_size.
 
-        The scores at a place are of the token after it, and depend on the tokens up to there.
+        The scores at a position are those of the next token, and depend only on the tokens up to that position.
         """
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        hidden = self.dropout(self.tokens(tokens) + self.positions(places))
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        hidden = self.dropout(self.tokens(tokens) + self.positions(positions))
         for block in self.blocks:
             hidden = block(hidden)
         return functional.linear(self.predict(self.norm(hidden)), self.tokens.weight)
@@ -57,15 +57,15 @@ class Gpt(nn.Module):
         for name, parameter in self.named_parameters():
             if parameter.dim() < 2:
                 continue
-            # What is added to the residual stream is smaller, so that its variance does not grow with the depth.
+            # Projections into the residual stream are smaller, so that its variance does not grow with the depth.
             ends_a_branch = name.endswith(("project.weight", "contract.weight"))
             nn.init.normal_(parameter, std=0.02 / (2 * shape.layers) ** 0.5 if ends_a_branch else 0.02)
-        # Small ones would all be carried away by the first steps, which learn what is frequent, and be alike after.
+        # The first steps, which learn token frequencies, would make all small embeddings alike.
         nn.init.normal_(self.tokens.weight, std=shape.width**-0.5)
 
 
 class Block(nn.Module):
-    """Causal self-attention and a feed-forward part, each after a norm and added to what came in."""
+    """Causal self-attention and a feed-forward network, each with a pre-norm and a residual connection."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """(batch, length, width) to the same."""
+        """Return the hidden states after the block, (batch, length, width) like the input."""
         hidden = hidden + self.dropout(self.project(self._attention(self.attention_norm(hidden))))
         inner = functional.gelu(self.expand(self.forward_norm(hidden)))
         added: Tensor = hidden + self.dropout(self.contract(inner))
@@ -94,5 +94,5 @@ class Block(nn.Module):
 
 
 def parameter_count(model: nn.Module) -> int:
-    """The numbers that a model learns."""
+    """Return the number of parameters."""
     return sum(parameter.numel() for parameter in model.parameters())

@@ -1,4 +1,4 @@
-"""What a training logged, as a file that trainings are compared by."""
+"""The figures that a training logged, as a file for comparing trainings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 class Point:
     """Figures at a step.
 
-    loss:        the mean over the step's tokens, before the weights changed
-    seconds:     of a step, the mean since the point before
-    peak_memory: MiB, of the rank that held the most
+    loss:        the mean over the step's tokens, before the weights are updated
+    seconds:     per step, the mean since the previous point
+    peak_memory: MiB, on the rank with the highest
     """
 
     step: int
@@ -24,7 +24,7 @@ class Point:
 
 
 class History:
-    """The points of a training, kept in its checkpoints: a resumed training's history is whole."""
+    """The points of a training. Checkpoints include them, so that a resumed training's history is complete."""
 
     def __init__(self) -> None:
         self._points: list[Point] = []
@@ -40,6 +40,6 @@ class History:
         self._points = [Point(**point) for point in state["points"]]
 
     def write(self, file: Path, about: dict[str, Any]) -> None:
-        """Write the points, and what else is known about the training, as JSON."""
+        """Write the points, and other facts about the training, as JSON."""
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(about | self.state_dict(), indent=2) + "\n", encoding="utf-8")

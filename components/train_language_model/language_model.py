@@ -1,6 +1,6 @@
 """A trained language model as files: its weights, its shape, its tokenizer.
 
-config.json      the shape, and the number of the token that ends a text
+config.json      the shape, and the id of the end token
 weights.pt       the network's state_dict
 tokenizer.json   in the format of the library `tokenizers`
 """
@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "weights.pt", "tokenizer.json"
 WITHIN = "artifacts/language_model"
-"""Where the files lie in a model in MLflow's format, as the output of a training is one."""
+"""The folder of the files within a model in MLflow's format, such as a training's output."""
 
 
 class BadModel(Exception):
@@ -28,7 +28,7 @@ class BadModel(Exception):
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A network in evaluation mode, its shape, its tokenizer, and the token that ends a text."""
+    """A network in evaluation mode, its shape, its tokenizer, and the id of the end token."""
 
     network: Gpt
     shape: Shape
@@ -37,7 +37,7 @@ class LanguageModel:
 
 
 def write(folder: Path, weights: Mapping[str, Any], shape: Shape, tokenizer: str, end: int) -> None:
-    """Write a model's files into a folder; the tokenizer as JSON."""
+    """Write a model's files to a folder. tokenizer: as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(dict(weights), folder / WEIGHTS)
     (folder / TOKENIZER).write_text(tokenizer, encoding="utf-8")
@@ -46,7 +46,7 @@ def write(folder: Path, weights: Mapping[str, Any], shape: Shape, tokenizer: str
 
 
 def read(folder: Path) -> LanguageModel:
-    """The model in a folder of its files, or in MLflow's folder around them. Raises BadModel."""
+    """Read the model from a folder of its files, or from an MLflow model that contains them. Raise BadModel."""
     inner = folder / WITHIN
     files = inner if inner.is_dir() else folder
     if not (files / CONFIG).is_file():
@@ -58,8 +58,8 @@ def read(folder: Path) -> LanguageModel:
         network = Gpt(shape)
         network.load_state_dict(torch.load(files / WEIGHTS, map_location="cpu", weights_only=True))
         tokenizer = Tokenizer.from_file(str(files / TOKENIZER))
-    # `tokenizers` raises Exception itself; torch has several of its own for a damaged file.
+    # `tokenizers` raises plain Exception; torch raises several types for a damaged file.
     except Exception as error:
-        said = (str(error).splitlines() or [""])[0]
-        raise BadModel(f"{files} is damaged ({type(error).__name__}: {said}). Train the model again.") from None
+        reason = (str(error).splitlines() or [""])[0]
+        raise BadModel(f"{files} is damaged ({type(error).__name__}: {reason}). Train the model again.") from None
     return LanguageModel(network.eval(), shape, tokenizer, end)

@@ -18,8 +18,8 @@ CODE = Path(__file__).parent
 
 
 def save(folder: Path, weights: Mapping[str, Any], shape: Shape, tokenizer: str, end: int) -> None:
-    """Write the model: MLmodel, the code that it needs, and the files of `language_model` below WITHIN."""
-    # A bar for three files on this disk says nothing.
+    """Write the model: MLmodel, the required code, and the files of `language_model` in WITHIN."""
+    # A progress bar for three local files is not useful.
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 
     import mlflow.pyfunc
@@ -34,13 +34,13 @@ def save(folder: Path, weights: Mapping[str, Any], shape: Shape, tokenizer: str,
         ParamSpec("seed", "long", 0),
     ]
     with tempfile.TemporaryDirectory() as temporary, warnings.catch_warnings():
-        # That there is no example, and no type hints beside the signature.
+        # MLflow warns that there is no input example, and no type hints besides the signature.
         warnings.simplefilter("ignore", UserWarning)
         files = Path(temporary, "files", Path(language_model.WITHIN).name)
         language_model.write(files, weights, shape, tokenizer, end)
-        made = Path(temporary, "model")
+        mlflow_model = Path(temporary, "model")
         mlflow.pyfunc.save_model(
-            made,
+            mlflow_model,
             python_model=str(CODE / "served_model.py"),
             code_paths=[str(CODE / name) for name in ("gpt.py", "language_model.py", "generation.py")],
             artifacts={files.name: str(files)},
@@ -48,5 +48,5 @@ def save(folder: Path, weights: Mapping[str, Any], shape: Shape, tokenizer: str,
             pip_requirements=[f"{name}=={version(name).partition('+')[0]}" for name in ("torch", "tokenizers")]
             + ["mlflow", "pandas"],
         )
-        # The output may be there already: the platform makes it, and an earlier attempt may have written to it.
-        shutil.copytree(made, folder, dirs_exist_ok=True)
+        # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
+        shutil.copytree(mlflow_model, folder, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""The model as MLflow serves it: prompts in, texts out. It is written into the model, which loads without this folder.
+"""The model as MLflow serves it: prompts in, texts out. It is copied into the model, which loads without this folder.
 
 mlflow.pyfunc.load_model(folder).predict(["def main("], params={"max_tokens": 50})
 """
@@ -23,9 +23,9 @@ class TextModel(PythonModel):
     def load_context(self, context: Any) -> None:
         self.model = read(Path(context.artifacts["language_model"]))
 
-    # MLflow would take annotations for the schema, which the signature gives.
+    # No annotations: MLflow would read a schema from them, which the signature already defines.
     def predict(self, context, model_input, params=None):  # noqa: ARG002
-        """A column of prompts to their continuations. params: those of `continued`, and the seed of the generator."""
+        """Return the continuations of a column of prompts. params: those of `continued`, and the generator's seed."""
         chosen = DEFAULTS | (params or {})
         generator = torch.Generator().manual_seed(chosen.pop("seed"))
         prompts = model_input.iloc[:, 0].tolist()

@@ -24,7 +24,7 @@ from allranks import runtime
 from allranks.errors import InputError, Problem
 
 LOG_EVERY = 10
-"""Steps between two points of the loss curve: the loss is averaged over the ranks for each, and that is not free."""
+"""Steps between two points of the loss curve, each of which costs an all-reduce of the loss."""
 
 
 def train(ranks: runtime.Ranks) -> None:
@@ -100,15 +100,15 @@ def train(ranks: runtime.Ranks) -> None:
 
     checkpoints.save(step)
     weights = training.weights()
-    place = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
+    measured_on = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
     if ranks.is_main:
-        history.write(args.history, about | place)
+        history.write(args.history, about | measured_on)
         save(args.model, weights, shape, (folder / TOKENIZER).read_text(encoding="utf-8"), description.end)
     ranks.barrier()
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raises InputError where inputs that are right by themselves do not go together."""
+    """Raise InputError if inputs that are valid by themselves do not fit together."""
     problems = []
     if args.width % args.heads:
         found = f"{args.heads} heads on a width of {args.width}"
@@ -123,7 +123,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def data(source: Path, block_size: int) -> tuple[Path, Description, NDArray[np.uint16]]:
-    """The folder, what the text is and its training tokens, from a copy that the ranks of an instance share."""
+    """Return the folder, the description and the training tokens, from a copy that an instance's ranks share."""
     try:
         folder = runtime.stage(source)
         description, tokens = read_description(folder), read_tokens(folder, "train")
@@ -137,7 +137,7 @@ def data(source: Path, block_size: int) -> tuple[Path, Description, NDArray[np.u
 
 
 def settings(args: argparse.Namespace) -> runtime.TrainingSettings:
-    """What the strategy is asked for. Raises InputError."""
+    """Return the settings of the strategy. Raise InputError."""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.accumulate,
         clip_norm=args.clip_norm or None,
@@ -151,8 +151,8 @@ def settings(args: argparse.Namespace) -> runtime.TrainingSettings:
 
 
 def learning_rate(peak: float, step: int, total: int) -> float:
-    """Up to the peak over the first tenth of the steps, then down along a cosine to a tenth of it. It depends on the
-    step alone, so that a resumed training has nothing to restore."""
+    """Return the learning rate: linear warm-up over the first tenth of the steps, then cosine decay to a tenth of the
+    peak. It depends on the step alone, so that a resumed training has nothing to restore."""
     warm_up = max(1, total // 10)
     if step < warm_up:
         return peak * (step + 1) / warm_up
@@ -173,14 +173,14 @@ def log(ranks: runtime.Ranks, point: Point, rate: float, args: argparse.Namespac
 
 
 def mean_over_ranks(value: Tensor, ranks: runtime.Ranks) -> float:
-    """The mean over all ranks. A collective."""
+    """Return the mean over all ranks. A collective."""
     total = value.detach().clone()
     dist.all_reduce(total)
     return total.item() / ranks.world_size
 
 
 def peak_memory(ranks: runtime.Ranks) -> float:
-    """MiB that the rank with the most has held: allocated on its GPU, or of its process on the CPU. A collective."""
+    """Return the highest rank's peak memory in MiB: allocated on its GPU, or of its CPU process. A collective."""
     if ranks.device.type == "cuda":
         own = torch.cuda.max_memory_allocated(ranks.device) / 2**20
     else:
@@ -191,7 +191,7 @@ def peak_memory(ranks: runtime.Ranks) -> float:
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--resume_from", type=Path)

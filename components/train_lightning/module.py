@@ -1,4 +1,4 @@
-"""The LightningModule, and what tells the run's figures."""
+"""The LightningModule, and the callback that logs its metrics."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from allranks.runtime import Metrics
 
 
 class ImageClassification(lightning.LightningModule):
-    """A classifier of images that learns by cross-entropy.
+    """An image classifier trained with cross-entropy.
 
-    classifier: from pixels (batch, channels, height, width), 0 to 255, to scores (batch, classes)
+    classifier: maps pixels (batch, channels, height, width), 0 to 255, to scores (batch, classes)
     """
 
     def __init__(self, classifier: nn.Module, learning_rate: float) -> None:
@@ -38,7 +38,7 @@ class ImageClassification(lightning.LightningModule):
 
 
 class Figures(lightning.Callback):
-    """Logs the loss, averaged over the ranks, every so many steps and at the last, and the accuracy of each epoch."""
+    """Logs the loss, averaged over the ranks, every `every_steps` steps and at the end, and each epoch's accuracy."""
 
     def __init__(self, every_steps: int) -> None:
         self._every_steps = every_steps
@@ -59,7 +59,7 @@ class Figures(lightning.Callback):
         self._log(trainer, {name: float(value) for name, value in trainer.callback_metrics.items()})
 
     def close(self, status: str) -> None:
-        """Send what is left, with an MLflow status."""
+        """Send the remaining metrics, with an MLflow status for the run."""
         if self._metrics:
             self._metrics.close(status)
 

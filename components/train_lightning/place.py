@@ -1,4 +1,4 @@
-"""Which processes Lightning has, whoever starts them: the platform, torchrun, mpirun, or Lightning itself."""
+"""The processes of a training, started by the platform, torchrun, mpirun, or Lightning itself."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import detect
 
 STARTED = "ALLRANKS_LIGHTNING_INSTANCES"
-"""Set where Lightning starts processes: what it starts has no launcher's variables, and reads the count from here."""
+"""Set if Lightning starts processes: they have no launcher's variables, and read the instance count from it."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """The processes of a training: so many instances with so many processes each.
+    """The processes of a training: `devices` processes on each of `instance_count` instances.
 
-    per_node: whether Lightning starts the processes of an instance, of which the platform started the first
+    per_node: whether the platform started one process per instance, and Lightning starts the rest
     """
 
     instance_count: int
@@ -26,13 +26,13 @@ class Place:
 
 
 def find(devices: int | None, num_nodes: int | None, environ: Mapping[str, str] = os.environ) -> Place:
-    """The processes that there will be.
+    """Return the processes of the training.
 
-    devices:   processes on each instance; None for those that the launch started
-    num_nodes: instances; None for those that the launch has
+    devices:   processes on each instance; None for those of the launch
+    num_nodes: instances; None for those of the launch
 
-    Raises InputError where they are unlike the launch: Lightning would wait for processes that nobody starts, or train
-    alone on each instance.
+    Raise InputError if they do not match the launch: Lightning would wait for processes that nobody starts, or train
+    on each instance separately.
     """
     if STARTED in environ:
         return Place(int(environ[STARTED]), devices or 1, per_node=True)
@@ -55,5 +55,5 @@ def find(devices: int | None, num_nodes: int | None, environ: Mapping[str, str] 
                 fix="leave devices out, or set distribution.process_count_per_instance to 1: Lightning starts the rest",
             )
         )
-    wanted = devices or env.local_world_size
-    return Place(env.instance_count, wanted, per_node=env.local_world_size == 1 and wanted > 1)
+    process_count = devices or env.local_world_size
+    return Place(env.instance_count, process_count, per_node=env.local_world_size == 1 and process_count > 1)

@@ -18,11 +18,11 @@ LOG_EVERY = 10
 """Steps between two points of the loss curve."""
 
 TIMEOUT = timedelta(minutes=10)
-"""How long a rank waits for the others."""
+"""Time limit for waiting on the other ranks."""
 
 
 def train(args: argparse.Namespace, place: Place) -> None:
-    # Here, since Lightning reads the launch's variables when it is imported.
+    # Imported here, since Lightning reads the launch's variables on import.
     import lightning
     import torch
     from lightning.pytorch.callbacks import ModelCheckpoint
@@ -46,7 +46,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
         devices=place.devices,
         num_nodes=place.instance_count,
         strategy=DDPStrategy(process_group_backend="nccl" if on_gpu else "gloo", timeout=TIMEOUT),
-        # Named, since Lightning would take mpirun's variables otherwise, and meet at a hostname that need not resolve.
+        # Otherwise Lightning would use mpirun's variables, and a rendezvous hostname that may not resolve.
         plugins=[LightningEnvironment()],
         max_epochs=args.epochs,
         callbacks=[figures, ModelCheckpoint(args.checkpoints, save_last=True, save_top_k=1)],
@@ -78,7 +78,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
 
 
 def data(source: Path) -> tuple[Description, Images, Images]:
-    """What the images are, the training and the validation set, from a copy that the ranks of an instance share."""
+    """Return the description, the training set and the validation set, from a copy that an instance's ranks share."""
     try:
         folder = stage(source)
         return read_description(folder), read(folder, "train"), read(folder, "validation")
@@ -87,7 +87,7 @@ def data(source: Path) -> tuple[Description, Images, Images]:
 
 
 def loader(images: Images, batch_size: int, *, shuffle: bool = False) -> object:
-    """A plain DataLoader, to which Lightning gives a sampler that shares the images out among the ranks."""
+    """Return a plain DataLoader. Lightning adds a sampler that distributes the images over the ranks."""
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
@@ -96,13 +96,13 @@ def loader(images: Images, batch_size: int, *, shuffle: bool = False) -> object:
 
 
 def last(folder: Path) -> Path | None:
-    """The checkpoint that an evicted training left, None where there is none."""
+    """Return the last checkpoint of an evicted training, None if there is none."""
     file = folder / "last.ckpt"
     return file if file.is_file() else None
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--devices", type=int, help="processes on each instance; by default those that are there")

@@ -1,4 +1,4 @@
-"""What both trainings start from: arguments, data, model and optimizer; and what they leave."""
+"""Shared code of both trainings: arguments, data, model, optimizer, and the saved model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from allranks.errors import InputError, Problem
 
 
 def arguments() -> argparse.Namespace:
-    """The component's inputs and outputs, described in component.yaml."""
+    """Parse the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--epochs", type=int, default=8)
@@ -29,7 +29,7 @@ def arguments() -> argparse.Namespace:
 
 
 def data(folder: Path) -> tuple[Description, Images, Images]:
-    """What the images are, the training and the validation set. Raises InputError where they cannot be read."""
+    """Return the description, the training set and the validation set. Raise InputError if they cannot be read."""
     try:
         return read_description(folder), read(folder, "train"), read(folder, "validation")
     except BadData as error:
@@ -37,20 +37,21 @@ def data(folder: Path) -> tuple[Description, Images, Images]:
 
 
 def parts(args: argparse.Namespace, description: Description) -> tuple[Any, Any]:
-    """The model and its optimizer, alike on every worker. Call it in the strategy's scope."""
+    """Return the model and its optimizer, identical on every worker. Call it in the strategy's scope."""
     keras.utils.set_random_seed(args.seed)
     model = build(description.shape, len(description.classes), description.mean, description.std)
     optimizer = keras.optimizers.Adam(args.learning_rate)
-    optimizer.build(model.trainable_variables)  # here, since variables cannot be made inside a step
+    optimizer.build(model.trainable_variables)  # here, since variables cannot be created in a step
     return model, optimizer
 
 
 def apply_gradients(model: Any, optimizer: Any, pixels: Any, labels: Any, weights: Any, count: Any) -> Any:
-    """One replica's part of a step: pixels (part, ...), labels and weights (part,); `count` images in the whole batch.
+    """Run one replica's part of a step, and return its share of the mean loss.
 
-    Keras' optimizer sums the gradients over the replicas. Divided by the count of the whole batch, and not averaged
-    over the replicas, they are those of one process, whoever has how many images. Returns this part's share of the
-    mean loss.
+    pixels: (part, ...); labels, weights: (part,); count: images in the whole batch
+
+    Keras' optimizer sums the gradients over the replicas. The loss is divided by the count of the whole batch, so the
+    sum equals the gradient of one process, however the images are distributed.
     """
     with tf.GradientTape() as tape:
         scores = model(pixels, training=True)
@@ -63,7 +64,7 @@ def apply_gradients(model: Any, optimizer: Any, pixels: Any, labels: Any, weight
 
 
 def accuracy(model: Any, images: Images, batch_size: int) -> float:
-    """The share of the images that the model classifies right."""
+    """Return the fraction of correctly classified images."""
     correct = 0
     for start in range(0, len(images), batch_size):
         pixels = tf.constant(images.pixels[start : start + batch_size])

@@ -1,4 +1,4 @@
-"""Train an image classifier with TensorFlow on the workers that there are, or in one process."""
+"""Train an image classifier with TensorFlow, on all workers of a launch or in one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train an image classifier with TensorFlow's parameter servers: workers take steps as they come, none waits."""
+"""Train an image classifier with TensorFlow's parameter servers: workers run steps asynchronously."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOG_EVERY = 10
 """Steps between two points of the loss curve."""
 
 AHEAD = 2
-"""Steps that are handed out ahead for each worker: enough that none runs dry, and few images in memory."""
+"""Steps scheduled ahead for each worker: enough to keep it busy, with few images in memory."""
 
 
 def train(training: tensorflow.Training) -> None:

@@ -1,7 +1,7 @@
-"""Build the operation that DeepSpeed loads at its start on the CPU: PYTHON environments/deepspeed/build_ops.py
+"""Build the operator that DeepSpeed loads at startup on the CPU: PYTHON environments/deepspeed/build_ops.py
 
-It is built once for an interpreter, in torch's cache, in 24 s on 2 cores; that needs g++, and ninja on the PATH. A
-script that calls DeepSpeed by itself builds it otherwise, on every rank of an instance after the other.
+It is built once per interpreter, into torch's cache, in 24 s on 2 cores; the build needs g++, and ninja on the PATH.
+Otherwise a script that calls DeepSpeed directly builds it on the ranks of an instance, one after the other.
 """
 
 from allranks.runtime import build_locks

@@ -1,4 +1,4 @@
-"""What is told to a user whose input is wrong: the place, what was found, what was expected, the fix."""
+"""Errors in a user's input: the place, what was found, what was expected, and the fix."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in what a user gave.
+    """One mistake in the user's input.
 
-    where:    the place, as exactly as it is known: "step train, key instance_count (pipeline.py:31)"
-    found:    what stands there
-    expected: what may stand there
+    where:    the place, as precisely as it is known: "step train, key instance_count (pipeline.py:31)"
+    found:    what is there
+    expected: what is allowed there
     fix:      what to do, as a sentence or a command
     """
 
@@ -31,9 +31,9 @@ class Problem:
 
 
 class InputError(Exception):
-    """What the user gave cannot be used.
+    """The user's input cannot be used.
 
-    Nothing was started and nothing was changed; the command ends with exit code 2.
+    Nothing was started or changed. The command exits with code 2.
     """
 
     def __init__(self, *problems: Problem) -> None:

@@ -1,9 +1,9 @@
-"""What is a secret: by the name of a variable or an option, and by its shape within a text. The project's one table.
+"""Detect and mask secrets: by the name of a variable or an option, and by their shape in a text.
 
-The shapes of tokens come from detect-secrets (Yelp, Apache 2.0), which searches for each of them with a regular
-expression that has few false finds. Those of its detectors that guess (by entropy, by a keyword, by any public address)
-are not used: a masked text must stay readable. Added here is what Azure and its libraries print, with the shapes of its
-signatures and keys, and the tokens that machine learning uses and detect-secrets lacks, after the rules of gitleaks.
+All patterns of the project are in this file. The shapes of tokens come from detect-secrets (Yelp, Apache 2.0), whose
+regular expressions have few false positives. Its detectors that guess (by entropy, by a keyword, by any public address)
+are not used: a masked text must stay readable. Added are the signatures and keys that Azure and its libraries print,
+and tokens used in machine learning that detect-secrets lacks, after the rules of gitleaks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from functools import cache, lru_cache, partial
 from typing import Any
 
 MASK = "***"
-"""Stands where a secret was."""
+"""The replacement for a secret."""
 
 SHORTEST = 6
-"""Characters of the shortest value that is searched for in other texts. A shorter one occurs by chance."""
+"""Minimum length of a value that is searched for in other texts. Shorter values occur by chance."""
 
 _NAME = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:API|ACCESS|ACCOUNT|PRIVATE|SHARED)?KEY|SAS)"
@@ -31,16 +31,16 @@ _TOKEN_OF_TEXT = re.compile(
 )
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 
-# Not a reference to a variable, a binding, a placeholder, or what is masked already.
+# Excludes references to variables, bindings, placeholders, and masked values.
 _VALUE = r"(?!\$|\*\*\*|<|\.\.\.)"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A kind of secret, and how it looks.
+    """A kind of secret and its shape.
 
-    signs:   a text that has none of these, in lower case, has no such secret; to look for them is faster by far
-    pattern: its group `before` is kept, its group `name` has to be a secret's name, and the rest is the secret
+    signs:   a text without any of these, in lower case, has no such secret; searching for them is much faster
+    pattern: its group `before` is kept, its group `name` must be the name of a secret, and the rest is the secret
     """
 
     kind: str
@@ -63,24 +63,24 @@ _OWN = tuple(
             rf"(?i)(?P<before>\b(?:bearer|basic|sharedkey(?:lite)?)\s+){_VALUE}[\w+/=.:~-]{{8,}}",
         ),
         ("a JSON web token", "eyj", r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?"),
-        # Also where the address is escaped once more.
+        # Also in an address that is escaped twice.
         (
             "a shared access signature",
             "sig= sig%3d",
             rf"(?i)(?P<before>(?:[?&;\s\"']|%26|%3f|\b)sig(?:=|%3d)){_VALUE}[^&\s\"'<>;,)}}\]]+",
         ),
-        # A connection string's keys, and the names that keys and passwords have in JSON, in forms and in variables.
+        # Keys of connection strings, and names of keys and passwords in JSON, forms and variables.
         ("a key", "key", rf"(?i)(?P<before>(?:{_KEYS})_?key[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+"),
         (
             "a password or token",
             "signature sas secret assertion password passwd pwd token key",
             rf"(?i)(?P<before>(?:{_PASSWORDS})[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+",
         ),
-        # Of a user alone too: that is how a personal token is given.
+        # Also a user without a password, because addresses contain personal tokens in this form.
         ("a password in an address", "://", r"(?P<before>://)(?!git@|\$|\*)[^/\s@:\"'$]+(?::(?!\$)[^/\s@\"']*)?(?=@)"),
-        # A storage account's key has 64 bytes and thus this shape; nothing else in a message has.
+        # The key of a storage account has 64 bytes. Nothing else in a message has this shape.
         ("an account key", "==", r"(?<![\w+/])[A-Za-z0-9+/]{86}=="),
-        # The signature of the keys that Azure's services make since 2024.
+        # The signature in keys of Azure services since 2024.
         ("a key of an Azure service", "jqqj9", r"\b[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{19,}"),
         ("a client secret of Entra ID", "q~", r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
         (
@@ -97,7 +97,7 @@ _OWN = tuple(
         ("a token of Databricks", "dapi", r"\bdapi[0-9a-f]{32}(?:-\d)?\b"),
         ("a key of Google", "aiza", r"\bAIza[\w-]{35}"),
         ("a key of Anthropic", "sk-ant-", r"\bsk-ant-[\w-]{20,}"),
-        # By the name: HF_TOKEN=..., --hf-token=..., and --hf-token ... where the word that follows is no prose.
+        # By name: HF_TOKEN=..., --hf-token=..., and --hf-token ... if the next word is not prose.
         (
             "a secret",
             "=",
@@ -112,11 +112,11 @@ _OWN = tuple(
 )
 
 _MAY_BE_TOKEN = re.compile(r"[A-Za-z0-9]{16}|\bgl[a-z]{2,6}-|[MNO][\w-]{23}|\bSG\.|\bpypi-|sq0csp-|\d:[\w-]{35}")
-"""Found in every text that a pattern of the library matches; most texts are done with it."""
+"""Matches every text that a pattern of detect-secrets matches, so that most texts need no further search."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a variable of that name holds a secret.
+    """Return whether a variable with this name contains a secret.
 
     HF_TOKEN, storage_key and accountKey do; TOKENIZERS_PARALLELISM and pad_token do not.
     """
@@ -127,31 +127,31 @@ def is_secret_name(name: str) -> bool:
 def redact(text: str, known: Iterable[str] = ()) -> str:
     """Return the text with ``***`` in place of every secret.
 
-    known: values that are secret in this place whatever their shape, such as those of a step's variables
+    known: values that are secret regardless of their shape, such as those of a step's variables
     """
-    # The longest first: one may be a part of another.
+    # The longest first, because one may be part of another.
     for value in sorted(known, key=len, reverse=True):
         if len(value) >= SHORTEST:
             text = text.replace(value, MASK)
-    return _searched(text)[0]
+    return _redacted(text)[0]
 
 
 def secrets_in(text: str) -> dict[str, str]:
-    """Return the secrets that the text has the shape of, each with its kind."""
-    return dict(_searched(text)[1])
+    """Return the secrets in the text that have a known shape, each with its kind."""
+    return dict(_redacted(text)[1])
 
 
 @lru_cache(maxsize=1 << 14)
-def _searched(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _redacted(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return the masked text, and each secret with its kind."""
-    found: list[tuple[str, str]] = []
+    secrets: list[tuple[str, str]] = []
     lower = text.lower()
     for shape in _shapes(text):
         for sign in shape.signs:  # not any(): a generator takes five times as long
             if sign in lower:
-                text = shape.pattern.sub(partial(_masked, shape.kind, found), text)
+                text = shape.pattern.sub(partial(_replacement, shape.kind, secrets), text)
                 break
-    return text, tuple(found)
+    return text, tuple(secrets)
 
 
 def _shapes(text: str) -> Iterator[Shape]:
@@ -160,18 +160,18 @@ def _shapes(text: str) -> Iterator[Shape]:
         yield from _library()
 
 
-def _masked(kind: str, found: list[tuple[str, str]], match: re.Match[str]) -> str:
+def _replacement(kind: str, secrets: list[tuple[str, str]], match: re.Match[str]) -> str:
     groups = match.groupdict()
     before, name = groups.get("before") or "", groups.get("name")
     if name is not None and not is_secret_name(name.removeprefix("--")):
         return match[0]
-    found.append((match[0].removeprefix(before), kind))
+    secrets.append((match[0].removeprefix(before), kind))
     return before + MASK
 
 
 @cache
 def _library() -> tuple[Shape, ...]:
-    """Return the shapes of detect-secrets, which is imported when the first text may have one: it imports requests."""
+    """Return the shapes of detect-secrets. It is imported on first use, because it imports requests."""
     from detect_secrets.plugins.aws import AWSKeyDetector
     from detect_secrets.plugins.discord import DiscordBotTokenDetector
     from detect_secrets.plugins.github_token import GitHubTokenDetector

@@ -1,7 +1,7 @@
 """CIFAR-10's python version: 60,000 colour images of 32 x 32 pixels, in a tarball of pickles.
 
 https://www.cs.toronto.edu/~kriz/cifar.html describes the layout and gives the checksum. The tarball is never unpacked,
-and its pickles are read by an unpickler that can make arrays and nothing else.
+and its pickles are read by an unpickler that refuses all classes but arrays.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ ARRAY_PARTS = {
     ("numpy.core.multiarray", "_reconstruct"),  # as NumPy 1 wrote it
     ("numpy._core.multiarray", "_reconstruct"),
 }
-"""What the pickle of an array names."""
+"""The globals in the pickle of an array."""
 TIMEOUT = 60.0
-"""Seconds that a server may be silent."""
+"""Seconds to wait for the server."""
 
 
 def read(archive: Path | None, url: str, md5: str) -> Collection:
-    """The images of a tarball: the archive where it is given, or else what is downloaded from the URL.
+    """Read the images of the archive if there is one, otherwise of the tarball at the URL.
 
-    The test batch is CIFAR-10's own test set. Raises BadData where the tarball cannot be had, has another checksum, or
-    holds something else.
+    The test batch is CIFAR-10's own test set. Raise BadData if the tarball cannot be read, has another checksum, or is
+    not CIFAR-10.
     """
     if archive is not None:
         if not archive.is_file():
@@ -53,11 +53,11 @@ def read(archive: Path | None, url: str, md5: str) -> Collection:
 
 
 def download(url: str, file: BinaryIO) -> None:
-    """Write what the URL gives into the file. Raises BadData where it gives nothing."""
+    """Download the URL into the file. Raise BadData if it cannot be downloaded."""
     if not url.startswith(("https://", "http://")):
         raise BadData(f"archive_url {url!r} is not an http(s) address. Give one, or a file as `archive`.")
     try:
-        # deterministic: what comes counts with one checksum alone, which is an input.
+        # deterministic: only content with the expected checksum, an input, is used.
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
             shutil.copyfileobj(response, file)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -67,11 +67,11 @@ def download(url: str, file: BinaryIO) -> None:
 
 
 def from_tarball(file: BinaryIO, name: str, md5: str) -> Collection:
-    """The images of the open tarball, whose checksum must be md5 (hexadecimal)."""
+    """Read the images of an open tarball, whose checksum must be md5 (hexadecimal)."""
     file.seek(0)
-    found = checksum(file)
-    if found != md5.strip().lower():
-        raise BadData(f"{name} has the MD5 checksum {found}, expected {md5}. Download it again.")
+    actual = checksum(file)
+    if actual != md5.strip().lower():
+        raise BadData(f"{name} has the MD5 checksum {actual}, expected {md5}. Download it again.")
     file.seek(0)
     try:
         with tarfile.open(fileobj=file, mode="r:*") as tarball:
@@ -87,7 +87,7 @@ def from_tarball(file: BinaryIO, name: str, md5: str) -> Collection:
 
 
 def checksum(file: BinaryIO) -> str:
-    """The MD5 checksum of an open file, hexadecimal."""
+    """Return the MD5 checksum of an open file, hexadecimal."""
     digest = hashlib.md5(usedforsecurity=False)
     while block := file.read(1 << 20):
         digest.update(block)
@@ -95,7 +95,7 @@ def checksum(file: BinaryIO) -> str:
 
 
 def batch(tarball: tarfile.TarFile, member: str, class_count: int) -> Images:
-    """The images of one batch. Raises ValueError where they are not images of these classes."""
+    """Return the images of one batch. Raise ValueError if the labels do not fit the images or the classes."""
     content = unpickle(tarball, member)
     pixels = np.asarray(content[b"data"], dtype=np.uint8).reshape(-1, *SHAPE)
     labels = np.asarray(content[b"labels"], dtype=np.int64)
@@ -105,7 +105,7 @@ def batch(tarball: tarfile.TarFile, member: str, class_count: int) -> Images:
 
 
 def unpickle(tarball: tarfile.TarFile, member: str) -> Any:
-    """The object that a member of the tarball holds."""
+    """Return the object in a member of the tarball."""
     file = tarball.extractfile(f"{FOLDER}/{member}")
     if file is None:
         raise ValueError(f"{member} is not a file")
@@ -113,7 +113,7 @@ def unpickle(tarball: tarfile.TarFile, member: str) -> Any:
 
 
 class ArrayUnpickler(pickle.Unpickler):
-    """Reads numbers, texts, containers and arrays. A pickle that names anything else is refused: it could run code."""
+    """Reads numbers, strings, containers and arrays. Refuses every other global, because it could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in ARRAY_PARTS:

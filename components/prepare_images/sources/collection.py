@@ -1,4 +1,4 @@
-"""What a source gives."""
+"""The images that a source returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prepared_images import Images
 class Collection:
     """Labelled images and the names of their classes.
 
-    test: the test set that the source itself sets apart, or None where it sets none apart
+    test: the source's own test set, None if it has none
     """
 
     classes: tuple[str, ...]

@@ -9,7 +9,7 @@ from sources.collection import Collection
 
 
 def read() -> Collection:
-    """The digits 0 to 9. Their 17 shades (0 to 16) are spread over 0 to 255."""
+    """Return the digits 0 to 9, with their 17 shades (0 to 16) scaled to 0 to 255."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()

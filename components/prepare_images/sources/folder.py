@@ -12,10 +12,10 @@ from sources.collection import Collection
 
 
 def read(folder: Path, image_size: int) -> Collection:
-    """Every image as RGB, its middle cut out as a square of image_size x image_size pixels.
+    """Return every image as RGB, cropped to a centred square and resized to image_size x image_size pixels.
 
-    Hidden files and files that do not have the name of an image are left out. Raises BadData for a folder that is
-    missing, has fewer than two classes, a class without images, or an image that cannot be read.
+    Hidden files and files without an image suffix are ignored. Raise BadData if the folder is missing, has fewer than
+    two classes, a class without images, or an image that cannot be read.
     """
     subfolders = class_folders(folder)
     files = [(label, file) for label, subfolder in enumerate(subfolders) for file in image_files(subfolder)]
@@ -27,7 +27,7 @@ def read(folder: Path, image_size: int) -> Collection:
 
 
 def class_folders(folder: Path) -> list[Path]:
-    """The sub-folders, one for each class, in order. Raises BadData where there are fewer than two."""
+    """Return the sub-folders, one for each class, sorted. Raise BadData if there are fewer than two."""
     if not folder.is_dir():
         raise BadData(f"{folder} is not a folder. Give a folder with one sub-folder of images for each class.")
     subfolders = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
@@ -39,7 +39,7 @@ def class_folders(folder: Path) -> list[Path]:
 
 
 def image_files(folder: Path) -> list[Path]:
-    """The images in a class's folder and below it, in order. Raises BadData where there is none."""
+    """Return the images in a class's folder and its sub-folders, sorted. Raise BadData if there is none."""
     suffixes = Image.registered_extensions()
     files = sorted(
         file
@@ -52,12 +52,12 @@ def image_files(folder: Path) -> list[Path]:
 
 
 def square(file: Path, size: int) -> np.ndarray:
-    """The middle of an image, size x size pixels, as (3, size, size) uint8. Raises BadData where it cannot be read."""
+    """Return the centre of an image as (3, size, size) uint8. Raise BadData if it cannot be read."""
     try:
         with Image.open(file) as image:
             upright = ImageOps.exif_transpose(image).convert("RGB")
             fitted = ImageOps.fit(upright, (size, size))
-    # Pillow has no base class of its own for what a damaged file makes its decoders raise.
+    # The errors of Pillow's decoders for damaged files have no common base class.
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
         raise BadData(f"{file} cannot be read as an image ({error}). Repair or remove it.") from None
     pixels: np.ndarray = np.asarray(fitted, dtype=np.uint8)

@@ -36,16 +36,16 @@ class Changes:
 def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
     """Return the size of every step and the sizes of single steps from ``SIZE`` and ``STEP=SIZE``. Raise InputError for
     an unknown size and for duplicates."""
-    found: dict[str, str] = {}
+    by_step: dict[str, str] = {}
     for text in given:
         step, equals, size = text.rpartition("=")
         if equals and not _NAME.fullmatch(step):
             raise InputError(Problem(f"--size {text}", f"{step!r} is not a step's name", "SIZE or STEP=SIZE"))
-        if step in found:
+        if step in by_step:
             whose = f"step {step}" if step else "every step"
             raise InputError(Problem(f"--size {text}", f"the size of {whose} is given twice", "", "remove one of them"))
-        found[step] = size_name(size, f"--size {text}")
-    return found.pop("", ""), found
+        by_step[step] = size_name(size, f"--size {text}")
+    return by_step.pop("", ""), by_step
 
 
 def size_name(text: str, where: str) -> str:
@@ -114,9 +114,9 @@ def _set_size(node: Any, size: str) -> None:
     from azure.ai.ml.entities import JobResourceConfiguration
 
     old = node.resources or getattr(node.component, "resources", None)
-    kept = {
+    settings = {
         name: value
         for name in ("instance_count", "shm_size", "docker_args", "properties", "locations", "max_instance_count")
         if (value := getattr(old, name, None)) is not None
     }
-    node.resources = JobResourceConfiguration(instance_type=size, **kept)
+    node.resources = JobResourceConfiguration(instance_type=size, **settings)

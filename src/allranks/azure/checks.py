@@ -26,7 +26,7 @@ def of_sizes(required: list[Requirements]) -> list[Problem]:
 def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
     """Return what the workspace lacks for the steps. client: the SDK's MLClient. Raise AzureError or InputError."""
     return [
-        *_without_place(required),
+        *_without_compute(required),
         *_of_computes(client, required),
         *_of_quota(client, required),
         *_of_assets(client.environments, "environment", "allranks register", required),
@@ -37,10 +37,10 @@ def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
 def _of_size(step: Requirements) -> Iterator[Problem]:
     size = sizes.known(step.size) if step.size and not _is_cluster(step.compute) else None
     if size is not None:
-        yield from _too_many(step, size)
+        yield from _too_many_processes(step, size)
 
 
-def _too_many(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
+def _too_many_processes(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
     if step.processes is not None and step.processes > size.gpus:
         gpus = "1 GPU" if size.gpus == 1 else f"{size.gpus} GPUs"
         yield Problem(
@@ -51,7 +51,7 @@ def _too_many(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
         )
 
 
-def _without_place(required: list[Requirements]) -> Iterator[Problem]:
+def _without_compute(required: list[Requirements]) -> Iterator[Problem]:
     for step in required:
         if not step.compute and not step.size:
             fix = "--compute NAME, or --size SIZE for serverless"
@@ -75,17 +75,17 @@ def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]
 
 
 def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
-    most = getattr(cluster, "max_instances", None)
-    if most is not None and step.instances > most:
+    max_instances = getattr(cluster, "max_instances", None)
+    if max_instances is not None and step.instances > max_instances:
         yield Problem(
             f"{step.where}, key resources.instance_count",
-            f"{step.instances} instances; {cluster.name} has at most {most}",
-            f"at most {most}",
+            f"{step.instances} instances; {cluster.name} has at most {max_instances}",
+            f"at most {max_instances}",
             "set fewer, or let the cluster grow: az ml compute update --max-instances",
         )
     size = sizes.known(getattr(cluster, "size", None) or "")
     if size is not None:
-        yield from _too_many(step, size)
+        yield from _too_many_processes(step, size)
 
 
 def _of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
@@ -136,7 +136,7 @@ def _missing(operations: Any, kind: str, command: str, match: re.Match[str]) -> 
     name, version = match["name"], match["version"]
     with service_errors(f"looking up {kind} {name}"):
         try:
-            versions = [str(one.version) for one in operations.list(name=name)]
+            versions = [str(asset.version) for asset in operations.list(name=name)]
         except ResourceNotFoundError:
             versions = []
     if not versions:

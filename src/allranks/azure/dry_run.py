@@ -1,7 +1,7 @@
 """Build the request that would submit a job, without contacting Azure.
 
-azure-ai-ml builds the request itself. This module answers what the SDK asks Azure on the way: every asset exists, and
-nothing is sent.
+azure-ai-ml builds the request itself. This module replaces Azure's responses to the SDK: every asset exists. Nothing is
+sent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _JOBS = "/jobs/"
 def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     """Return the body of the PUT that would submit the SDK's job to the workspace.
 
-    Ids are derived from content. Two things are known to the service only: the version behind a label such as
+    Ids are derived from content. Two values are known to the service only: the version behind a label such as
     ``azureml:NAME@latest``, so it stays a label; and the name that the service generates when code is first uploaded,
     on which the versions of the components with that code depend. Those versions differ here, but are the same for the
     same content. Raise InputError if the SDK rejects the job.
@@ -95,9 +95,9 @@ def _answer(method: str, path: str, query: dict[str, str], body: dict[str, Any])
     if method == "GET" and path.endswith("/versions"):
         # Code is requested by its content and found; other assets by a label, which is used as the version.
         kind, code, _ = path.partition("/codes/")
-        found = f"{kind}{code}{_name(query.get('hash', ''))}/versions/1" if code else f"{path}/latest"
-        return {"value": [_thing(found, {})]}
-    return _thing(path, {} if method == "GET" else body)
+        asset_path = f"{kind}{code}{_name(query.get('hash', ''))}/versions/1" if code else f"{path}/latest"
+        return {"value": [_resource(asset_path, {})]}
+    return _resource(path, {} if method == "GET" else body)
 
 
 def _name(content: str) -> str:
@@ -105,7 +105,7 @@ def _name(content: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, content))
 
 
-def _thing(path: str, body: dict[str, Any]) -> dict[str, Any]:
+def _resource(path: str, body: dict[str, Any]) -> dict[str, Any]:
     kind, name = path.split("/")[-4], path.rpartition("/")[2]
     properties: dict[str, Any] = {}
     if kind == "codes":
@@ -137,7 +137,7 @@ def _response(request: Any, answer: dict[str, Any]) -> Any:
 
 
 class _Credential:
-    """A credential that signs in nobody. The SDK parses the token, so it must be well formed."""
+    """A credential without a sign-in. The SDK parses the token, so it must be well formed."""
 
     def get_token(self, *_: str, **__: Any) -> Any:
         from azure.core.credentials import AccessToken

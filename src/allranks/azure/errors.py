@@ -14,7 +14,7 @@ from allranks.errors import InputError, Problem
 from allranks.secrets import redact
 
 _OWN = str(Path(__file__).parents[1])
-_LONGEST = 600
+_MAX_LENGTH = 600
 _REASON = re.compile(r"\[Errno -?\d+\] [^'\")>\]]+|CERTIFICATE_VERIFY_FAILED[^'\")]*|IncompleteRead\([^)]*\)")
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -70,9 +70,9 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
         found = f"the response is incomplete or invalid: {_innermost(error)}"
         return _failed(doing, found, "", "try again; completed parts are not repeated")
     if _is_validation(error):
-        return _wrong(doing, _complaint(error), "", fix)
+        return _wrong(doing, _sdk_message(error), "", fix)
     if isinstance(error, core.AzureError):
-        return _failed(doing, _complaint(error), "", fix)
+        return _failed(doing, _sdk_message(error), "", fix)
     if _is_ours(error):
         return None
     return _failed(doing, f"the SDK failed to process the response: {type(error).__name__}: {_short(str(error))}")
@@ -116,10 +116,10 @@ def _service_message(error: Any) -> str:
     with contextlib.suppress(Exception):  # the body may have any format or be consumed already
         body = response.text()
         with contextlib.suppress(ValueError, AttributeError):
-            found = json.loads(body)
-            found = found.get("error", found)
-            if message := found.get("message") or found.get("Message"):
-                code = found.get("code", "")
+            content = json.loads(body)
+            content = content.get("error", content)
+            if message := content.get("message") or content.get("Message"):
+                code = content.get("code", "")
                 return _short(f"{code}: {message}" if code and code not in message else str(message))
         if body.strip() and not body.lstrip().startswith("<"):
             return _short(body)
@@ -130,9 +130,9 @@ def _not_signed_in(error: Any) -> str:
     """Return the relevant part of the error of DefaultAzureCredential, which explains why each of ten methods
     failed."""
     text = str(error.message)
-    tried = re.findall(r"(AADSTS\d+: [^\n]*)", text)
-    if tried:
-        return _short(tried[0])
+    reasons = re.findall(r"(AADSTS\d+: [^\n]*)", text)
+    if reasons:
+        return _short(reasons[0])
     if type(error).__name__ == "CredentialUnavailableError" or "Attempted credentials" in text:
         return "nobody is signed in to Azure: " + _short(_attempts(text))
     return _short(text)
@@ -161,26 +161,27 @@ def _is_validation(error: Exception) -> bool:
     return isinstance(error, ValidationError)
 
 
-def _complaint(error: Exception) -> str:
+def _sdk_message(error: Exception) -> str:
     text = _ESCAPES.sub("", str(getattr(error, "message", "") or error))
     with contextlib.suppress(ValueError):
-        found, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
-        if isinstance(found, dict) and found.get("errors"):
-            return _short("; ".join(f"{one.get('path', '')}: {one.get('message', '')}" for one in found["errors"]))
+        details, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+        if isinstance(details, dict) and details.get("errors"):
+            entries = details["errors"]
+            return _short("; ".join(f"{entry.get('path', '')}: {entry.get('message', '')}" for entry in entries))
     return _short(text)
 
 
 def _innermost(error: BaseException) -> str:
     """Return the message of the innermost error of a chain."""
     text = _short(str(error))
-    if found := _REASON.search(text):
-        return found[0].strip()
+    if match := _REASON.search(text):
+        return match[0].strip()
     return text
 
 
 def _short(text: str) -> str:
     text = " ".join(_ESCAPES.sub("", text).split())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} ..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH].rstrip()} ..."
 
 
 def _is_ours(error: Exception) -> bool:

@@ -23,12 +23,12 @@ def download_logs(client: Any, record: RunRecord) -> None:
     for step in record.steps:
         if step.mlflow_run_id is None or step.name in settled:
             continue
-        over = step.status.ended
+        ended = step.status.ended
         runs.download(client, runs.logs(client, step.reused_from or step.mlflow_run_id), Path(step.folder))
         step.ranks = _ranks(step)
         if step.verdict is not None:
             step.verdict = _with_log(step, step.verdict)
-        if over:
+        if ended:
             settled.add(step.name)
     complete = record.status.ended and all(step.name in settled or not step.mlflow_run_id for step in record.steps)
     record.submitted = replace(record.submitted, settled=tuple(sorted(settled)), complete=complete)
@@ -36,29 +36,29 @@ def download_logs(client: Any, record: RunRecord) -> None:
 
 def _ranks(step: StepRecord) -> list[RankRecord]:
     """Return the ranks of the last attempt, as far as the logs describe them."""
-    found: dict[int, list[tuple[int, str, Path]]] = {}
+    logs_by_attempt: dict[int, list[tuple[int, str, Path]]] = {}
     folder = Path(step.folder)
     for path in sorted(folder.rglob("*.txt")):
         match = _LOG.fullmatch(path.relative_to(folder).as_posix())
         if match is not None:
             number = int(match["rank"] or match["node"] or 0)
-            found.setdefault(int(match["retry"] or 0), []).append((number, path.name, path))
-    if not found:
+            logs_by_attempt.setdefault(int(match["retry"] or 0), []).append((number, path.name, path))
+    if not logs_by_attempt:
         return []
-    step.attempt = max(found)
-    each = max(step.process_count_per_instance, 1)
+    step.attempt = max(logs_by_attempt)
+    per_instance = max(step.process_count_per_instance, 1)
     return [
         RankRecord(
             rank=rank,
-            instance_rank=rank // each,
-            local_rank=rank % each,
+            instance_rank=rank // per_instance,
+            local_rank=rank % per_instance,
             hostname="",
             status=step.status,
             started=step.started,
             ended=step.ended,
             log=str(path),
         )
-        for rank, (_, _, path) in enumerate(sorted(found[step.attempt]))
+        for rank, (_, _, path) in enumerate(sorted(logs_by_attempt[step.attempt]))
     ]
 
 

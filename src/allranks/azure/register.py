@@ -17,7 +17,7 @@ from allranks.components.releases import ENVIRONMENT, Release, as_yaml
 from allranks.errors import InputError, Problem
 from allranks.sdk.specs import quiet
 
-_AT_ONCE = 4
+_CONCURRENCY = 4
 """Concurrent requests. The service answers in about 0.2 s and limits the requests per minute."""
 
 
@@ -41,16 +41,16 @@ def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
 
     Raise InputError if a version is registered with different content, and the errors of `service_errors`.
     """
-    with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(lambda one: _registered(client, one.kind, one.name, one.version), releases))
+    with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
+        registered = list(pool.map(lambda each: _registered(client, each.kind, each.name, each.version), releases))
     problems = [
-        Problem(str(one), "this version is registered with other content", "", "raise the version in the spec")
-        for one, said in zip(releases, found, strict=True)
-        if said is not None and said.properties.get(DIGEST, one.digest) != one.digest
+        Problem(str(release), "this version is registered with other content", "", "raise the version in the spec")
+        for release, existing in zip(releases, registered, strict=True)
+        if existing is not None and existing.properties.get(DIGEST, release.digest) != release.digest
     ]
     if problems:
         raise InputError.of(problems)
-    return tuple(one for one, said in zip(releases, found, strict=True) if said is None)
+    return tuple(release for release, existing in zip(releases, registered, strict=True) if existing is None)
 
 
 def register(
@@ -62,18 +62,18 @@ def register(
     staged: the folder that contains the releases
     done:   is called with each release after it is registered
     """
-    for position, one in enumerate(releases):
+    for position, release in enumerate(releases):
         rest = len(releases) - position - 1
         fix = f"correct it, then run the command again: it continues with this one and {rest} more"
-        with service_errors(f"registering {one}", fix), quiet(), quiet_uploads():
-            _create(client, one, staged)
-        done(one)
+        with service_errors(f"registering {release}", fix), quiet(), quiet_uploads():
+            _create(client, release, staged)
+        done(release)
 
 
 def differences(client: Any, releases: Sequence[Release]) -> tuple[Difference, ...]:
     """Return what registering these releases would change, compared to the versions that were registered last."""
-    with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_AT_ONCE) as pool:
-        return tuple(pool.map(lambda one: _difference(client, one), releases))
+    with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
+        return tuple(pool.map(lambda release: _difference(client, release), releases))
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,17 @@ class _Registered:
     properties: dict[str, str]
 
 
-def _create(client: Any, one: Release, staged: Path) -> None:
+def _create(client: Any, release: Release, staged: Path) -> None:
     from azure.ai.ml import load_component, load_environment
 
-    kept = properties(one.digest, one.files)
-    if one.kind == ENVIRONMENT:
-        environment = load_environment(staged / one.yaml)
-        environment.properties = {**(environment.properties or {}), **kept}
+    own_properties = properties(release.digest, release.files)
+    if release.kind == ENVIRONMENT:
+        environment = load_environment(staged / release.yaml)
+        environment.properties = {**(environment.properties or {}), **own_properties}
         client.environments.create_or_update(environment)
     else:
-        component = load_component(staged / one.yaml)
-        component.properties = {**(component.properties or {}), **kept}
+        component = load_component(staged / release.yaml)
+        component.properties = {**(component.properties or {}), **own_properties}
         client.components.create_or_update(component)
 
 
@@ -108,45 +108,47 @@ def _registered(client: Any, kind: str, name: str, version: str) -> _Registered 
         return None
 
 
-def _latest(client: Any, one: Release) -> _Registered | None:
+def _latest(client: Any, release: Release) -> _Registered | None:
     """Return the version that was registered last. Versions have no order of their own."""
     from azure.core.exceptions import ResourceNotFoundError
 
-    of_kind = client.environments if one.kind == ENVIRONMENT else client.components
+    operations = client.environments if release.kind == ENVIRONMENT else client.components
     try:
-        versions = [(str(each.creation_context.created_at), str(each.version)) for each in of_kind.list(name=one.name)]
+        assets = list(operations.list(name=release.name))
     except ResourceNotFoundError:
         return None
-    return _registered(client, one.kind, one.name, max(versions)[1]) if versions else None
+    versions = [(str(asset.creation_context.created_at), str(asset.version)) for asset in assets]
+    return _registered(client, release.kind, release.name, max(versions)[1]) if versions else None
 
 
-def _difference(client: Any, one: Release) -> Difference:
-    latest = _latest(client, one)
+def _difference(client: Any, release: Release) -> Difference:
+    latest = _latest(client, release)
     if latest is None:
-        return Difference(one, "", (), None)
-    before, now = _comparable(latest.spec), _comparable(_as_sent(one))
+        return Difference(release, "", (), None)
+    before, now = _comparable(latest.spec), _comparable(_as_sent(release))
     lines = difflib.unified_diff(
-        as_yaml(before).splitlines(), as_yaml(now).splitlines(), latest.version, one.version, lineterm="", n=1
+        as_yaml(before).splitlines(), as_yaml(now).splitlines(), latest.version, release.version, lineterm="", n=1
     )
     files = files_of(latest.properties)
-    return Difference(one, latest.version, tuple(lines), None if files is None else tuple(changes(files, one.files)))
+    file_changes = None if files is None else tuple(changes(files, release.files))
+    return Difference(release, latest.version, tuple(lines), file_changes)
 
 
-def _of_environment(found: Any) -> _Registered:
-    spec: dict[str, Any] = {"name": found.name, "version": found.version, "description": found.description}
-    spec |= {"tags": found.tags, "image": found.image, "conda_file": found.conda_file}
-    return _Registered(str(found.version), spec, dict(found.properties or {}))
+def _of_environment(environment: Any) -> _Registered:
+    keys = ("name", "version", "description", "tags", "image", "conda_file")
+    spec = {key: getattr(environment, key) for key in keys}
+    return _Registered(str(environment.version), spec, dict(environment.properties or {}))
 
 
-def _of_component(found: Any) -> _Registered:
-    spec = dict(found.properties.component_spec)
-    return _Registered(str(spec.get("version") or found.name), spec, dict(found.properties.properties or {}))
+def _of_component(component: Any) -> _Registered:
+    spec = dict(component.properties.component_spec)
+    return _Registered(str(spec.get("version") or component.name), spec, dict(component.properties.properties or {}))
 
 
-def _as_sent(one: Release) -> dict[str, Any]:
+def _as_sent(release: Release) -> dict[str, Any]:
     """Return our spec in the service's form, so that only real differences remain."""
-    spec = dict(one.spec)
-    if one.kind == ENVIRONMENT:
+    spec = dict(release.spec)
+    if release.kind == ENVIRONMENT:
         return {key: spec.get(key) for key in ("name", "version", "description", "tags", "image", "conda_file")}
     return spec
 
@@ -171,21 +173,21 @@ def _comparable(spec: dict[str, Any]) -> dict[str, Any]:
 
     Keys are sorted, except the names of ports, whose order the designer displays.
     """
-    kept = {key: value for key, value in spec.items() if key not in _NOT_COMPARED}
-    if isinstance(kept.get("environment"), str):
-        kept["environment"] = _short_reference(kept["environment"])
+    compared = {key: value for key, value in spec.items() if key not in _NOT_COMPARED}
+    if isinstance(compared.get("environment"), str):
+        compared["environment"] = _short_reference(compared["environment"])
     ports = {
-        key: {name: _as_text(port) for name, port in kept.pop(key).items()}
+        key: {name: _as_text(port) for name, port in compared.pop(key).items()}
         for key in ("inputs", "outputs")
-        if isinstance(kept.get(key), dict)
+        if isinstance(compared.get(key), dict)
     }
-    return dict(sorted({**_as_text(kept), **ports}.items()))
+    return dict(sorted({**_as_text(compared), **ports}.items()))
 
 
 def _as_text(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {str(key): inner for key, inner in value.items() if inner not in (None, {}, [])}
-        return {key: _as_text(inner) for key, inner in sorted(kept.items())}
+        present = {str(key): inner for key, inner in value.items() if inner not in (None, {}, [])}
+        return {key: _as_text(inner) for key, inner in sorted(present.items())}
     if isinstance(value, (list, tuple)):
         return [_as_text(inner) for inner in value]
     if isinstance(value, bool):

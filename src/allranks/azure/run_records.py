@@ -86,14 +86,15 @@ def _matched(record: RunRecord, state: JobState) -> Iterator[tuple[JobState, Ste
     if not is_pipeline(record):
         yield state, record.steps[0]
         return
-    left = {step.name: step for step in record.steps}
+    unmatched = {step.name: step for step in record.steps}
     for job in state.steps:
-        step = next((one for one in left.values() if one.mlflow_run_id == job.name), None)
-        step = step or left.get(job.display_name)
-        step = step or next((one for one in left.values() if one.display_name == job.display_name), None)
+        steps = unmatched.values()
+        step = next((candidate for candidate in steps if candidate.mlflow_run_id == job.name), None)
+        step = step or unmatched.get(job.display_name)
+        step = step or next((candidate for candidate in steps if candidate.display_name == job.display_name), None)
         if step is None:
             step = _unplanned(record, job)
-        left.pop(step.name, None)
+        unmatched.pop(step.name, None)
         yield job, step
 
 

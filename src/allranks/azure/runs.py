@@ -59,14 +59,14 @@ def state(client: Any, name: str, *, steps: bool = True) -> JobState:
     with service_errors(f"requesting the state of {name}"):
         runs = client.jobs._runs_operations
         # The request that the SDK's own stream uses; `jobs.get` returns neither times nor reasons.
-        found = runs.get_run_details(name)
+        details = runs.get_run_details(name)
         children = list(_children(client, name)) if steps else []
     return JobState(
         name=name,
-        status=str(found.status),
-        started=_moment(found.start_time_utc),
-        ended=_moment(found.end_time_utc),
-        error=_error(found),
+        status=str(details.status),
+        started=_moment(details.start_time_utc),
+        ended=_moment(details.end_time_utc),
+        error=_error(details),
         steps=tuple(map(_step, children)),
     )
 
@@ -74,12 +74,12 @@ def state(client: Any, name: str, *, steps: bool = True) -> JobState:
 def logs(client: Any, name: str) -> Logs:
     """Return the logs that a job has so far. Raise InputError or AzureError."""
     with service_errors(f"requesting the logs of {name}"):
-        found = client.jobs._runs_operations.get_run_details(name).log_files or {}
-    return Logs({log: address for log, address in found.items() if log.startswith(LOGS) and _is_safe(log)})
+        log_files = client.jobs._runs_operations.get_run_details(name).log_files or {}
+    return Logs({log: address for log, address in log_files.items() if log.startswith(LOGS) and _is_safe(log)})
 
 
 def download(client: Any, found: Logs, folder: Path) -> None:
-    """Download new parts of the logs into the folder. Of a partial file only the rest is requested.
+    """Download new parts of the logs into the folder. Only the rest of a partial file is requested.
 
     A log never ends in the middle of a response. Raise InputError or AzureError.
     """
@@ -124,8 +124,8 @@ def _error(run: Any) -> str:
     return redact(str(getattr(error, "message", "") or ""))
 
 
-def _moment(found: datetime | None) -> float | None:
-    return found.timestamp() if found else None
+def _moment(moment: datetime | None) -> float | None:
+    return moment.timestamp() if moment else None
 
 
 def _is_safe(log: str) -> bool:
@@ -138,14 +138,14 @@ def _append(client: Any, address: str, path: Path) -> None:
     from azure.ai.ml._utils.utils import create_requests_pipeline_with_retry
     from azure.core.exceptions import HttpResponseError
 
-    have = path.stat().st_size if path.exists() else 0
+    size = path.stat().st_size if path.exists() else 0
     pipeline = create_requests_pipeline_with_retry(requests_pipeline=client._requests_pipeline)
-    answer = pipeline.get(address, headers={"Range": f"bytes={have}-"} if have else {})
-    if answer.status_code == 416 or answer.status_code == 404:
+    response = pipeline.get(address, headers={"Range": f"bytes={size}-"} if size else {})
+    if response.status_code == 416 or response.status_code == 404:
         return  # nothing new or not started
-    if answer.status_code not in (200, 206):
-        raise HttpResponseError(response=answer)
-    content = answer.body()
+    if response.status_code not in (200, 206):
+        raise HttpResponseError(response=response)
+    content = response.body()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab" if answer.status_code == 206 else "wb") as file:
+    with path.open("ab" if response.status_code == 206 else "wb") as file:
         file.write(content)

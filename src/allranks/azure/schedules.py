@@ -89,15 +89,15 @@ def changes(
         problems = [problem for each in declared if (problem := _ended(each, now))]
         if problems:
             raise InputError.of(problems)
-        found = [_change(each, there.get(each.schedule.name), workspace) for each in declared]
+        planned = [_change(each, there.get(each.schedule.name), workspace) for each in declared]
     if prune:
-        names, files = {change.name for change in found}, _files(declared, target)
-        found += [
+        names, files = {change.name for change in planned}, _files(declared, target)
+        planned += [
             Change(name, DELETE)
             for name, other in sorted(there.items())
             if name not in names and other.declared_in and files(other.declared_in)
         ]
-    return found
+    return planned
 
 
 def apply(
@@ -128,8 +128,8 @@ def apply(
 def switch(client: Any, there: Mapping[str, Applied], name: str, *, on: bool) -> bool:
     """Enable or disable a schedule. Return False if it was in that state already. Raise InputError if it does not
     exist."""
-    found = named(there, name)
-    if found.enabled is on:
+    schedule = named(there, name)
+    if schedule.enabled is on:
         return False
     doing = f"{'enabling' if on else 'disabling'} schedule {name}"
     with session(), service_errors(doing):
@@ -167,18 +167,18 @@ def _change(declared: Declared, other: Applied | None, workspace: WorkspaceName)
     schedule, digest = declared.schedule, _digest(declared, workspace)
     if other is None:
         return Change(schedule.name, CREATE, (Difference("trigger", "", _words(schedule.trigger)),), digest)
-    found: list[Difference] = []
+    differences: list[Difference] = []
     if trigger_differs(schedule.trigger, other.trigger):
         before = _words(other.trigger) if other.trigger else "something else"
-        found.append(Difference("trigger", before, _words(schedule.trigger)))
+        differences.append(Difference("trigger", before, _words(schedule.trigger)))
     if schedule.display_name != other.display_name:
-        found.append(Difference("display_name", other.display_name, schedule.display_name))
+        differences.append(Difference("display_name", other.display_name, schedule.display_name))
     if schedule.description != other.description:
-        found.append(Difference("description", other.description, schedule.description))
-    if not found and digest != other.digest:
+        differences.append(Difference("description", other.description, schedule.description))
+    if not differences and digest != other.digest:
         before = "as applied" if other.digest else "not applied by this command"
-        found.append(Difference("create_job", before, "its pipeline, its inputs or its code changed"))
-    return Change(schedule.name, UPDATE if found else KEEP, tuple(found), digest)
+        differences.append(Difference("create_job", before, "its pipeline, its inputs or its code changed"))
+    return Change(schedule.name, UPDATE if differences else KEEP, tuple(differences), digest)
 
 
 def _put(client: Any, declared: Declared, digest: str, other: Applied | None) -> None:
@@ -222,15 +222,15 @@ def _applied(entity: Any) -> Applied:
             trigger = read_trigger(entity.trigger, str)
         except InputError:
             trigger = None
-    own = entity.properties or {}
+    properties = entity.properties or {}
     return Applied(
         name=entity.name,
         display_name=entity.display_name or entity.name,
         description=" ".join((entity.description or "").split()),
         enabled=entity.is_enabled is not False,
         trigger=trigger,
-        digest=own.get(DIGEST, ""),
-        declared_in=own.get(DECLARED_IN, ""),
+        digest=properties.get(DIGEST, ""),
+        declared_in=properties.get(DECLARED_IN, ""),
     )
 
 
@@ -247,7 +247,7 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
 
 
 def _files(declared: Iterable[Declared], target: Path | None) -> Callable[[str], bool]:
-    """Return whether a recorded file is one of those that were read."""
+    """Return a function that checks whether a recorded file is one of those that were read."""
     if target is not None and target.is_file():
         return lambda file: file == _file(str(target))
     folder = target or Path(next(iter(declared)).schedule.file).parent

@@ -61,13 +61,13 @@ def connected(record: RunRecord) -> Iterator[Any]:
 
 def refresh(client: Any, workspace: Workspace, record: RunRecord) -> None:
     """Update the record and the logs of its steps, and store them. Raise InputError or AzureError."""
-    with _alone(workspace, record):
+    with _locked(workspace, record):
         state = runs.state(client, record.id, steps=is_pipeline(record))
         update(record, state)
         try:
             download_logs(client, record)
         finally:
-            _keep(workspace, record)
+            _save(workspace, record)
 
 
 def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observer) -> None:
@@ -87,20 +87,20 @@ def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observe
         for step in changed:
             watcher.changed(record, step)
         if changed:
-            _keep(workspace, record)
+            _save(workspace, record)
         if not record.status.ended:
             time.sleep(POLL)
     refresh(client, workspace, record)
     watcher.ended(record)
 
 
-def _keep(workspace: Workspace, record: RunRecord) -> None:
+def _save(workspace: Workspace, record: RunRecord) -> None:
     with Store(workspace.database) as store:
         store.put_run(record)
 
 
 @contextlib.contextmanager
-def _alone(workspace: Workspace, record: RunRecord) -> Iterator[None]:
+def _locked(workspace: Workspace, record: RunRecord) -> Iterator[None]:
     """Prevent other processes from downloading the same logs at the same time."""
     path = workspace.runs / f"{record.id}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ WORKSPACE_NAME = "AZUREML_ARM_WORKSPACE_NAME"
 _FOLDERS = (".azureml", "aml_config", "")
 _FILES = ("config.json", "project.json")
 _KEYS = ("subscription_id", "resource_group", "workspace_name")
-_LEVELS = 20
+_MAX_PARENTS = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")
 
 
@@ -70,10 +70,10 @@ class WorkspaceName:
 def connect(options: WorkspaceOptions) -> Any:
     """Return the SDK's MLClient for the workspace or the registry, with DefaultAzureCredential of azure-identity.
 
-    Nothing is requested of a workspace yet; for a registry, the service is asked for its location. Call it inside of
+    For a workspace no request is sent yet; for a registry, its location is requested. Call it inside of
     `allranks.azure.errors.service_errors`. Raise InputError if no workspace is given.
     """
-    # Before the SDK is imported, which takes seconds.
+    # Resolve the name first: importing the SDK takes seconds.
     name = None if options.registry_name else resolve(options)
     # Hide the SDK's progress bar. With show_progress=False the SDK does not check uploads of files, and waits
     # forever if one fails (azure-ai-ml 1.35.2, _asset_utils.upload_directory).
@@ -105,14 +105,14 @@ def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = N
 
     environment: default: this process's environment. Raise InputError if a part is missing or the file is invalid.
     """
-    found = named(options, environment)
+    known = named(options, environment)
     parts = {
-        "subscription": found.subscription_id,
-        "resource group": found.resource_group,
-        "workspace": found.workspace_name,
+        "subscription": known.subscription_id,
+        "resource group": known.resource_group,
+        "workspace": known.workspace_name,
     }
     if missing := [part for part, value in parts.items() if not value]:
-        raise InputError(_not_named(missing))
+        raise InputError(_missing_parts(missing))
     return WorkspaceName(*parts.values())
 
 
@@ -121,7 +121,7 @@ def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = Non
     file."""
     environment = os.environ if environment is None else environment
     if options.workspace_name and not _NAME.fullmatch(options.workspace_name):
-        raise InputError(_no_name(options.workspace_name))
+        raise InputError(_invalid_name(options.workspace_name))
     if options.config is not None:
         path = _config_file(options.config)
         if path is None:
@@ -129,7 +129,8 @@ def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = Non
                 Problem(f"--config {options.config}", "there is no such file", "a workspace's config.json")
             )
         options = _filled(options, read_config(path))
-    subscription, group, name = (environment.get(each, "") for each in (SUBSCRIPTION, RESOURCE_GROUP, WORKSPACE_NAME))
+    variables = (SUBSCRIPTION, RESOURCE_GROUP, WORKSPACE_NAME)
+    subscription, group, name = (environment.get(variable, "") for variable in variables)
     options = _filled(options, WorkspaceOptions(subscription, group, name))
     complete = options.subscription_id and options.resource_group and options.workspace_name
     # A file that is not needed may be invalid or describe another workspace.
@@ -166,7 +167,7 @@ def _config_file(start: Path) -> Path | None:
         return start
     start = start.absolute()
     for folder, file in product(_FOLDERS, _FILES):
-        for parent in (start, *start.parents)[: _LEVELS + 1]:
+        for parent in (start, *start.parents)[: _MAX_PARENTS + 1]:
             if (path := parent / folder / file).is_file():
                 return path
     return None
@@ -181,7 +182,7 @@ def _filled(options: WorkspaceOptions, other: WorkspaceOptions) -> WorkspaceOpti
     )
 
 
-def _not_named(missing: list[str]) -> Problem:
+def _missing_parts(missing: list[str]) -> Problem:
     return Problem(
         "workspace",
         f"no {' and no '.join(missing)} is given",
@@ -192,7 +193,7 @@ def _not_named(missing: list[str]) -> Problem:
     )
 
 
-def _no_name(name: str) -> Problem:
+def _invalid_name(name: str) -> Problem:
     folder = "/" in name or name.startswith(".")
     return Problem(
         f"--workspace {name}",

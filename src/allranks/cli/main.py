@@ -69,7 +69,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC):
             raise
-        # Nothing can be written any more, and Python would print an error about that at its exit.
+        # Standard output cannot be written any more. At exit, Python would print an error about that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if error.errno == errno.EPIPE:
             sys.exit(1)  # the reader closed the pipe: `allranks logs | head`

@@ -44,24 +44,24 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
     (staged / README).write_text(_readme(releases, registry), encoding="utf-8")
     (staged / SCRIPT).write_text(_script(releases, registry), encoding="utf-8")
     (staged / SCRIPT).chmod(0o755)
-    coming = {path.relative_to(staged).as_posix(): stamps.of_file(path) for path in _files(staged)}
+    incoming = {path.relative_to(staged).as_posix(): stamps.of_file(path) for path in _files(staged)}
     before = _manifest(target)
-    there = {name: stamps.of_file(target / name) for name in {*before, *coming} if (target / name).is_file()}
-    _refuse(target, coming, before, there)
+    existing = {name: stamps.of_file(target / name) for name in {*before, *incoming} if (target / name).is_file()}
+    _refuse(target, incoming, before, existing)
     target.mkdir(parents=True, exist_ok=True)
-    # From here on the manifest lists both, so that an interrupted export can be repeated.
+    # Until the end the manifest lists old and new digests, so that an interrupted export can be repeated.
     _write_manifest(
-        target, {name: [*before.get(name, []), *filter(None, [coming.get(name)])] for name in {*before, *coming}}
+        target, {name: [*before.get(name, []), *filter(None, [incoming.get(name)])] for name in {*before, *incoming}}
     )
-    written = [name for name, digest in sorted(coming.items()) if there.get(name) != digest]
+    written = [name for name, digest in sorted(incoming.items()) if existing.get(name) != digest]
     for name in written:
         _copy(staged / name, target / name)
-    removed = sorted(name for name in before if name not in coming and name in there)
+    removed = sorted(name for name in before if name not in incoming and name in existing)
     for name in removed:
         (target / name).unlink()
         _remove_empty(target, (target / name).parent)
-    _write_manifest(target, {name: [digest] for name, digest in coming.items()})
-    return Exported(tuple(written), tuple(removed), tuple(sorted({*coming} - {*written})))
+    _write_manifest(target, {name: [digest] for name, digest in incoming.items()})
+    return Exported(tuple(written), tuple(removed), tuple(sorted({*incoming} - {*written})))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -79,24 +79,27 @@ def _manifest(target: Path) -> dict[str, list[str]]:
     if not any(target.iterdir()):
         return {}
     try:
-        found = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["files"]
-        return {str(name): [str(digest) for digest in digests] for name, digests in found.items()}
+        recorded = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["files"]
+        return {str(name): [str(digest) for digest in digests] for name, digests in recorded.items()}
     except FileNotFoundError:
-        said = f"it is not empty, and has no {MANIFEST}"
-        raise InputError(Problem(str(target), said, "an empty folder, or an earlier export", fix)) from None
+        found = f"it is not empty, and has no {MANIFEST}"
+        raise InputError(Problem(str(target), found, "an empty folder, or an earlier export", fix)) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(Problem(str(target / MANIFEST), "it cannot be read", "an export's manifest", fix)) from None
 
 
-def _refuse(target: Path, coming: Mapping[str, str], before: Mapping[str, list[str]], there: Mapping[str, str]) -> None:
+def _refuse(
+    target: Path, incoming: Mapping[str, str], before: Mapping[str, list[str]], existing: Mapping[str, str]
+) -> None:
+    """Raise InputError for files that an export must not overwrite or remove."""
     problems = []
-    for name, digest in sorted(there.items()):
-        if digest in (*before.get(name, ()), coming.get(name)):
+    for name, digest in sorted(existing.items()):
+        if digest in (*before.get(name, ()), incoming.get(name)):
             continue
         found = "it was changed since it was exported" if name in before else "it was not written by an export"
         fix = "move it elsewhere, or remove it"
         problems.append(Problem(str(target / name), found, "an exported file", fix))
-    for name in sorted({*coming, *before}):
+    for name in sorted({*incoming, *before}):
         # Never write or remove files outside of the folder, reached through links or dots.
         if target.exists() and not (target / name).resolve().is_relative_to(target.resolve()):
             problems.append(
@@ -110,10 +113,10 @@ def _refuse(target: Path, coming: Mapping[str, str], before: Mapping[str, list[s
 
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    half = target.with_name(f".{target.name}.allranks-half")
-    shutil.copyfile(source, half)
-    half.chmod(source.stat().st_mode & 0o777)
-    os.replace(half, target)
+    partial = target.with_name(f".{target.name}.allranks-half")
+    shutil.copyfile(source, partial)
+    partial.chmod(source.stat().st_mode & 0o777)
+    os.replace(partial, target)
 
 
 def _remove_empty(root: Path, folder: Path) -> None:
@@ -125,42 +128,43 @@ def _remove_empty(root: Path, folder: Path) -> None:
 
 
 def _write_manifest(target: Path, files: Mapping[str, list[str]]) -> None:
-    half = target / f"{MANIFEST}.half"
-    half.write_text(json.dumps({"files": files}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(half, target / MANIFEST)
+    partial = target / f"{MANIFEST}.half"
+    partial.write_text(json.dumps({"files": files}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(partial, target / MANIFEST)
 
 
 def _commands(releases: Sequence[Release]) -> list[str]:
-    return [f"az ml {one.kind} create --file {shlex.quote(one.yaml.as_posix())}" for one in releases]
+    return [f"az ml {release.kind} create --file {shlex.quote(release.yaml.as_posix())}" for release in releases]
 
 
 def _script(releases: Sequence[Release], registry: str) -> str:
-    where = (
+    options = (
         f"--registry-name {shlex.quote(registry)}" if registry else "--workspace-name WORKSPACE --resource-group GROUP"
     )
     lines = [
         "#!/bin/sh",
         "# Registers everything in order of dependency. Versions that exist already are skipped.",
-        f"# ./{SCRIPT} {where}",
+        f"# ./{SCRIPT} {options}",
         "set -eu",
         'cd "$(dirname "$0")"',
     ]
-    for one, command in zip(releases, _commands(releases), strict=True):
-        shown = f"az ml {one.kind} show --name {shlex.quote(one.name)} --version {shlex.quote(one.version)}"
-        lines.append(f'{shown} "$@" >/dev/null 2>&1 || {command} "$@"')
+    for release, command in zip(releases, _commands(releases), strict=True):
+        show = f"az ml {release.kind} show --name {shlex.quote(release.name)} --version {shlex.quote(release.version)}"
+        lines.append(f'{show} "$@" >/dev/null 2>&1 || {command} "$@"')
     return "\n".join(lines) + "\n"
 
 
 def _readme(releases: Sequence[Release], registry: str) -> str:
-    rows = [f"| {one.kind} | `{one.name}` | `{one.version}` | `{one.yaml.as_posix()}` |" for one in releases]
+    rows = [f"| {each.kind} | `{each.name}` | `{each.version}` | `{each.yaml.as_posix()}` |" for each in releases]
     where = f" of the registry {registry}" if registry else ""
-    said = f"Written by `allranks export`. Each folder loads by itself. `./{SCRIPT}` registers them in this order, "
-    said += f"environments first, since components name the environments{where} by their versions:"
+    introduction = "Written by `allranks export`. Each folder loads by itself. "
+    introduction += f"`./{SCRIPT}` registers them in this order, "
+    introduction += f"environments first, since components name the environments{where} by their versions:"
     return "\n".join(
         [
             "# Components for Azure ML",
             "",
-            said,
+            introduction,
             "",
             "| | name | version | file |",
             "|---|---|---|---|",

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 DIGEST = "allranks.digest"
 _FILES = "allranks.files"
-_PIECE = 900
-_PIECES = 16
+_PIECE_LENGTH = 900
+_MAX_PIECES = 16
 _DIGITS = 12
-_LARGEST = 1 << 20
+_MAX_TEXT_SIZE = 1 << 20
 
 
 def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -25,26 +25,26 @@ def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
     """
     text = "\n".join(f"{content[:_DIGITS]} {name}" for name, content in sorted(files))
     packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-    pieces = [packed[start : start + _PIECE] for start in range(0, len(packed), _PIECE)]
-    found = {DIGEST: digest}
-    if len(pieces) <= _PIECES:
-        found |= {f"{_FILES}.{number}": piece for number, piece in enumerate(pieces)}
-    return found
+    pieces = [packed[start : start + _PIECE_LENGTH] for start in range(0, len(packed), _PIECE_LENGTH)]
+    entries = {DIGEST: digest}
+    if len(pieces) <= _MAX_PIECES:
+        entries |= {f"{_FILES}.{number}": piece for number, piece in enumerate(pieces)}
+    return entries
 
 
 def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
     """Return the name and the beginning of the digest of each file; None if the properties have no valid list."""
     pieces: list[str] = []
-    while (piece := properties.get(f"{_FILES}.{len(pieces)}")) is not None and len(pieces) < _PIECES:
+    while (piece := properties.get(f"{_FILES}.{len(pieces)}")) is not None and len(pieces) < _MAX_PIECES:
         pieces.append(piece)
     if not pieces:
         return None
     try:
-        unpacking = zlib.decompressobj()
-        text = unpacking.decompress(base64.b64decode("".join(pieces), validate=True), _LARGEST).decode()
+        decompressor = zlib.decompressobj()
+        text = decompressor.decompress(base64.b64decode("".join(pieces), validate=True), _MAX_TEXT_SIZE).decode()
     except (binascii.Error, zlib.error, ValueError):
         return None
-    if not unpacking.eof:
+    if not decompressor.eof:
         return None
     lines = [line.partition(" ") for line in text.splitlines()]
     return {name: content for content, _, name in lines}

@@ -34,7 +34,7 @@ class ComponentInfo:
     """A component as its spec describes it.
 
     distribution:               pytorch, mpi, tensorflow, ray or none
-    process_count_per_instance: 1 where the distribution does not name it
+    process_count_per_instance: 1 if the distribution does not set it
     environment:                the environment's name or reference, or its image, or its build context
     path:                       the spec
     tags:                       without those that tools add
@@ -64,17 +64,17 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
     """
     root = components_folder(Path.cwd()) if root is None else root
     specs = find_specs(root)
-    found: list[ComponentInfo] = []
+    components: list[ComponentInfo] = []
     problems: list[Problem] = []
     with quiet():
         for spec in specs:
             try:
-                found += [describe(component, spec) for component in load(spec)]
+                components += [describe(component, spec) for component in load(spec)]
             except InputError as error:
                 problems += error.problems
     if problems:
         raise InputError.of(problems)
-    return tuple(sorted(found, key=lambda component: component.name))
+    return tuple(sorted(components, key=lambda component: component.name))
 
 
 def components_folder(start: Path) -> Path:
@@ -180,12 +180,12 @@ def _number(value: Any) -> float | None:
 
 
 def _environment(component: Any) -> str:
-    found = getattr(component, "environment", None)
-    if found is None or isinstance(found, str):
-        return found or ""
+    environment = getattr(component, "environment", None)
+    if environment is None or isinstance(environment, str):
+        return environment or ""
     file = environment_file(component)
     if file and (name := name_in(file)):
         return name
-    if found.build is not None:
-        return str(found.build.path)
-    return str(found.image or f"{found.name}:{found.version}")
+    if environment.build is not None:
+        return str(environment.build.path)
+    return str(environment.image or f"{environment.name}:{environment.version}")

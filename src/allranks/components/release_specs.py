@@ -29,16 +29,16 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: str 
         found = f"a component of type {component.type}"
         fix = "register it with: az ml component create"
         raise InputError(Problem(str(spec), found, "a command component", fix))
-    said = _of_function(component, spec) if spec.suffix == ".py" else read_mapping(spec)
-    said.pop("additional_includes", None)
-    said["version"] = str(component.version or "")
+    content = _of_function(component, spec) if spec.suffix == ".py" else read_mapping(spec)
+    content.pop("additional_includes", None)
+    content["version"] = str(component.version or "")
     if has_code:
-        said["code"] = "./code"
+        content["code"] = "./code"
     if environment:
-        said["environment"] = environment
+        content["environment"] = environment
     elif not isinstance(component.environment, str) and component.environment is not None:
-        said["environment"] = _inline(component.environment, spec)
-    return said
+        content["environment"] = _inline(component.environment, spec)
+    return content
 
 
 def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | None]:
@@ -48,22 +48,22 @@ def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | No
     """
     from azure.ai.ml import load_environment
 
-    said = read_mapping(file)
+    content = read_mapping(file)
     try:
         load_environment(file)
     # Any error of the SDK means that it would not register this; the errors have no common class.
     except Exception as error:
         found = f"azure-ai-ml does not load it: {' '.join(str(error).split())[:300]}"
         raise InputError(Problem(str(file), found, "an environment", "correct the file")) from error
-    said["version"] = str(said.get("version") or "")
-    build, conda = said.get("build"), said.get("conda_file")
+    content["version"] = str(content.get("version") or "")
+    build, conda = content.get("build"), content.get("conda_file")
     context = None
     if isinstance(build, dict) and "://" not in str(build.get("path")):
         context = (file.parent / str(build.get("path"))).resolve()
-        said["build"] = {**build, "path": "./context"}
+        content["build"] = {**build, "path": "./context"}
     if isinstance(conda, str):
-        said["conda_file"] = "./conda.yaml"
-    return said, context, file.parent / conda if isinstance(conda, str) else None
+        content["conda_file"] = "./conda.yaml"
+    return content, context, file.parent / conda if isinstance(conda, str) else None
 
 
 def _of_function(component: Any, spec: Path) -> dict[str, Any]:
@@ -71,13 +71,13 @@ def _of_function(component: Any, spec: Path) -> dict[str, Any]:
     sent = component._to_dict()
     ports = {port.name: port for port in describe(component, spec).inputs}
     inputs = {}
-    for name, said in (sent.get("inputs") or {}).items():
+    for name, port in (sent.get("inputs") or {}).items():
         typed = {"default": ports[name].default, "min": ports[name].minimum, "max": ports[name].maximum}
-        if said.get("type") == "integer":
+        if port.get("type") == "integer":
             typed |= {key: int(value) for key, value in typed.items() if value is not None}
-        inputs[name] = {key: typed.get(key, value) for key, value in said.items()}
-    whole = {"$schema": _SCHEMA, **sent, "inputs": inputs}
-    return {key: whole[key] for key in (*_ORDER, *whole) if key in whole and (whole[key] or key != "inputs")}
+        inputs[name] = {key: typed.get(key, value) for key, value in port.items()}
+    content = {"$schema": _SCHEMA, **sent, "inputs": inputs}
+    return {key: content[key] for key in (*_ORDER, *content) if key in content and (content[key] or key != "inputs")}
 
 
 def _inline(environment: Any, spec: Path) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _inline(environment: Any, spec: Path) -> dict[str, Any]:
         found = "an environment within it, with a build context"
         fix = f"write an {REGISTERED} with a name next to the Dockerfile, and refer to it: environment: file:PATH"
         raise InputError(Problem(str(spec), found, "an environment with a name", fix))
-    said: dict[str, Any] = {"image": environment.image}
+    content: dict[str, Any] = {"image": environment.image}
     if environment.conda_file:
-        said["conda_file"] = environment.conda_file
-    return said
+        content["conda_file"] = environment.conda_file
+    return content

@@ -31,7 +31,7 @@ from allranks.sdk.yaml_lines import at
 ENVIRONMENT, COMPONENT = "environment", "component"
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CODE, CONTEXT = "code", "context"
-"""The folders of the files, beside a component's and an environment's YAML."""
+"""The folders of the files, next to a component's and an environment's YAML."""
 
 
 @dataclass(frozen=True)
@@ -91,31 +91,30 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
         components, problems = _loaded(find_specs(root))
         files = _environment_files(root, components)
         environments = [_environment(file, into, problems) for file in files]
-        by_file = {one.source.resolve(): one for one in environments if one}
+        by_file = {environment.source.resolve(): environment for environment in environments if environment}
         chosen = _chosen(components, by_file, names, problems)
-        found = [
-            one for spec, component in chosen if (one := _component(spec, component, into, by_file, registry, problems))
-        ]
-    needed = {name for one in found for name in one.needs}
-    kept = [one for one in by_file.values() if not names or one.name in needed or _is_named(one, names)]
-    problems += _twice([*kept, *found])
+        attempted = [_component(*each, into, by_file, registry, problems) for each in chosen]
+    released = [component for component in attempted if component]
+    needed = {name for component in released for name in component.needs}
+    selected = [each for each in by_file.values() if not names or each.name in needed or _is_named(each, names)]
+    problems += _duplicates([*selected, *released])
     if problems:
         raise InputError.of(problems)
-    for one in by_file.values():
-        if one not in kept:
-            shutil.rmtree(into / one.folder)
-    return (*sorted(kept, key=lambda one: one.name), *sorted(found, key=lambda one: one.name))
+    for environment in by_file.values():
+        if environment not in selected:
+            shutil.rmtree(into / environment.folder)
+    return (*sorted(selected, key=lambda each: each.name), *sorted(released, key=lambda each: each.name))
 
 
 def _loaded(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], list[Problem]]:
-    found: list[tuple[Path, Any]] = []
+    components: list[tuple[Path, Any]] = []
     problems: list[Problem] = []
     for spec in specs:
         try:
-            found += [(spec, component) for component in load(spec)]
+            components += [(spec, component) for component in load(spec)]
         except InputError as error:
             problems += error.problems
-    return found, problems
+    return components, problems
 
 
 def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> list[Path]:
@@ -130,11 +129,11 @@ def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> li
 
 def _environment(file: Path, into: Path, problems: list[Problem]) -> Release | None:
     try:
-        said, context, conda = environment_spec(file)
+        content, context, conda = environment_spec(file)
         files = context_of(context, str(file)).below(CONTEXT) if context else FileList()
         if conda:
             files = replace(files, files={**files.files, "conda.yaml": conda})
-        return _written(ENVIRONMENT, said, files, file, into)
+        return _written(ENVIRONMENT, content, files, file, into)
     except InputError as error:
         problems += error.problems
         return None
@@ -155,9 +154,9 @@ def _component(
     try:
         with code_of(component, str(spec)) as code:
             has_code = bool(code and code.files)
-            said = component_spec(component, spec, has_code, environment.reference if environment else None)
+            content = component_spec(component, spec, has_code, environment.reference if environment else None)
             files = code.below(CODE) if code else FileList()
-            return _written(COMPONENT, said, files, spec, into, environment, registry)
+            return _written(COMPONENT, content, files, spec, into, environment, registry)
     except InputError as error:
         problems += error.problems
         return None
@@ -195,10 +194,10 @@ def _written(
         target.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
     needs = (environment.name,) if environment else ()
     size, left_out = listed.size(), listed.left_out
-    made = Release(kind, name, version, digest, source, folder, spec, digests, needs, size, left_out)
+    release = Release(kind, name, version, digest, source, folder, spec, digests, needs, size, left_out)
     (into / folder).mkdir(parents=True, exist_ok=True)
-    (into / made.yaml).write_text(as_yaml(spec), encoding="utf-8")
-    return made
+    (into / release.yaml).write_text(as_yaml(spec), encoding="utf-8")
+    return release
 
 
 def as_yaml(spec: Mapping[str, Any]) -> str:
@@ -214,9 +213,9 @@ def _chosen(
 ) -> list[tuple[Path, Any]]:
     known = {component.name for _, component in components}
     for name in names:
-        if name not in known and not any(_is_named(one, (name,)) for one in environments.values()):
-            there = ", ".join(sorted(known | {one.name for one in environments.values()}))
-            problems.append(Problem(name, "no component or environment of that name", there, "check the spelling"))
+        if name not in known and not any(_is_named(environment, (name,)) for environment in environments.values()):
+            available = ", ".join(sorted(known | {environment.name for environment in environments.values()}))
+            problems.append(Problem(name, "no component or environment of that name", available, "check the spelling"))
     return [(spec, component) for spec, component in components if not names or component.name in names]
 
 
@@ -224,15 +223,15 @@ def _is_named(environment: Release, names: Sequence[str]) -> bool:
     return environment.name in names or environment.source.parent.name in names
 
 
-def _twice(releases: Sequence[Release]) -> list[Problem]:
+def _duplicates(releases: Sequence[Release]) -> list[Problem]:
     first: dict[tuple[str, str], Release] = {}
     return [
         Problem(
-            str(one.source),
-            f"{one.kind} {one.name}, which {other.source} also defines",
+            str(release.source),
+            f"{release.kind} {release.name}, which {other.source} also defines",
             "unique names",
             "rename one of them",
         )
-        for one in releases
-        if (other := first.setdefault((one.kind, one.name), one)) is not one
+        for release in releases
+        if (other := first.setdefault((release.kind, release.name), release)) is not release
     ]

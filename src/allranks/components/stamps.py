@@ -43,11 +43,11 @@ def stamped(version: str, digest: str) -> str:
 
 def of_file(path: Path) -> str:
     """Return the digest of a file's bytes."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            found.update(chunk)
-    return found.hexdigest()
+            hasher.update(chunk)
+    return hasher.hexdigest()
 
 
 def _canonical(spec: Mapping[str, Any]) -> dict[str, Any]:

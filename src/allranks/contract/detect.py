@@ -17,17 +17,17 @@ READERS: tuple[Callable[[Mapping[str, str]], RankEnv | None], ...] = (
     slurm.read,
     single.read,
 )
-"""How each launcher's variables are read. The first reader that finds its own variables is that of the launcher that
+"""Functions that read each launcher's variables. The first one that finds its variables belongs to the launcher that
 started the process.
 
-Launchers nest, and an outer one's variables stay visible to what the inner one starts. So the order is: what can only
-be innermost comes first, and names that an outer launch also sets come late.
-- torchrun sets TORCHELASTIC_RUN_ID, and runs inside PyTorch, MPI and Slurm launches of one process an instance.
-- mpirun sets OMPI_* or PMI_* in every process, and runs inside PyTorch, TensorFlow and Slurm launches. What could run
-  inside it and is not torchrun sets plain RANK to the same number, or is left from the launch around it.
-- TF_CONFIG is written for one process; RANK and WORLD_SIZE are plain names, which an outer launch may have left.
-- Ray's cluster spans the launch, and what Ray Train starts in it has RANK and WORLD_SIZE of its own.
-- Slurm is a cluster's outermost layer; a script under srun that starts ranks by hand sets RANK for them.
+Launchers nest, and processes of an inner launcher also see the variables of an outer one. So launchers that can only be
+innermost come first, and names that an outer launch also sets come late.
+- torchrun sets TORCHELASTIC_RUN_ID, and runs inside PyTorch, MPI and Slurm launches with one process per instance.
+- mpirun sets OMPI_* or PMI_* in every process, and runs inside PyTorch, TensorFlow and Slurm launches. A plain RANK
+  that torchrun did not set is then the same number, or comes from the outer launch.
+- TF_CONFIG is specific to one process. RANK and WORLD_SIZE are generic names that may come from an outer launch.
+- A Ray cluster spans the launch, and the processes that Ray Train starts in it have their own RANK and WORLD_SIZE.
+- Slurm is a cluster's outermost layer. A script under srun that starts ranks itself sets RANK for them.
 """
 
 
@@ -38,7 +38,7 @@ def detect(environ: Mapping[str, str] = os.environ) -> RankEnv:
     or contradict each other, or if a launcher within an Azure ML job has more instances than the job. A wrong rank, or
     waiting for ranks that do not exist, would make all other ranks hang.
     """
-    # The last reader, of no launcher, always returns a place.
+    # The last reader, for no launcher, always returns a result.
     env = next(env for read in READERS if (env := read(environ)))
     count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=env.instance_count)
     if env.instance_count > count:

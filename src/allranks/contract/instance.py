@@ -1,4 +1,4 @@
-"""The variables in which Azure ML passes a process its instance, with or without a distribution."""
+"""The variables that describe the instance of a process, with or without a distribution."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from allranks.contract import variables
 from allranks.contract.launch import Launch, Process
 
 BATCH_PORT = 6000
-"""The port in AZ_BATCH_MASTER_NODE. Batch keeps it for itself: ranks must not meet there."""
+"""The port in AZ_BATCH_MASTER_NODE. Azure Batch uses it itself, so ranks must not connect there."""
 
 
 def environment(launch: Launch, process: Process) -> dict[str, str]:
     """Return the variables of an instance: its number, the number of instances, and Azure Batch's lists if there are
     several.
 
-    Sources: Azure Batch's "compute node environment variables" (AZ_BATCH_*, set for a job of several instances alone;
+    Sources: Azure Batch's "compute node environment variables" (AZ_BATCH_*, set only for a job with several instances;
     Lightning#14118), and azureml-assets and azureml-examples (AZUREML_*, AZ_BATCHAI_TASK_INDEX).
     """
-    given = {
+    values = {
         "AZUREML_NODE_COUNT": str(launch.instance_count),
         "AZUREML_CR_NODE_RANK": str(process.instance_rank),
         "AZUREML_PROCESS_NAME": f"rank_{process.rank}",
         "AZ_BATCHAI_TASK_INDEX": str(process.instance_rank),
     }
     if launch.instance_count > 1:
-        given |= {
+        values |= {
             "AZ_BATCH_MASTER_NODE": f"{launch.addresses[0]}:{BATCH_PORT}",
             "AZ_BATCH_HOST_LIST": ",".join(launch.addresses),
             "AZ_BATCH_NODE_LIST": ";".join(launch.addresses),
             "AZ_BATCH_IS_CURRENT_NODE_MASTER": "true" if process.instance_rank == 0 else "false",
         }
-    return given
+    return values
 
 
 def read(environ: Mapping[str, str]) -> tuple[int, int] | None:

@@ -17,13 +17,13 @@ WORKSPACE: Mapping[str, str] = MappingProxyType(
         "AZUREML_ARM_SUBSCRIPTION": str(uuid.UUID(int=0)),
         "AZUREML_ARM_RESOURCEGROUP": "local",
         "AZUREML_ARM_WORKSPACE_NAME": "local",
-        # A name that can never resolve (RFC 2606), so that nothing talks to Azure by mistake.
+        # A name that can never resolve (RFC 2606), so that nothing contacts Azure by mistake.
         "AZUREML_SERVICE_ENDPOINT": "https://allranks.invalid",
-        # On Azure ML this is a secret by which a process speaks for its run. Here it opens nothing.
+        # On Azure ML this secret authenticates a process as its run. Here it gives no access.
         "AZUREML_RUN_TOKEN": "local-run-has-no-token",
     }
 )
-"""The workspace that a local run pretends to be in."""
+"""The emulated workspace of a local run."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Job:
 
     run_id, root_run_id: its own id, and the id of the pipeline's run (its own id if there is no pipeline)
     experiment:          the name of the experiment
-    tracking_uri:        of MLflow; None if nothing is logged
+    tracking_uri:        the URI of MLflow; None if nothing is logged
     mlflow_run_id:       the MLflow run of the process; None if the process creates one itself
     inputs, outputs:     by name, the path or value in the command
     parameters:          by name, the values of the inputs that are not data
@@ -52,10 +52,10 @@ def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
     """Return all variables that Azure ML sets for a process: those of the launch, and those of every job.
 
     Sources: azureml-mlflow (AZUREML_*, MLFLOW_*), azureml-examples (AZURE_ML_INPUT_*, AZURE_ML_OUTPUT_*,
-    AZUREML_PARAMETER_*), DeepSpeed, which takes AZUREML_EXPERIMENT_ID for "this is Azure ML" and fails without
+    AZUREML_PARAMETER_*), DeepSpeed, which recognizes Azure ML by AZUREML_EXPERIMENT_ID and then fails without
     NCCL_SOCKET_IFNAME, which the GPU images set.
     """
-    given = {
+    values = {
         **produce.environment(launch, process),
         **WORKSPACE,
         "AZUREML_ARM_PROJECT_NAME": job.experiment,
@@ -65,10 +65,10 @@ def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
         "NCCL_SOCKET_IFNAME": "eth0",
     }
     if job.tracking_uri is not None:
-        given |= {"MLFLOW_TRACKING_URI": job.tracking_uri, "MLFLOW_EXPERIMENT_NAME": job.experiment}
+        values |= {"MLFLOW_TRACKING_URI": job.tracking_uri, "MLFLOW_EXPERIMENT_NAME": job.experiment}
         if job.mlflow_run_id is not None:
-            given["MLFLOW_RUN_ID"] = job.mlflow_run_id
-    given |= {f"AZURE_ML_INPUT_{name}": value for name, value in job.inputs.items()}
-    given |= {f"AZURE_ML_OUTPUT_{name}": value for name, value in job.outputs.items()}
-    given |= {f"AZUREML_PARAMETER_{name}": value for name, value in job.parameters.items()}
-    return given
+            values["MLFLOW_RUN_ID"] = job.mlflow_run_id
+    values |= {f"AZURE_ML_INPUT_{name}": value for name, value in job.inputs.items()}
+    values |= {f"AZURE_ML_OUTPUT_{name}": value for name, value in job.outputs.items()}
+    values |= {f"AZUREML_PARAMETER_{name}": value for name, value in job.parameters.items()}
+    return values

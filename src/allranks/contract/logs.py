@@ -1,10 +1,10 @@
 """The names of a job's logs, as Azure ML's studio shows them, below the run's folder.
 
 Sources: azure-ai-ml streams `user_logs/std_log[\\D]*[0]*(?:_ps)?\\.txt` as the first rank's log, so its digits vary;
-its test of that has `std_log.txt`, `std_log_process_00.txt` to `_04.txt`, and `std_log_node_00_worker.txt`;
+its test for that has `std_log.txt`, `std_log_process_00.txt` to `_04.txt`, and `std_log_node_00_worker.txt`;
 azureml-assets and MONAI's Azure ML tutorial show `std_log_process_0.txt`, and retries are seen under
-`user_logs/retry_035/`. The number of digits is not documented. Ours is "as many as the largest rank needs", which
-sorts logs by rank.
+`user_logs/retry_035/`. The number of digits is not documented. Here it is that of the largest rank, which sorts
+logs by rank.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOLDER = "user_logs"
 
 
 def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
-    """Return the path of a rank's log. If there is one rank only, it is the log of a job without a distribution.
+    """Return the path of a rank's log. If there is only one rank, it is the log of a job without a distribution.
 
     attempt: 0, or the number of the retry, which has its own folder
     """

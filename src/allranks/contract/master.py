@@ -7,26 +7,26 @@ from collections.abc import Mapping
 from allranks.contract import variables
 
 MASTER_PORT = 6105
-"""The port where nothing else is asked for: Azure ML's default (its distributed GPU training guide)."""
+"""The default port of Azure ML (its distributed GPU training guide)."""
 
 LOOPBACK = "127.0.0.1"
 
 
 def port(environ: Mapping[str, str]) -> int:
-    """MASTER_PORT, or Azure ML's default. Raise InputError if MASTER_PORT is not a port."""
+    """Return MASTER_PORT, or Azure ML's default. Raise InputError if MASTER_PORT is not a port."""
     return variables.integer(environ, "MASTER_PORT", minimum=1, below=65536, default=MASTER_PORT)
 
 
 def address(environ: Mapping[str, str], instance_count: int) -> str | None:
     """Return the first instance's address if no process launcher sets it; None if several instances have no address.
 
-    MASTER_ADDR comes first: where Azure ML does not set it, the user or an outer launcher did. Then comes Azure Batch:
-    of its AZ_BATCH_MASTER_NODE, `10.0.0.4:6000`, the port is Batch's own and is dropped. AZ_BATCHAI_MPI_MASTER_NODE is
-    meant for a single instance, and may be `localhost`, which is no address for several (hi-ml#588). MASTER_IP is what
-    some clusters outside Azure ML set.
+    MASTER_ADDR comes first: if Azure ML does not set it, the user or an outer launcher did. Next is
+    AZ_BATCH_MASTER_NODE, such as `10.0.0.4:6000`, whose port is Azure Batch's own and is dropped.
+    AZ_BATCHAI_MPI_MASTER_NODE is meant for a single instance, and may be `localhost`, which is not an address for
+    several (hi-ml#588). Some clusters outside Azure ML set MASTER_IP.
     """
-    if given := variables.text(environ, "MASTER_ADDR"):
-        return given
+    if master_addr := variables.text(environ, "MASTER_ADDR"):
+        return master_addr
     if batch := variables.text(environ, "AZ_BATCH_MASTER_NODE"):
         return split(batch)[0]
     single = variables.text(environ, "AZ_BATCHAI_MPI_MASTER_NODE")

@@ -1,8 +1,8 @@
 """The MPI distribution: mpirun starts every process, and sets the variables with its rank.
 
-Azure ML's images have Open MPI; Intel MPI and MPICH are read as well, since both are started by Hydra, whose variables
-are the same. With one process an instance it is per-node launch: that process's OMPI_COMM_WORLD_RANK is its instance's
-rank.
+Azure ML's images have Open MPI. The variables of Intel MPI and MPICH are read as well; both are started by Hydra, which
+sets the same variables. With one process per instance it is a per-node launch: that process's OMPI_COMM_WORLD_RANK is
+its instance's rank.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def processes(settings: Mpi, instance_count: int) -> tuple[Process, ...]:
 def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, str]:
     """Return the variables that Open MPI's mpirun sets, and those that Azure ML adds on a single instance.
 
-    OMPI_COMM_WORLD_NODE_RANK is the rank within the instance, whatever its name. Azure ML gives MPI no MASTER_PORT,
-    which means 6105; a launch that asks for another one could tell nobody without it, so there it is set.
+    OMPI_COMM_WORLD_NODE_RANK is the rank within the instance, despite its name. Azure ML sets no MASTER_PORT for MPI,
+    which means 6105. It is set here if the launch uses another port.
     """
     size = str(launch.instance_count * settings.process_count_per_instance)
-    given = {
+    values = {
         OPEN_MPI.rank: str(process.rank),
         OPEN_MPI.world_size: size,
         OPEN_MPI.local_rank: str(process.local_rank),
@@ -72,15 +72,15 @@ def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, st
         "OMPI_UNIVERSE_SIZE": size,
     }
     if launch.instance_count == 1:
-        given["AZ_BATCHAI_MPI_MASTER_NODE"] = launch.addresses[0]
-    return given | master.unusual_port(launch.master_port)
+        values["AZ_BATCHAI_MPI_MASTER_NODE"] = launch.addresses[0]
+    return values | master.unusual_port(launch.master_port)
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
     """Return the rank and layout that mpirun set; None if it did not start this process.
 
-    mpirun does not number the instances, so that number follows from the rank, where ranks fill one instance after
-    another (mpirun's default). Raise InputError if they visibly do not.
+    mpirun does not number the instances. The number is derived from the rank, assuming that ranks fill one instance
+    after another (mpirun's default). Raise InputError if the variables contradict this.
     """
     names = next((names for names in (OPEN_MPI, HYDRA) if _started(environ, names)), None)
     if names is None:

@@ -12,7 +12,7 @@ NO_SIZE = "none"
 """The value of SIZE that leaves every network setting to the user and to NCCL."""
 
 GPUS_SHARED = "ALLRANKS_GPUS_SHARED"
-"""Set to 1 where several ranks train on one GPU, which NCCL refuses. On Azure ML every rank has a GPU of its own."""
+"""Set to 1 if several ranks train on one GPU, which NCCL rejects. On Azure ML every rank has its own GPU."""
 
 
 def gpus_shared(environ: Mapping[str, str]) -> bool:

@@ -1,6 +1,6 @@
-"""The PyTorch distribution: Azure ML starts every process and gives it torch.distributed's variables.
+"""The PyTorch distribution: Azure ML starts every process and sets the variables of torch.distributed.
 
-With one process an instance it is per-node launch: a launcher such as torchrun, which has its own module, starts the
+With one process per instance it is a per-node launch: a launcher such as torchrun, which has its own module, starts the
 rest. Source: Azure ML's "Distributed GPU training guide".
 """
 
@@ -68,7 +68,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     if world_size == 1:
         local_rank = variables.integer(environ, "LOCAL_RANK", default=0)
     else:
-        # No default: two ranks that both take GPU 0 for theirs are azureml-examples#675.
+        # No default, because two ranks would both use GPU 0 (azureml-examples#675).
         local_rank = variables.integer(environ, "LOCAL_RANK")
     node_rank = variables.integer(environ, "NODE_RANK", default=None)
     local_world_size, source = _local_world_size(environ, rank, local_rank, world_size, node_rank)
@@ -109,9 +109,9 @@ def _local_world_size(
     environ: Mapping[str, str], rank: int, local_rank: int, world_size: int, node_rank: int | None
 ) -> tuple[int, str]:
     """Return the number of ranks per instance, and the name of the variable that it comes from."""
-    given = variables.integer(environ, "LOCAL_WORLD_SIZE", minimum=1, default=None)
-    if given is not None:
-        return given, "LOCAL_WORLD_SIZE"
+    local_world_size = variables.integer(environ, "LOCAL_WORLD_SIZE", minimum=1, default=None)
+    if local_world_size is not None:
+        return local_world_size, "LOCAL_WORLD_SIZE"
     if world_size == 1:
         return 1, "WORLD_SIZE"
     instance_count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=None)

@@ -1,8 +1,8 @@
-"""The Ray distribution: Azure ML starts a Ray cluster on the instances, its head on the first.
+"""The Ray distribution: Azure ML starts a Ray cluster on the instances, with the head on the first.
 
 Documented (RayDistribution of azure-ai-ml, experimental; azure-rest-api-specs#42027): the settings below, that they go
-to `ray start`, and port 6379. Not documented: which variables a process of the job finds. Our reading: one process an
-instance, which has the variables of every instance, and RAY_ADDRESS, by which Ray's own `ray.init()` finds its cluster.
+to `ray start`, and port 6379. Not documented: the variables of the job's processes. Assumed here: one process per
+instance, with the variables of every instance and RAY_ADDRESS, with which `ray.init()` finds the cluster.
 """
 
 from __future__ import annotations
@@ -63,16 +63,15 @@ def head(settings: Ray, launch: Launch) -> str:
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """Return the instance's rank as the rank; None where there is no RAY_ADDRESS, or nothing that numbers the
-    instances.
+    """Return the instance's rank as the rank; None if RAY_ADDRESS is not set, or the instances are not numbered.
 
-    The master is the head's instance, but not Ray's port there, where nobody else can listen. `auto` names no host.
+    The master is the head's instance, but not at Ray's port, which is in use. `auto` and `local` name no host.
     Raise InputError if the instance's variables contradict each other.
     """
-    address, place = variables.text(environ, "RAY_ADDRESS"), instance.read(environ)
-    if address is None or place is None:
+    address, position = variables.text(environ, "RAY_ADDRESS"), instance.read(environ)
+    if address is None or position is None:
         return None
-    rank, count = place
+    rank, count = position
     host = master.split(address.removeprefix("ray://"))[0]
     return RankEnv(
         rank=rank,

@@ -53,7 +53,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Finished:
-    """This process has finished its work. Only libraries and the interpreter still clean up.
+    """This process has finished its work. Only the cleanup of libraries and the interpreter remains.
 
     pid: its process id, as the process itself sees it
     """
@@ -77,14 +77,14 @@ def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
     kind = next(name for name, kind in KINDS.items() if isinstance(event, kind))
     try:
         line = json.dumps({"event": kind, **_plain(event)}, default=float)
-        # It starts on a line of its own even where a write before it was cut off by a full disk.
+        # Begin a new line, because a full disk may have cut off the previous write.
         data = f"\n{line}\n".encode()
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             os.write(file, data)
         finally:
             os.close(file)
-    except Exception:  # Whatever the disk, or a metric's conversion to float, has to say.
+    except Exception:  # The disk, or a metric's conversion to float, may raise anything.
         return
 
 

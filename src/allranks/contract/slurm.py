@@ -12,7 +12,7 @@ from allranks.contract import master, variables
 from allranks.contract.rank_env import RankEnv, checked
 
 FIRST_SPECIAL_STEP = 0xFFFFFFF0
-"""From here on Slurm numbers steps that srun did not make: the batch script, salloc's shell, what is outside."""
+"""The first number of steps that srun did not create: the batch script, salloc's shell, external processes."""
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
@@ -20,8 +20,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 
     A batch script and salloc's shell also have SLURM_PROCID 0 and the job's SLURM_NTASKS, but no step number
     (Lightning#20776). As ranks, they would wait for ranks that do not exist. The step's counts take precedence over the
-    job's. The master is the first host of the step. Raise InputError if the variables
-    contradict each other.
+    job's. The master is the first host of the step. Raise InputError if the variables contradict each other.
     """
     step = variables.text(environ, "SLURM_STEP_ID") or variables.text(environ, "SLURM_STEPID")
     if step is None or not step.isdecimal() or int(step) >= FIRST_SPECIAL_STEP:
@@ -100,8 +99,8 @@ def _local_world_size(
 
 def _master(environ: Mapping[str, str], instance_count: int) -> str | None:
     """Return the host of rank 0. The host on which srun was called is the last choice, since it may be a login node."""
-    if given := variables.text(environ, "MASTER_ADDR"):
-        return given
+    if master_addr := variables.text(environ, "MASTER_ADDR"):
+        return master_addr
     for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"):
         if nodes := variables.text(environ, name):
             return first_host(nodes)

@@ -77,7 +77,7 @@ def output_path(template: str, *, name: str, output_name: str, default_datastore
     Raise KeyError for an expression other than these and ``${{default_datastore}}``.
     """
     values = {"name": name, "output_name": output_name, "default_datastore": default_datastore}
-    return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
 def used_placeholders(template: str) -> tuple[str, ...]:

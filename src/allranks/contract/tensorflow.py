@@ -19,7 +19,7 @@ from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
 
 PORTS = {"worker": 2222, "ps": 2223}
-"""Where the tasks listen. 2222 is documented; the next one is ours, for a parameter server beside a worker."""
+"""The ports of the tasks. 2222 is documented; 2223 is our choice for a parameter server next to a worker."""
 
 RANKED_ROLES = ("chief", "worker", "ps")
 """The roles that have ranks, in the order of the ranks."""
@@ -42,9 +42,9 @@ class TensorFlow(Distribution):
 def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
     """Return the problems of the settings, by key: more workers or parameter servers than instances, or no worker."""
     workers = settings.workers(instance_count)
-    found = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
+    invalid = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
     if settings.parameter_server_count < 0:
-        found.append(
+        invalid.append(
             Problem(
                 where="distribution.parameter_server_count",
                 found=f"found {settings.parameter_server_count}",
@@ -55,7 +55,7 @@ def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
     counts = {"worker_count": workers, "parameter_server_count": settings.parameter_server_count}
     for key, count in counts.items():
         if count > instance_count >= 1:
-            found.append(
+            invalid.append(
                 Problem(
                     where=f"distribution.{key}",
                     found=f"{count} on {instance_count} instance{'s' * (instance_count > 1)}",
@@ -63,7 +63,7 @@ def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
                     fix=f"set resources.instance_count to {count}, or distribution.{key} to {instance_count}",
                 )
             )
-    return tuple(found)
+    return tuple(invalid)
 
 
 def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
@@ -89,7 +89,7 @@ def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[
     for other in processes(settings, launch.instance_count):
         port = launch.ports[other.rank] if launch.ports else PORTS[other.role]
         cluster.setdefault(other.role, []).append(f"{launch.addresses[other.instance_rank]}:{port}")
-    # A role's tasks stand on the first instances in order, so an instance's rank is its task's index.
+    # A role's tasks are on the first instances in order, so an instance's rank is its task's index.
     task = {"type": process.role, "index": process.instance_rank}
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
 
@@ -97,18 +97,18 @@ def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[
 def read(environ: Mapping[str, str]) -> RankEnv | None:
     """Return the rank and layout from TF_CONFIG; None if it is not set or has no cluster, which means a single process.
 
-    Ranks count the chief, then the workers, then the parameter servers, all of which are part of the world: each needs
-    a number and a log. `role` says which one a process is. An evaluator is no part of the training cluster, whether it
-    is listed there or not: it is rank 0 of 1. The master is the first of the cluster, at its TensorFlow port. Raises
-    InputError where TF_CONFIG is no JSON, or has no such task.
+    Ranks number the chief, then the workers, then the parameter servers. All are part of the world, because each needs
+    a number and a log. `role` is the role of the process. An evaluator is not part of the training cluster, even if it
+    is listed there: it is rank 0 of 1. The master is the first task of the cluster, at its TensorFlow port. Raise
+    InputError if TF_CONFIG is not JSON, or does not list the task.
     """
     config = _config(environ)
     if config is None:
         return None
     cluster, role, index = config
-    place = instance.read(environ)
+    position = instance.read(environ)
     if role == "evaluator":
-        instance_rank, instance_count = place or (0, 1)
+        instance_rank, instance_count = position or (0, 1)
         return RankEnv(instance_rank=instance_rank, instance_count=instance_count, launcher=TensorFlow.type, role=role)
     tasks = [(name, number) for name in RANKED_ROLES for number in range(len(cluster.get(name, ())))]
     if (role, index) not in tasks:
@@ -118,7 +118,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     endpoints = [master.split(cluster[name][number]) for name, number in tasks]
     hosts = [host for host, _ in endpoints]
     distinct = list(dict.fromkeys(hosts))
-    instance_rank, instance_count = place or (distinct.index(hosts[rank]), len(distinct))
+    instance_rank, instance_count = position or (distinct.index(hosts[rank]), len(distinct))
     return RankEnv(
         rank=rank,
         local_rank=hosts[:rank].count(hosts[rank]),

@@ -1,6 +1,6 @@
-"""torchrun (reading side only): it starts the ranks of an instance under per-node launch.
+"""torchrun (reading side only), which starts the ranks of an instance in a per-node launch.
 
-`python -m torch.distributed.launch` and `accelerate launch` with several processes are torchrun inside.
+`python -m torch.distributed.launch` and `accelerate launch` with several processes use torchrun.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from allranks.contract.rank_env import RankEnv, checked
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
-    """Return the rank and layout that torchrun set; None if it did not start this process, that is, its run has no id.
+    """Return the rank and layout that torchrun set; None if it did not start this process, that is, has set no run id.
 
-    It sets RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE anew in each process, and calls itself on one instance a
-    group: GROUP_RANK is the instance's rank. An outer launch's NODE_RANK stays visible and is not read. Raises
-    InputError where one of them is missing or contradicts another.
+    torchrun overrides RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in each process. A group is torchrun on one
+    instance, so GROUP_RANK is the instance's rank. NODE_RANK may come from an outer launch and is not read. Raise
+    InputError if one of the variables is missing or contradicts another.
     """
     if variables.text(environ, "TORCHELASTIC_RUN_ID") is None:
         return None

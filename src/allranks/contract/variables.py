@@ -42,7 +42,7 @@ def integer(
         if isinstance(default, str):
             raise missing(name, expected)
         return default
-    # Not int() alone: that also takes "1_000", and digits of other scripts.
+    # int() alone would also accept "1_000" and digits of other scripts.
     digits = value.removeprefix("-")
     number = int(value) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
     if number is None or number < minimum or (below is not None and number >= below):

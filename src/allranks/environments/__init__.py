@@ -1,1 +1,1 @@
-"""The environments of a project: one folder each, with a Dockerfile whose version table all else is held against."""
+"""The environments of a project: one folder each, checked against the version table of its Dockerfile."""

@@ -1,7 +1,7 @@
-"""The stages that every environment on the base begins with, which stand in each Dockerfile word for word.
+"""The block of stages that every environment on the base begins with, repeated in each Dockerfile word for word.
 
 A registered environment is built from its own folder, and cannot start from an image that nobody has pushed. Equal
-instructions are built once: the cache of every engine knows them by their text.
+instructions are built once: every engine's cache uses their text as the key.
 """
 
 from __future__ import annotations
@@ -12,31 +12,33 @@ BEGIN, END = "# >>> base", "# <<< base"
 
 
 def block(lines: tuple[str, ...]) -> tuple[int, int] | None:
-    """Return where the block is: the indices of its two marker lines. None where a marker is missing."""
+    """Return the indices of the block's two marker lines; None if one is missing."""
     begin = next((index for index, line in enumerate(lines) if line.startswith(BEGIN)), None)
     end = next((index for index, line in enumerate(lines) if line.startswith(END)), None)
     return (begin, end) if begin is not None and end is not None and begin < end else None
 
 
 def first_difference(own: tuple[str, ...], base: tuple[str, ...]) -> int | None:
-    """Return the line, from 1, at which the block of a Dockerfile differs from the base's; None where it does not.
+    """Return the line, from 1, at which a Dockerfile's block differs from the base's; None if it does not.
 
     Both must have a block.
     """
-    place, wanted = block(own), block(base)
-    assert place is not None
-    assert wanted is not None
-    here, there = own[place[0] : place[1] + 1], base[wanted[0] : wanted[1] + 1]
-    same = next((index for index, (one, other) in enumerate(zip(here, there, strict=False)) if one != other), None)
-    if same is None:
-        return None if len(here) == len(there) else place[0] + min(len(here), len(there)) + 1
-    return place[0] + same + 1
+    own_range, base_range = block(own), block(base)
+    assert own_range is not None
+    assert base_range is not None
+    own_block, base_block = own[own_range[0] : own_range[1] + 1], base[base_range[0] : base_range[1] + 1]
+    difference = next(
+        (index for index, (ours, theirs) in enumerate(zip(own_block, base_block, strict=False)) if ours != theirs), None
+    )
+    if difference is None:
+        return None if len(own_block) == len(base_block) else own_range[0] + min(len(own_block), len(base_block)) + 1
+    return own_range[0] + difference + 1
 
 
 def with_block(own: Dockerfile, base: Dockerfile) -> str:
-    """Return the text of a Dockerfile with the base's block in the place of its own. Both must have one."""
-    place, wanted = block(own.lines), block(base.lines)
-    assert place is not None
-    assert wanted is not None
-    lines = own.lines[: place[0]] + base.lines[wanted[0] : wanted[1] + 1] + own.lines[place[1] + 1 :]
+    """Return a Dockerfile's text with its block replaced by the base's. Both must have one."""
+    own_range, base_range = block(own.lines), block(base.lines)
+    assert own_range is not None
+    assert base_range is not None
+    lines = own.lines[: own_range[0]] + base.lines[base_range[0] : base_range[1] + 1] + own.lines[own_range[1] + 1 :]
     return "\n".join(lines) + "\n"

@@ -16,9 +16,9 @@ from allranks.errors import InputError, Problem
 
 @dataclass(frozen=True)
 class Variant:
-    """What is built.
+    """The variant of an image to build.
 
-    base_image: what to start from; None: the table's own
+    base_image: the image to start from; None: that of the table
     device:     cpu or cuda
     ofed:       distribution or doca
     """
@@ -28,13 +28,13 @@ class Variant:
     ofed: str = "doca"
 
     def arguments(self) -> dict[str, str]:
-        """Return the rows of the table that it sets."""
-        given = {"DEVICE": self.device, "OFED": self.ofed}
-        return {**given, "BASE_IMAGE": self.base_image} if self.base_image else given
+        """Return values for the rows of the table that the variant sets."""
+        values = {"DEVICE": self.device, "OFED": self.ofed}
+        return {**values, "BASE_IMAGE": self.base_image} if self.base_image else values
 
 
 def variant_for(base_image: str | None, device: str | None, ofed: str | None) -> Variant:
-    """Return what a user means: on a base image of their own, CPUs and its rdma-core, unless they say otherwise."""
+    """Return the variant for a user's options. With a base image the defaults are CPUs and that image's rdma-core."""
     own = base_image is not None
     return Variant(base_image, device or ("cpu" if own else "cuda"), ofed or ("distribution" if own else "doca"))
 
@@ -47,10 +47,10 @@ def build(
     arguments: Mapping[str, str],
     options: Sequence[str] = (),
 ) -> int:
-    """Build the image, and return the engine's exit code; what it prints goes to this process's streams.
+    """Build the image, and return the engine's exit code. The engine prints to this process's streams.
 
     arguments: values for further rows of the version table
-    options:   for the engine, as they are
+    options:   passed to the engine unchanged
 
     Raise InputError if the table has no row of that name.
     """
@@ -59,9 +59,9 @@ def build(
     if unknown:
         where = f"{environment.dockerfile.path}"
         raise InputError(Problem(where, f"no ARG {', '.join(unknown)}", ", ".join(table), "name one of those"))
-    given = {name: value for name, value in variant.arguments().items() if name in table} | dict(arguments)
+    values = {name: value for name, value in variant.arguments().items() if name in table} | dict(arguments)
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
         file = Path(folder, "Dockerfile")
-        file.write_text(rendered(environment.dockerfile, given, has_cache_mounts(engine)), encoding="utf-8")
-        command = build_command(engine, environment.folder, file, tag, given, options)
+        file.write_text(rendered(environment.dockerfile, values, has_cache_mounts(engine)), encoding="utf-8")
+        command = build_command(engine, environment.folder, file, tag, values, options)
         return subprocess.run(command, check=False).returncode

@@ -15,7 +15,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 
 @dataclass(frozen=True)
 class Instruction:
-    """line and end: its first and last line, from 1; text: what follows its name, in one line, without comments."""
+    """line, end: its first and last line, from 1; text: what follows its name, in one line, without comments."""
 
     line: int
     end: int
@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Stage:
-    """image: what stands behind FROM, with variables; instructions: those after FROM."""
+    """image: what follows FROM, with variables; instructions: those after FROM."""
 
     name: str
     image: str
@@ -50,14 +50,14 @@ class Dockerfile:
     stages: tuple[Stage, ...]
 
     def value(self, name: str) -> str | None:
-        """Return what the table says of a name, None where it does not have it."""
+        """Return the table's value for a name; None if the table has no such row."""
         return next((row.value for row in self.table if row.name == name), None)
 
     def values(self) -> dict[str, str]:
         return {row.name: row.value for row in self.table}
 
     def line_of(self, text: str) -> int:
-        """Return the first line that has a text in it, 1 where none has."""
+        """Return the number of the first line that contains a text; 1 if none does."""
         return next((number for number, line in enumerate(self.lines, 1) if text in line), 1)
 
     def instructions(self) -> tuple[Instruction, ...]:
@@ -66,17 +66,17 @@ class Dockerfile:
 
 
 def read(path: Path) -> Dockerfile:
-    """Raise InputError where it cannot be read, or has no stage."""
+    """Read a Dockerfile. Raise InputError if it cannot be read or has no stage."""
     try:
         lines = tuple(path.read_text(encoding="utf-8").splitlines())
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(Problem(str(path), reason, "a Dockerfile", "write one, or go elsewhere")) from error
-    found = _instructions(lines)
-    starts = [index for index, each in enumerate(found) if each.name == "FROM"]
+    instructions = _instructions(lines)
+    starts = [index for index, each in enumerate(instructions) if each.name == "FROM"]
     if not starts:
         raise InputError(Problem(str(path), "no FROM", "at least one stage", "add: FROM ${BASE_IMAGE} AS NAME"))
-    return Dockerfile(path, lines, _table(found[: starts[0]]), _stages(found, starts))
+    return Dockerfile(path, lines, _table(instructions[: starts[0]]), _stages(instructions, starts))
 
 
 def expanded(text: str, values: Mapping[str, str]) -> str:
@@ -85,7 +85,7 @@ def expanded(text: str, values: Mapping[str, str]) -> str:
 
 
 def _instructions(lines: tuple[str, ...]) -> list[Instruction]:
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     parts: list[str] = []
     first = 0
     for number, line in enumerate(lines, 1):
@@ -93,24 +93,24 @@ def _instructions(lines: tuple[str, ...]) -> list[Instruction]:
         if not stripped or stripped.startswith("#"):
             continue
         first = first or number
-        goes_on = stripped.endswith("\\")
+        continues = stripped.endswith("\\")
         parts.append(stripped.rstrip("\\").strip())
-        if not goes_on:
+        if not continues:
             name, _, text = " ".join(parts).partition(" ")
-            found.append(Instruction(first, number, name.upper(), text.strip()))
+            instructions.append(Instruction(first, number, name.upper(), text.strip()))
             parts, first = [], 0
-    return found
+    return instructions
 
 
-def _table(before: list[Instruction]) -> tuple[Row, ...]:
-    pairs = [(each, *each.text.partition("=")) for each in before if each.name == "ARG"]
+def _table(preamble: list[Instruction]) -> tuple[Row, ...]:
+    pairs = [(each, *each.text.partition("=")) for each in preamble if each.name == "ARG"]
     return tuple(Row(name, value.strip("\"'"), each.line) for each, name, _, value in pairs)
 
 
-def _stages(found: list[Instruction], starts: list[int]) -> tuple[Stage, ...]:
+def _stages(instructions: list[Instruction], starts: list[int]) -> tuple[Stage, ...]:
     stages = []
-    for position, (start, end) in enumerate(zip(starts, [*starts[1:], len(found)], strict=True)):
-        match = _FROM.match(found[start].text)
-        image, name = (match["image"], match["name"]) if match else (found[start].text, None)
-        stages.append(Stage(name or str(position), image, found[start], tuple(found[start + 1 : end])))
+    for position, (start, end) in enumerate(zip(starts, [*starts[1:], len(instructions)], strict=True)):
+        match = _FROM.match(instructions[start].text)
+        image, name = (match["image"], match["name"]) if match else (instructions[start].text, None)
+        stages.append(Stage(name or str(position), image, instructions[start], tuple(instructions[start + 1 : end])))
     return tuple(stages)

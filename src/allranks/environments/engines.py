@@ -1,4 +1,4 @@
-"""What builds and runs images on this machine: buildah, podman or Docker. Only the command lines; others start them."""
+"""The command lines that build and run images with buildah, podman or Docker. The callers run them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 
 ENGINES = ("buildah", "podman", "docker")
-"""By preference: buildah needs neither a daemon nor a runtime."""
+"""In order of preference: buildah needs neither a daemon nor a runtime."""
 
 PACKAGES = {"buildah": "buildah", "podman": "podman", "docker": "docker.io"}
-"""The packages of Debian and Ubuntu that bring them."""
+"""The package of each engine on Debian and Ubuntu."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """name: one of ENGINES; path: the program."""
+    """A program that builds images. name: one of ENGINES; path: the executable."""
 
     name: str
     path: str
 
 
 def engine(name: str | None = None) -> Engine:
-    """Return the engine of that name, or the first one that is here. Raise InputError if there is none."""
+    """Return the engine of that name, or the first one installed. Raise InputError if there is none."""
     for candidate in (name,) if name else ENGINES:
         path = shutil.which(candidate)
         if path and (candidate != "docker" or name or _daemon()):
@@ -43,34 +43,36 @@ def engine(name: str | None = None) -> Engine:
 
 
 def _daemon() -> bool:
-    """Return whether Docker's daemon may be there: the program alone builds nothing."""
+    """Return whether Docker's daemon may be running: the client alone cannot build."""
     return bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
 
 
 def has_cache_mounts(engine: Engine) -> bool:
-    """Docker has them only with BuildKit, which is not asked for here."""
+    """Return whether the engine supports cache mounts. Docker does only with BuildKit, which is not requested here."""
     return engine.name != "docker"
 
 
 def build_command(
     engine: Engine, folder: Path, dockerfile: Path, tag: str, arguments: Mapping[str, str], options: Sequence[str]
 ) -> list[str]:
-    """Return the command that builds a folder by a Dockerfile elsewhere, and calls the image `tag`."""
+    """Return the command that builds a folder with a Dockerfile from elsewhere, and tags the image."""
     verb = ["bud", "--isolation", "chroot", "--layers"] if engine.name == "buildah" else ["build"]
     values = [f"--build-arg={name}={value}" for name, value in arguments.items()]
     return [engine.path, *verb, "--file", str(dockerfile), "--tag", tag, *values, *options, str(folder)]
 
 
 def start_container(engine: Engine, image: str) -> list[str] | None:
-    """For buildah, the command that makes a container and prints its name; the others make it as they run it."""
+    """Return buildah's command that creates a container and prints its name; None for engines that create it on run."""
     return [engine.path, "from", "--pull-never", image] if engine.name == "buildah" else None
 
 
 def run_command(
     engine: Engine, image: str, container: str, mounts: Mapping[Path, str], command: Sequence[str]
 ) -> list[str]:
-    """Return the command that runs another one inside an image, with folders of this machine to read at places in
-    it."""
+    """Return the command that runs another one inside an image.
+
+    mounts: folders of this machine, and their paths in the image, where they are read-only
+    """
     volumes = [f"--volume={folder}:{place}:ro" for folder, place in mounts.items()]
     if engine.name == "buildah":
         return [engine.path, "run", "--isolation", "chroot", *volumes, container, "--", *command]

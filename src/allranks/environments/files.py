@@ -1,4 +1,4 @@
-"""The file of a component's environment, which the SDK forgets when it has read it."""
+"""Find the file of a component's environment, whose path the SDK does not keep after loading it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from allranks.environments.find import REGISTERED
 
 
 def environment_file(component: Any) -> Path | None:
-    """Return the file of the environment that a component names; None where it names one of Azure's, or has it within
-    it."""
-    found = getattr(component, "environment", None)
-    if found is None or isinstance(found, str):
+    """Return the file of a component's environment; None if that is inline or registered in Azure ML."""
+    environment = getattr(component, "environment", None)
+    if environment is None or isinstance(environment, str):
         return None
-    source = Path(found._source_path) if found._source_path else None
+    source = Path(environment._source_path) if environment._source_path else None
     # The SDK gives an inline environment the component's own file.
     if source and source.name not in ("component.yaml", Path(str(component._source_path)).name):
         return source
-    beside = Path(found.path) / REGISTERED if found.path else None
+    beside = Path(environment.path) / REGISTERED if environment.path else None
     return beside if beside and beside.is_file() else None
 
 
 def name_in(file: Path) -> str:
-    """Return the name that an environment's file gives it; "" where it gives none, or cannot be read."""
+    """Return the name in an environment's file; "" if it has none or cannot be read."""
     try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
-        return ""  # `allranks environments check` says what is wrong with it
-    return str(found.get("name") or "") if isinstance(found, dict) else ""
+        return ""  # `allranks environments check` reports it
+    return str(content.get("name") or "") if isinstance(content, dict) else ""

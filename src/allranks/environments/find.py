@@ -1,4 +1,4 @@
-"""The environments of a project: where they are, and what their files say."""
+"""Find the environments of a project, and read their files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER = "environments"
 """The folder of a project that holds one folder for each environment."""
 
 BASE = "openmpi-ofed"
-"""The environment whose stages the others have at their beginning."""
+"""The environment whose stages the others begin with."""
 
 _WRITE = "write it: see docs/environments.md"
 DOCKERFILE, REGISTERED, EXPECTED = "Dockerfile", "environment.yaml", "expect.yaml"
@@ -24,9 +24,9 @@ DOCKERFILE, REGISTERED, EXPECTED = "Dockerfile", "environment.yaml", "expect.yam
 class EnvironmentFolder:
     """One environment.
 
-    name:       the folder's
-    registered: environment.yaml, as Azure ML registers it
-    expected:   expect.yaml: what must be true inside
+    name:       the folder's name
+    registered: the content of environment.yaml, which Azure ML registers
+    expected:   the content of expect.yaml: what must be true inside
     """
 
     name: str
@@ -40,25 +40,25 @@ class EnvironmentFolder:
 
 
 def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> tuple[EnvironmentFolder, ...]:
-    """Return the environments in root by name: those that are named, else all.
+    """Return the named environments in root; by default all of them, sorted by name.
 
-    root: a folder; by default `environments` in the current folder or in the nearest folder above that has one
+    root: a folder; by default `environments` in the current folder or in the nearest parent that has one
 
-    Raise InputError if one is named that is not there, and where one cannot be read.
+    Raise InputError if there is none, if a named one does not exist, or if one cannot be read.
     """
     root = environments_folder(Path.cwd()) if root is None else root
-    there = tuple(sorted(path.parent.name for path in root.glob(f"*/{DOCKERFILE}")))
+    existing = tuple(sorted(path.parent.name for path in root.glob(f"*/{DOCKERFILE}")))
     problems = [
-        Problem(f"{root}", f"no environment {name!r}", ", ".join(there), "look at its spelling")
+        Problem(f"{root}", f"no environment {name!r}", ", ".join(existing), "look at its spelling")
         for name in names
-        if name not in there
+        if name not in existing
     ]
-    if not there:
+    if not existing:
         fix = "go to the project, or name the folder: --folder DIR"
         problems = [Problem(f"{root}", "no environment", f"folders with a {DOCKERFILE}", fix)]
     if problems:
         raise InputError.of(problems)
-    return tuple(read_environment(root / name) for name in (names or there))
+    return tuple(read_environment(root / name) for name in (names or existing))
 
 
 def environments_folder(start: Path) -> Path:
@@ -72,7 +72,7 @@ def environments_folder(start: Path) -> Path:
 
 
 def read_environment(folder: Path) -> EnvironmentFolder:
-    """Raise InputError where a file is missing, or is not what it should be."""
+    """Read an environment. Raise InputError if a file is missing or malformed."""
     return EnvironmentFolder(
         name=folder.name,
         folder=folder,

@@ -1,4 +1,4 @@
-"""What an environment is registered with: version, description and tags, all of them from its version table."""
+"""The labels that an environment is registered with: version, description and tags, from its Dockerfile."""
 
 from __future__ import annotations
 
@@ -36,8 +36,12 @@ class Labels:
 
 
 def labels_of(dockerfile: Dockerfile) -> Labels:
-    """version: the table's ENVIRONMENT_VERSION. description: the Dockerfile's first line, and what is inside.
-    tags: the base image, and each NAME_VERSION as name: version."""
+    """Return the labels of a Dockerfile.
+
+    version:     the table's ENVIRONMENT_VERSION
+    description: the Dockerfile's first line, and the versions inside
+    tags:        the base image, and each NAME_VERSION as name: version
+    """
     versions = {
         key_of(row.name): row.value
         for row in dockerfile.table
@@ -53,5 +57,5 @@ def labels_of(dockerfile: Dockerfile) -> Labels:
 
 
 def key_of(row: str) -> str:
-    """Return a tag for a row of the table: mlflow-skinny for MLFLOW_SKINNY_VERSION."""
+    """Return the tag of a row of the table: mlflow-skinny for MLFLOW_SKINNY_VERSION."""
     return row.removesuffix(_SUFFIX).lower().replace("_", "-")

@@ -1,8 +1,8 @@
 """A Dockerfile for one variant: its table filled in, and without the stages that the variant does not use.
 
 Engines differ in which stages they build (buildah before 1.29 does not see that `FROM ofed-${OFED}` needs one; Docker
-without BuildKit builds all), and in whether they have cache mounts, which Azure ML's own build does not promise. So the
-Dockerfiles that are registered have neither, and a build on this machine gets both.
+without BuildKit builds all) and in whether they support cache mounts, which Azure ML's own build does not promise. So
+registered Dockerfiles rely on neither; builds on this machine omit unused stages and, if possible, mount a cache.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ PIP_CACHE = "--mount=type=cache,target=/root/.cache/pip"
 
 
 def rendered(dockerfile: Dockerfile, given: Mapping[str, str], cache: bool) -> str:
-    """Return the text for the variant that `given` (values for rows of the table) makes.
+    """Return the text of the Dockerfile for a variant.
 
-    cache: whether pip keeps what it downloads in a mount of the builds
+    given: values that replace those of the table
+    cache: whether pip caches its downloads in a cache mount
     """
     values = {**dockerfile.values(), **given}
     lines = [f"ARG {name}={value}" for name, value in values.items()]
@@ -28,19 +29,21 @@ def rendered(dockerfile: Dockerfile, given: Mapping[str, str], cache: bool) -> s
 
 
 def needed(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[Stage, ...]:
-    """Return the stages that the last one is built from, in their order, itself included."""
+    """Return the last stage and those that it is built from, in the file's order."""
     by_name = {stage.name: stage for stage in dockerfile.stages}
-    wanted = [dockerfile.stages[-1].name]
-    for name in wanted:
-        wanted += [source for source in _sources(by_name[name], values) if source in by_name and source not in wanted]
-    return tuple(stage for stage in dockerfile.stages if stage.name in wanted)
+    required = [dockerfile.stages[-1].name]
+    for name in required:
+        required += [
+            source for source in _sources(by_name[name], values) if source in by_name and source not in required
+        ]
+    return tuple(stage for stage in dockerfile.stages if stage.name in required)
 
 
 def images(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the images that must be had to build the variant: those that are no stages."""
+    """Return the images that the variant is built from, other than its own stages."""
     names = {stage.name for stage in dockerfile.stages}
-    found = (expanded(stage.image, values) for stage in needed(dockerfile, values))
-    return tuple(dict.fromkeys(image for image in found if image not in names and image != "scratch"))
+    sources = (expanded(stage.image, values) for stage in needed(dockerfile, values))
+    return tuple(dict.fromkeys(image for image in sources if image not in names and image != "scratch"))
 
 
 def _sources(stage: Stage, values: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Write what follows from the Dockerfiles: the base's block into each, and environment.yaml's version and labels."""
+"""Write the generated parts of environments: the base's block of Dockerfiles and the labels of environment.yaml."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GENERATED = "# Version, description and tags come from the Dockerfile's table: 
 
 
 def sync(environments: Sequence[EnvironmentFolder], root: Path) -> tuple[Path, ...]:
-    """Write the files that are not as they should be; gives those back.
+    """Write the files that are out of date, and return them.
 
     root: the folder of all environments, with the base in it
     """
@@ -32,18 +32,18 @@ def sync(environments: Sequence[EnvironmentFolder], root: Path) -> tuple[Path, .
 
 
 def registered_text(text: str, dockerfile: Dockerfile) -> str:
-    """environment.yaml as it should be: its own keys, and those that follow from the Dockerfile."""
+    """Return environment.yaml's text with the labels that follow from the Dockerfile; its other keys stay."""
     labels = labels_of(dockerfile)
     rest = re.sub(r"^(version|description|tags):.*\n(?:[ \t]+.*\n)*", "", text, flags=re.MULTILINE)
     rest = "".join(line for line in rest.splitlines(keepends=True) if line.strip() != _GENERATED)
     tags = {name: _Quoted(value) for name, value in labels.tags.items()}
-    own = {"version": _Quoted(labels.version), "description": labels.description, "tags": tags}
-    generated = yaml.dump(own, Dumper=_Dumper, sort_keys=False, width=118, allow_unicode=True)
+    label_keys = {"version": _Quoted(labels.version), "description": labels.description, "tags": tags}
+    generated = yaml.dump(label_keys, Dumper=_Dumper, sort_keys=False, width=118, allow_unicode=True)
     return f"{rest.rstrip()}\n{_GENERATED}\n{generated}"
 
 
 class _Quoted(str):
-    """A version: text to Azure ML, and a number to YAML where it is not quoted."""
+    """A version, written in quotes: Azure ML requires text, and YAML reads an unquoted version as a number."""
 
 
 class _Dumper(yaml.SafeDumper):

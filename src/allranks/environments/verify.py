@@ -1,4 +1,4 @@
-"""Run the program `inside` in an image, and give back what it found there."""
+"""Run the program `inside` in an image, and return its findings."""
 
 from __future__ import annotations
 
@@ -16,42 +16,41 @@ from allranks.environments.inside.report import Finding
 from allranks.errors import InputError, Problem
 
 SECONDS = 900
-"""How long the program may take: some twenty questions, of which a few import a framework."""
+"""The program's time limit: it runs about twenty probes, a few of which import a framework."""
 
-_CODE, _WANTED = "/verify/code/inside", "/verify/wanted"
+_CODE, _EXPECTATIONS = "/verify/code/inside", "/verify/wanted"
 
 
 def expectations(environment: EnvironmentFolder) -> dict[str, Any]:
-    """Return what must be true of an image of an environment: its expect.yaml, and the tags that it is registered
-    with."""
+    """Return what must be true of an environment's image: its expect.yaml and its registered tags."""
     return {**environment.expected, "tags": environment.registered.get("tags") or {}}
 
 
 def verify(image: str, wanted: dict[str, Any], engine: Engine) -> tuple[Finding, ...]:
-    """Return what is found in the image. Raise InputError if it cannot be run there."""
+    """Return the program's findings in the image. Raise InputError if it cannot run there."""
     with tempfile.TemporaryDirectory(prefix="allranks-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # whoever runs in the image reads it
+        folder.chmod(0o755)  # the user in the image must be able to read it
         (folder / "expectations.json").write_text(json.dumps(wanted), encoding="utf-8")
-        mounts = {Path(__file__).with_name("inside"): _CODE, folder: _WANTED}
+        mounts = {Path(__file__).with_name("inside"): _CODE, folder: _EXPECTATIONS}
         command = ["env", f"PYTHONPATH={Path(_CODE).parent}", "PYTHONDONTWRITEBYTECODE=1", "python3", "-m"]
-        command += ["inside", f"{_WANTED}/expectations.json", "--json"]
-        done = _run(engine, image, mounts, command)
-    last = done.stdout.strip().splitlines()[-1:] or [""]
+        command += ["inside", f"{_EXPECTATIONS}/expectations.json", "--json"]
+        completed = _run(engine, image, mounts, command)
+    last_lines = completed.stdout.strip().splitlines()[-1:] or [""]
     try:
-        return tuple(Finding(**each) for each in json.loads(last[0]))
+        return tuple(Finding(**each) for each in json.loads(last_lines[0]))
     except (ValueError, TypeError):
-        raise _failed(image, done) from None
+        raise _failed(image, completed) from None
 
 
 def _run(engine: Engine, image: str, mounts: dict[Path, str], command: list[str]) -> subprocess.CompletedProcess[str]:
     container = ""
     start = engines.start_container(engine, image)
     if start:
-        made = _output(start)
-        if made.returncode != 0:
-            raise _failed(image, made)
-        container = made.stdout.strip()
+        created = _output(start)
+        if created.returncode != 0:
+            raise _failed(image, created)
+        container = created.stdout.strip()
     try:
         return _output(engines.run_command(engine, image, container, mounts, command))
     finally:
@@ -64,21 +63,21 @@ def _output(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
-def _failed(image: str, done: subprocess.CompletedProcess[str]) -> InputError:
-    lines = [line for line in (done.stderr or done.stdout).strip().splitlines() if line.strip()]
-    found = f"exit code {done.returncode}: " + (" ".join(lines[-3:]) or "nothing said")
+def _failed(image: str, completed: subprocess.CompletedProcess[str]) -> InputError:
+    lines = [line for line in (completed.stderr or completed.stdout).strip().splitlines() if line.strip()]
+    found = f"exit code {completed.returncode}: " + (" ".join(lines[-3:]) or "nothing said")
     fix = "build it: allranks environments build NAME --tag IMAGE"
     return InputError(Problem(f"image {image}", found, "an image on this machine with python3 in it", fix))
 
 
 def named_in(image: str, root: Path | None = None) -> str:
-    """Return the environment that an image is called by: pytorch for localhost/allranks-pytorch:1.
+    """Return the environment that an image is named after: pytorch for localhost/allranks-pytorch:1.
 
-    Raise InputError if there is none of that name.
+    Raise InputError if there is no environment of that name.
     """
     name = image.rpartition("/")[2].partition("@")[0].partition(":")[0].removeprefix("allranks-")
-    there = [each.name for each in find_environments(root)]
-    if name not in there:
+    existing = [each.name for each in find_environments(root)]
+    if name not in existing:
         fix = f"say which it is: allranks environments verify {image} --environment NAME"
-        raise InputError(Problem(f"image {image}", "no environment is called so", ", ".join(there), fix))
+        raise InputError(Problem(f"image {image}", "no environment is called so", ", ".join(existing), fix))
     return name

@@ -1,6 +1,6 @@
 """The RDMA devices of this machine, and which of them are InfiniBand.
 
-They are found at run time: the same size calls its first device mlx5_0 on one instance and mlx5_ib0 on another
+They are found at run time: the first device of a size is mlx5_0 on one instance and mlx5_ib0 on another
 (azhpc-images#491, az-hop#394), and mlx5_an0 is Azure's accelerated networking, which is Ethernet (azhpc-images#213).
 """
 
@@ -23,9 +23,9 @@ class Device:
 
     name:       the kernel's: mlx5_ib0
     port:       its number, from 1
-    link_layer: InfiniBand or Ethernet; "" where the kernel does not say
-    gbit_s:     its rate in Gbit/s; None where the kernel does not say
-    state:      DOWN, INIT, ARMED or ACTIVE, and "" where the kernel does not say
+    link_layer: InfiniBand or Ethernet; "" if the kernel does not report it
+    gbit_s:     its rate in Gbit/s; None if the kernel does not report it
+    state:      DOWN, INIT, ARMED or ACTIVE; "" if the kernel does not report it
     """
 
     name: str
@@ -36,39 +36,39 @@ class Device:
 
     @property
     def is_infiniband(self) -> bool:
-        """Whether this is InfiniBand at all, and not Ethernet that knows RDMA."""
+        """Whether this is InfiniBand, and not Ethernet with RDMA."""
         return self.link_layer == "InfiniBand" and not self.is_accelerated_networking
 
     @property
     def is_accelerated_networking(self) -> bool:
-        """Whether this is Azure's fast Ethernet, by the name that Azure's images give it."""
+        """Whether this is Azure's accelerated networking, by the device name in Azure's images."""
         return self.name.startswith(_ACCELERATED)
 
     @property
     def is_active(self) -> bool:
-        """Whether the port is up, and the fabric's manager has given it an address."""
+        """Whether the port is up, and the subnet manager has assigned it an address."""
         return self.state == "ACTIVE"
 
     def __str__(self) -> str:
-        """As NCCL and UCX write it: mlx5_ib0:1."""
+        """Return the device and port as NCCL and UCX write them: mlx5_ib0:1."""
         return f"{self.name}:{self.port}"
 
 
 def devices(sysfs: Path = SYSFS) -> tuple[Device, ...]:
-    """Return every port of every RDMA device, mlx5_ib2 before mlx5_ib10. None where the machine has no such folder.
+    """Return every port of every RDMA device, mlx5_ib2 before mlx5_ib10. Empty if the machine has no such folder.
 
-    What cannot be read is as if it were not there: a device may be taken away while it is looked at.
+    Unreadable files count as missing: a device may be removed while it is read.
     """
-    found = []
-    for device in _listed(sysfs):
-        for port in _listed(device / "ports"):
+    ports = []
+    for device in _entries(sysfs):
+        for port in _entries(device / "ports"):
             if port.name.isdecimal():
-                found.append(_device(device.name, port))
-    return tuple(sorted(found, key=lambda device: (_natural(device.name), device.port)))
+                ports.append(_device(device.name, port))
+    return tuple(sorted(ports, key=lambda device: (_natural(device.name), device.port)))
 
 
 def usable(found: Iterable[Device]) -> tuple[Device, ...]:
-    """Return those over which NCCL can talk to other instances: InfiniBand, and up."""
+    """Return the devices over which NCCL can reach other instances: active InfiniBand ports."""
     return tuple(device for device in found if device.is_infiniband and device.is_active)
 
 
@@ -79,7 +79,7 @@ def _device(name: str, port: Path) -> Device:
     return Device(name, int(port.name), _text(port / "link_layer"), float(rate[0]) if rate else None, state)
 
 
-def _listed(folder: Path) -> list[Path]:
+def _entries(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
     except OSError:

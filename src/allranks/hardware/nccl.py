@@ -1,8 +1,7 @@
-"""NCCL's settings on an instance, from its size, the devices found on it, and the files found on it.
+"""NCCL's settings on an instance, from its size and the devices and files found on it.
 
 They are those of Azure's own host image (/etc/nccl.conf, written by components/customizations of azhpc-images), which a
-container does not see, with the devices by the names that this instance gives them. What NCCL finds out by itself is
-left to it.
+container does not see, with the device names of this instance. Whatever NCCL detects by itself is not set.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from allranks.hardware.topology import GRAPH_GPUS, Topology
 SOCKET_INTERFACE = "NCCL_SOCKET_IFNAME"
 
 RELAXED_FAMILIES = ("ndv4", "ndv5")
-"""Where Azure's host image turns on relaxed ordering of PCI writes."""
+"""The families for which Azure's host image enables relaxed ordering of PCI writes."""
 
 
 def settings(
@@ -30,15 +29,15 @@ def settings(
     interface: str | None = None,
     ranks: int | None = None,
 ) -> tuple[NetworkVariable, ...]:
-    """Return the variables to set before the first communicator, in the order in which a person reads them.
+    """Return the variables to set before the first communicator is created, in reading order.
 
-    size:      None where nobody knows it: then what was found speaks alone
-    devices:   what `infiniband.devices` found
-    topology:  what `topology.of_family` or `topology.here` found
-    interface: that leads to the other instances; None leaves it to NCCL
-    ranks:     of this instance; None where as many as it has GPUs
+    size:      None if it is unknown; only what was found on the instance counts then
+    devices:   from `infiniband.devices`
+    topology:  from `topology.of_family` or `topology.here`
+    interface: the one that leads to the other instances; None leaves the choice to NCCL
+    ranks:     on this instance; None: one per GPU
 
-    What is found wins over the table: a size that promises InfiniBand and shows none gets no setting for it.
+    What was found takes precedence over the table: a size with InfiniBand gets no setting for it if none was found.
     """
     return (
         *_sockets(interface),
@@ -48,13 +47,12 @@ def settings(
 
 
 def has_infiniband(size: Size | None, devices: Sequence[Device]) -> bool | None:
-    """Return whether there is InfiniBand to use: by what was found, else by the size; None where neither says
-    anything."""
+    """Return whether there is usable InfiniBand, by the devices, else by the size; None if neither determines it."""
     if infiniband.usable(devices):
         return True
     if size is not None:
         return False if not size.infiniband else None
-    # Without a size it may be a cluster of somebody's own, where Ethernet carries RDMA; Azure's devices have a name.
+    # Without a size this may be a private cluster with RDMA over Ethernet; Azure's Ethernet is known by its name.
     return False if devices and all(device.is_accelerated_networking for device in devices) else None
 
 
@@ -70,15 +68,15 @@ def _transport(size: Size | None, devices: Sequence[Device]) -> Iterator[Network
     with_infiniband = has_infiniband(size, devices)
     if with_infiniband:
         names = ",".join(map(str, infiniband.usable(devices)))
-        # "=": else mlx5_1 stands for mlx5_10 too.
+        # Without "=", mlx5_1 would also match mlx5_10.
         yield NetworkVariable(
             "NCCL_IB_HCA", f"={names}", "the InfiniBand devices of this instance, and no Ethernet among them"
         )
     elif with_infiniband is False:
         # Source: setup-infiniband.md of azure-compute-docs.
-        whose = f"{size.name.removeprefix('Standard_')} has" if size and not size.infiniband else "there is"
+        clause = f"{size.name.removeprefix('Standard_')} has" if size and not size.infiniband else "there is"
         yield NetworkVariable(
-            "NCCL_IB_DISABLE", "1", f"{whose} no InfiniBand, and Azure enables no RDMA over Ethernet: use sockets"
+            "NCCL_IB_DISABLE", "1", f"{clause} no InfiniBand, and Azure enables no RDMA over Ethernet: use sockets"
         )
 
 
@@ -90,7 +88,7 @@ def _topology(topology: Topology, devices: Sequence[Device], ranks: int | None) 
         return
     why = "which GPU is near which CPU and network device: the virtual machine's own PCI tree does not show it"
     yield NetworkVariable("NCCL_TOPO_FILE", topology.file, why)
-    # NCCL refuses a graph that names a GPU which takes no part ("XML Import Channel : dev 3 not found").
+    # NCCL rejects a graph that names a GPU outside the communicator ("XML Import Channel : dev 3 not found").
     if topology.graph is not None and ranks == GRAPH_GPUS:
         yield NetworkVariable(
             "NCCL_GRAPH_FILE", topology.graph, f"Azure's rings for {GRAPH_GPUS} GPUs, linked in pairs"

@@ -1,4 +1,4 @@
-"""What NCCL's own files on this machine set, which are read where the environment does not say otherwise."""
+"""The variables in NCCL's configuration files on this machine. Environment variables take precedence over them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ SYSTEM = Path("/etc/nccl.conf")
 
 
 def read(environ: Mapping[str, str], system: Path = SYSTEM) -> dict[str, str]:
-    """Return the variables that the user's file and the system's set; the user's win, as with NCCL.
+    """Return the variables that the user's file and the system's set. The user's take precedence, as in NCCL.
 
-    The user's is NCCL_CONF_FILE, else ~/.nccl.conf (NCCL's user guide, "Environment Variables"). A file that is not
-    there or cannot be read sets nothing.
+    The user's is NCCL_CONF_FILE, else ~/.nccl.conf (NCCL's user guide, "Environment Variables"). A file that does not
+    exist or cannot be read sets nothing.
     """
-    mine = environ.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if (home := environ.get("HOME")) else "")
-    return _variables(system) | (_variables(Path(mine)) if mine else {})
+    user_file = environ.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if (home := environ.get("HOME")) else "")
+    return _variables(system) | (_variables(Path(user_file)) if user_file else {})
 
 
 def _variables(file: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Which network interface of this machine leads to another one."""
+"""Find the network interface of this machine that leads to another one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _SIOCGIFADDR = 0x8915  # linux/sockios.h: an interface's IPv4 address
 
 
 def interface_towards(host: str) -> str | None:
-    """Return the name of the interface by which this machine reaches `host`, a name or an IPv4 address; no packet is
-    sent.
+    """Return the interface by which this machine reaches `host`, a name or an IPv4 address. No packet is sent.
 
-    On the machine that has the address itself, the interface that carries it. "lo" for 127.0.0.0/8. None where the
-    host has no known address or no route leads there: the caller then leaves the choice to its library.
+    If the address is this machine's own, return the interface that carries it; "lo" for 127.0.0.0/8. Return None if
+    the host's address is unknown or no route leads to it: the caller then leaves the choice to its library.
     """
     try:
         address = socket.gethostbyname(host)

@@ -1,4 +1,4 @@
-"""A variable that follows from the hardware, and why."""
+"""A network variable that follows from the hardware, and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class NetworkVariable:
-    """One variable of NCCL's or UCX's.
+    """One variable of NCCL or UCX.
 
     why: a short reason, for a person who finds the value in a log
     """

@@ -1,4 +1,4 @@
-"""Whether /dev/shm is large enough for the ranks of an instance."""
+"""Check that /dev/shm is large enough for the ranks of an instance."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FOLDER = Path("/dev/shm")
 MIB = 1 << 20
 
 A_RANK = 64 * MIB
-"""What a rank may need without GPUs. It is what Docker gives a whole container, which PyTorch's README calls not enough
-for the workers of a data loader; so two ranks need more than that."""
+"""Bytes that a rank may need without GPUs. Docker's default for a whole container is the same, which PyTorch's README
+calls not enough for the workers of a data loader; so two ranks need more."""
 
 WITH_NCCL = 1024 * MIB
-"""What NCCL's user guide gives a container (--shm-size=1g, "Runtime and MPI issues"): it keeps 4 to 10 MB a connection
-there, and fails at its start where that does not fit."""
+"""Bytes that NCCL's user guide gives a container (--shm-size=1g, "Runtime and MPI issues"). NCCL needs 4 to 10 MB per
+connection, and fails to start if that does not fit."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class SharedMemory:
 
 
 def needed(ranks: int, *, gpus: bool) -> int:
-    """Bytes of /dev/shm that so many ranks of one instance need. A GPU rank that is alone has nobody to share with."""
+    """Return the bytes of /dev/shm that the ranks of one instance need. A single GPU rank needs none for NCCL."""
     return max(WITH_NCCL if gpus and ranks > 1 else 0, ranks * A_RANK)
 
 
 def found(folder: Path = FOLDER) -> SharedMemory | None:
-    """Return what there is; None where there is no such folder."""
+    """Return the shared memory of this machine; None if the folder does not exist."""
     try:
         stat = os.statvfs(folder)
     except OSError:
@@ -43,8 +43,7 @@ def found(folder: Path = FOLDER) -> SharedMemory | None:
 
 
 def problem(total: int, ranks: int, *, gpus: bool) -> Problem | None:
-    """Return what is wrong with so many bytes for so many ranks, by the key that sets them; None where they are
-    enough."""
+    """Return the problem, at the key that sets the size, if `total` bytes are too few for the ranks; else None."""
     need = needed(ranks, gpus=gpus)
     if total >= need:
         return None
@@ -58,5 +57,5 @@ def problem(total: int, ranks: int, *, gpus: bool) -> Problem | None:
 
 
 def mib(size: int) -> str:
-    """64 MiB; with a decimal where it is less than ten."""
+    """Return a size in bytes as text in MiB; with a decimal if it is below ten and not whole."""
     return f"{size / MIB:.0f} MiB" if size >= 10 * MIB or size % MIB == 0 else f"{size / MIB:.1f} MiB"

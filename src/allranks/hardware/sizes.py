@@ -1,8 +1,8 @@
 """The Azure sizes with GPUs: one table, sizes.csv, each row with its sources.
 
 A source is a file of a public repository: `azurehpc-health-checks` and `azhpc-images` (Azure) at a commit,
-`azure-compute-docs` and `azure-docs` (MicrosoftDocs) with the date that the page itself bears. What none of them says
-is empty in the table and None here. To add a size, add a row.
+`azure-compute-docs` and `azure-docs` (MicrosoftDocs) with the date on the page. A value that no source gives is empty
+in the table and None here. To add a size, add a row.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _TABLE = Path(__file__).with_name("sizes.csv")
 
 @dataclass(frozen=True)
 class Size:
-    """What one instance of a size has.
+    """The hardware of one instance of a size.
 
     name:              as Azure writes it, Standard_ND96asr_v4
     gpus, gpu:         how many GPUs, and their model
     gpu_memory_gb:     GB of each GPU
-    nvlink:            whether its GPUs are linked by NVLink; no for one GPU, and for AMD's, which have another link
-    infiniband_ports:  devices of one port each; None where no source counts them
+    nvlink:            whether NVLink connects its GPUs; no for one GPU, and for AMD's, which have another link
+    infiniband_ports:  devices of one port each; None if no source gives the number
     infiniband_gbit_s: Gbit/s of each port
-    rdma, sriov:       whether the size is RDMA capable, and whether its InfiniBand has SR-IOV, without which there is
-                       none inside the virtual machine
+    rdma, sriov:       whether the size is RDMA capable, and whether its InfiniBand has SR-IOV, without which virtual
+                       machines have none
     architecture:      of the CPU: x86-64 or arm64
-    host_memory_gib:   GiB as the size's page has it
-    retired:           the day from which it cannot be had; None where none is announced
-    topology:          the folder below /opt/microsoft in which Azure's host image puts NCCL's files for it; "" for none
+    host_memory_gib:   GiB, from the size's page
+    retired:           the day from which it is unavailable; None if no retirement is announced
+    topology:          the folder below /opt/microsoft in which Azure's host image puts NCCL's files for it; "" if none
     all_reduce_gb_s:   the bus bandwidth, in GB/s, that Azure's health check expects of an all-reduce on one instance
-    all_reduce_two_instances_gb_s: the same for two
-    sources:           where the row comes from
+    all_reduce_two_instances_gb_s: the same on two
+    sources:           the sources of the row
     """
 
     name: str
@@ -63,16 +63,16 @@ class Size:
 
     @property
     def infiniband(self) -> bool:
-        """Whether a process on it has InfiniBand: RDMA in the name alone is not enough."""
+        """Whether processes on it have InfiniBand, which takes SR-IOV as well as RDMA."""
         return self.rdma and self.sriov
 
     @property
     def processes(self) -> int:
-        """The process_count_per_instance that fits: a process for each GPU."""
+        """The process_count_per_instance that fits: one process per GPU."""
         return self.gpus
 
     def is_retired(self, today: date) -> bool:
-        """Return whether it can be had no more."""
+        """Return whether the size is no longer available."""
         return self.retired is not None and self.retired <= today
 
 
@@ -84,15 +84,18 @@ def sizes() -> tuple[Size, ...]:
 
 
 def known(name: str) -> Size | None:
-    """Return the size of that name, in any case, with or without "Standard_"; None where the table has none."""
+    """Return the size of that name, in any case, with or without "Standard_"; None if there is none."""
     return _by_key().get(_key(name))
 
 
 def find(name: str, where: str = "size") -> Size:
-    """Return the same. Raise InputError with the names that are most like it; where: the place, for the message."""
+    """Return the size of that name, matched as in `known`. Raise InputError with similar names if there is none.
+
+    where: the place in the error
+    """
     size = known(name)
     if size is None:
-        near = ", ".join(one.name for one in _near(_key(name)))
+        near = ", ".join(size.name for size in _near(_key(name)))
         raise InputError(
             Problem(
                 where=where,
@@ -105,9 +108,9 @@ def find(name: str, where: str = "size") -> Size:
 
 
 def _near(key: str, limit: int = 4) -> list[Size]:
-    """Return the sizes whose names the key is a part of, else those that are spelled like it."""
-    keys = [one for one in _by_key() if key and key in one]
-    return [_by_key()[one] for one in (keys or difflib.get_close_matches(key, _by_key(), cutoff=0.5))[:limit]]
+    """Return the sizes whose names contain the key, else those with similar names."""
+    keys = [known_key for known_key in _by_key() if key and key in known_key]
+    return [_by_key()[near] for near in (keys or difflib.get_close_matches(key, _by_key(), cutoff=0.5))[:limit]]
 
 
 def _key(name: str) -> str:

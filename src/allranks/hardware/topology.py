@@ -1,8 +1,8 @@
-"""What NCCL is to know of a virtual machine's PCI tree, which a guest does not see as it is.
+"""The files that describe a virtual machine's real PCI tree to NCCL. The guest does not see that tree.
 
 Azure's host image puts the files of every family into /opt/microsoft (ndv4-topo.xml), and at boot those of the
-machine's own size into a folder (ndv4/topo.xml); components/setup_sku_customizations.sh of azhpc-images. In a container
-they are there where the platform or the image brings them.
+machine's own size into a folder (ndv4/topo.xml); components/setup_sku_customizations.sh of azhpc-images. A container
+has them only if the platform or the image provides them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FAMILIES = ("ndv2", "ndv4", "ndv5", "ncv4")
 """The families of sizes that have files."""
 
 GRAPH_FAMILIES = ("ncv4",)
-"""Those that have a graph too."""
+"""The families that also have a graph."""
 
 GRAPH_GPUS = 4
 """The GPUs that ncv4's graph names, 0 to 3 (topology/ncv4-graph.xml of azhpc-images)."""
@@ -24,11 +24,11 @@ GRAPH_GPUS = 4
 
 @dataclass(frozen=True)
 class Topology:
-    """What there is for a family of sizes.
+    """The files of a family of sizes.
 
-    family: as the host image calls it: ndv4
-    file:   for NCCL_TOPO_FILE; None where it is not there
-    graph:  for NCCL_GRAPH_FILE; None where it is not there, as for most families
+    family: the host image's name for it: ndv4
+    file:   for NCCL_TOPO_FILE; None if it does not exist
+    graph:  for NCCL_GRAPH_FILE; None if it does not exist, as for most families
     """
 
     family: str
@@ -44,10 +44,9 @@ def of_family(family: str, folder: Path = FOLDER) -> Topology:
 
 
 def here(folder: Path = FOLDER) -> Topology:
-    """Return the files of this machine's own family, told by the one folder that the host image makes; nothing without
-    one."""
-    own = [family for family in FAMILIES if (folder / family / "topo.xml").is_file()]
-    return of_family(own[0] if len(own) == 1 else "", folder)
+    """Return the files of this machine's family, by the one folder that the host image creates; else none."""
+    families = [family for family in FAMILIES if (folder / family / "topo.xml").is_file()]
+    return of_family(families[0] if len(families) == 1 else "", folder)
 
 
 def _first(folder: Path, family: str, name: str) -> str | None:

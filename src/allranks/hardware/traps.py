@@ -1,7 +1,6 @@
-"""What people trip over with a size, as warnings: the job would start, and be slow, wasteful, or dead at its first
-step.
+"""Warnings about a size: the job would start, but be slow, waste GPUs, or fail at its first step.
 
-A warning's `where` is the key of a job that causes it; who knows the step and the file adds them.
+A warning's `where` is the key of the job that causes it; the caller adds the step and the file.
 """
 
 from __future__ import annotations
@@ -21,21 +20,20 @@ _ALL = "see: allranks sizes --infiniband"
 
 
 def of_size(size: Size, today: date, *, wants_infiniband: bool = False) -> tuple[Problem, ...]:
-    """Return what is to be known of the size whatever runs on it.
+    """Return the warnings about the size that hold for every job.
 
-    wants_infiniband: whether the job asks for InfiniBand: see `asks_for_infiniband`
+    wants_infiniband: whether the job asks for InfiniBand; see `asks_for_infiniband`
     """
-    return (*_retired(size, today), *_without_infiniband(size, today, wants_infiniband), *_other_machine(size))
+    return (*_retired(size, today), *_without_infiniband(size, today, wants_infiniband), *_platform(size))
 
 
 def of_processes(size: Size, processes: int) -> tuple[Problem, ...]:
-    """Return what is wrong with so many processes on each instance, where the platform starts a process for each
-    rank."""
+    """Return the warnings about the number of processes per instance, for a per-process launch."""
     return tuple(_processes(size, processes))
 
 
 def of_devices(size: Size, devices: Sequence[Device]) -> tuple[Problem, ...]:
-    """Return what is missing of the InfiniBand that the size has, among the devices found on an instance."""
+    """Return a warning if fewer InfiniBand devices are up on an instance than its size has."""
     return tuple(_devices(size, devices))
 
 
@@ -60,7 +58,7 @@ def _retired(size: Size, today: date) -> Iterator[Problem]:
         yield Problem(SIZE_KEY, found, fix="move to another one before: allranks sizes")
 
 
-def _without_infiniband(size: Size, today: date, wanted: bool) -> Iterator[Problem]:
+def _without_infiniband(size: Size, today: date, wants_infiniband: bool) -> Iterator[Problem]:
     if size.infiniband:
         return
     if size.rdma:
@@ -69,18 +67,18 @@ def _without_infiniband(size: Size, today: date, wanted: bool) -> Iterator[Probl
             where=SIZE_KEY,
             found=f"{size.name} is RDMA capable and has no SR-IOV: a job on it sees no InfiniBand",
             expected="a size whose InfiniBand has SR-IOV",
-            fix=_instead(size, today),
+            fix=_alternative(size, today),
         )
-    elif wanted:
+    elif wants_infiniband:
         yield Problem(
             where=SIZE_KEY,
             found=f"the job asks for InfiniBand, and {size.name} has none: its name has no r",
             expected="a size with InfiniBand",
-            fix=f"{_instead(size, today)}; or take the variables of InfiniBand out",
+            fix=f"{_alternative(size, today)}; or take the variables of InfiniBand out",
         )
 
 
-def _other_machine(size: Size) -> Iterator[Problem]:
+def _platform(size: Size) -> Iterator[Problem]:
     if size.architecture == ARM64:
         yield Problem(
             where=SIZE_KEY,
@@ -127,26 +125,26 @@ def _processes(size: Size, processes: int) -> Iterator[Problem]:
 def _devices(size: Size, devices: Sequence[Device]) -> Iterator[Problem]:
     if not size.infiniband:
         return
-    up = infiniband.usable(devices)
-    promised = size.infiniband_ports or 1
-    if len(up) >= promised:
+    active = infiniband.usable(devices)
+    expected_count = size.infiniband_ports or 1
+    if len(active) >= expected_count:
         return
-    down = [
+    inactive = [
         f"{device} is {device.state or 'in no state'}"
         for device in devices
-        if device.is_infiniband and device not in up
+        if device.is_infiniband and device not in active
     ]
     yield Problem(
         where=str(infiniband.SYSFS),
-        found=f"{len(up)} InfiniBand devices are up" + (f"; {', '.join(down)}" if down else ""),
-        expected=f"{promised}, as {size.name} has",
+        found=f"{len(active)} InfiniBand devices are up" + (f"; {', '.join(inactive)}" if inactive else ""),
+        expected=f"{expected_count}, as {size.name} has",
         fix="let the platform replace the instance"
-        if down
+        if inactive
         else "use an image with rdma-core, and give it /dev/infiniband",
     )
 
 
-def _instead(size: Size, today: date) -> str:
-    """Return a size of the same GPU that has InfiniBand, or where to look for one."""
-    same = [one.name for one in sizes() if one.gpu == size.gpu and one.infiniband and not one.is_retired(today)]
-    return f"use {same[0]}" if same else _ALL
+def _alternative(size: Size, today: date) -> str:
+    """Return the advice to use a size with the same GPU and InfiniBand, or to look for one."""
+    names = [each.name for each in sizes() if each.gpu == size.gpu and each.infiniband and not each.is_retired(today)]
+    return f"use {names[0]}" if names else _ALL

@@ -1,8 +1,8 @@
-"""UCX's settings on an instance: Open MPI sends by it, so mpi4py and Horovod's control messages do.
+"""UCX's settings on an instance. Open MPI sends over UCX, and with it mpi4py and Horovod's control messages.
 
 Sources: the all-reduce of azurehpc-health-checks (customTests/azure_nccl_allreduce.nhc), which keeps UCX on the
-interface and turns relaxed ordering on; azhpc-images#491, where jobs of several instances fail until UCX is given the
-InfiniBand device by the name that it has on each. Left to itself UCX uses every device (open-mpi/ompi#9881).
+interface and enables relaxed ordering; azhpc-images#491, where jobs on several instances fail unless UCX is given the
+InfiniBand device by its name on each instance. By default UCX uses every device (open-mpi/ompi#9881).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from allranks.hardware.topology import Topology
 def settings(
     size: Size | None, devices: Sequence[Device], topology: Topology, *, interface: str | None = None
 ) -> tuple[NetworkVariable, ...]:
-    """Return the variables to set before MPI starts; the arguments are those of `nccl.settings`."""
+    """Return the variables to set before MPI starts; the arguments are as in `nccl.settings`."""
     return tuple(_settings(size, devices, topology, interface))
 
 

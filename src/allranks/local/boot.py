@@ -1,4 +1,4 @@
-"""How these programs are started: by the interpreter of the engine, isolated, in milliseconds."""
+"""Commands that start the engine's helper programs in milliseconds, with its interpreter in isolated mode."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-"""The folder that holds the package `allranks`."""
+"""The folder that contains the package `allranks`."""
 
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from allranks.local.{module} import main; main(*sys.argv[1:])"
 
 
 def command(module: str, *arguments: str) -> tuple[str, ...]:
-    """Return a command that calls `main(*arguments)` of a module below `allranks.local`: launchers.rsh.server."""
-    # Isolated and without site-packages: it starts in a fifth of the time, whatever is installed.
+    """Return a command that calls `main(*arguments)` of a module below `allranks.local`, such as
+    launchers.rsh.server."""
+    # Isolated and without site-packages, Python starts in a fifth of the time, whatever is installed.
     return (sys.executable, "-I", "-S", "-c", _BOOT.format(module=module), str(SOURCE), *arguments)

@@ -1,4 +1,4 @@
-"""End a run that another process executes on this machine, or nodes of it: the engine gets a signal."""
+"""Cancel a run, or nodes of it, that another process executes on this machine. Its engine gets a signal."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 
 PATIENCE = 60.0
-"""Seconds that what was canceled may take to end. Ranks have 10 of them by default, and MLflow some more."""
+"""Seconds in which canceled processes must end. By default, ranks take up to 10 seconds, and MLflow a few more."""
 
 LOOK = 0.05
-"""Seconds between two looks at what the engine did."""
+"""Seconds between two polls of the engine."""
 
 
 def cancel_run(workspace: Workspace, run: str, *, at_once: bool = False, patience: float = PATIENCE) -> bool:
-    """Ask the engine of a run to end it, and wait. Return whether it ended in that time.
+    """Ask the engine of a run to end it, and wait. Return whether it ended in time.
 
     run:     its id
-    at_once: whether ranks are killed without time to end by themselves
+    at_once: whether to kill the ranks without a grace period
 
-    Raise InputError where no process on this machine executes the run.
+    Raise InputError if no process on this machine executes the run.
     """
     folder = workspace.run_folder(run)
-    # Two different signals: two of one kind may arrive as one.
+    # Two different signals, because two pending signals of one kind are delivered as one.
     _signal(folder, signal.SIGTERM, *([signal.SIGINT] if at_once else []))
     return locks.wait(folder, patience)
 
@@ -38,31 +38,31 @@ def cancel_run(workspace: Workspace, run: str, *, at_once: bool = False, patienc
 def cancel_nodes(
     workspace: Workspace, run: RunRecord, paths: Sequence[str], *, at_once: bool = False, patience: float = PATIENCE
 ) -> bool:
-    """Ask the engine of a run to end nodes, and wait until it has read that. Return whether that came in time.
+    """Ask the engine of a run to cancel nodes, and wait until it has read the request. Return whether it did in time.
 
-    paths:   of the nodes, as their records have them. What a node holds ends with it
-    at_once: whether ranks are killed without time to end by themselves
+    paths:   of the nodes, as in their records. Everything inside a canceled node is canceled too.
+    at_once: whether to kill the ranks without a grace period
 
-    Raise InputError where no process on this machine executes the run.
+    Raise InputError if no process on this machine executes the run.
     """
     folder = workspace.run_folder(run.id)
     with Store(workspace.database) as store:
-        for _ in range(2 if at_once else 1):  # who asks twice has waited long enough
+        for _ in range(2 if at_once else 1):  # the second request kills the ranks
             for path in paths:
                 store.add_cancellation(run.id, path)
             try:
                 _signal(folder, signal.SIGUSR1)
             except InputError:
-                store.cancellations(run.id)  # nobody reads them
+                store.cancellations(run.id)  # remove them, because no engine reads them
                 raise
             if not wait_until(lambda: not store.has_cancellations(run.id) or locks.holder(folder) is None, patience):
                 return False
-        store.cancellations(run.id)  # of a run that ended meanwhile
+        store.cancellations(run.id)  # remove them if the run has ended meanwhile
     return True
 
 
 def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> bool:
-    """Wait for what another process does. Return whether that came in time."""
+    """Wait until another process has made a condition true. Return whether it did in time."""
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
@@ -72,10 +72,10 @@ def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> boo
 
 
 def _signal(folder: Path, *numbers: signal.Signals) -> None:
-    """Send signals to the engine that executes the run of a folder, and to no other process."""
+    """Send signals to the engine that executes the run in a folder, and to no other process."""
     where = f"run {folder.name}"
     # A process that has just got the lock has not written its id yet.
-    wait_until(lambda: (found := locks.holder(folder)) is None or found.pid != 0, 1.0)
+    wait_until(lambda: (current := locks.holder(folder)) is None or current.pid != 0, 1.0)
     holder = locks.holder(folder)
     if holder is None:
         raise InputError(Problem(where, "no process executes it", "a run that is being executed"))
@@ -83,9 +83,9 @@ def _signal(folder: Path, *numbers: signal.Signals) -> None:
     try:
         process = os.pidfd_open(holder.pid)
     except OSError:
-        process = None  # the process has ended, or the kernel has no such descriptors
+        process = None  # the process has ended, or the kernel has no pidfds
     try:
-        # Ids of processes are used again. The one that has the lock file open, while the lock is held, is the engine.
+        # Process ids are reused. The engine is the process that has the lock file open while the lock is held.
         if not _has_open(holder.pid, folder / locks.NAME) or locks.holder(folder) != holder:
             found += ", and is another user's or on another machine"
             raise InputError(Problem(where, found, "an engine of yours on this machine", "end it where it was started"))
@@ -106,16 +106,16 @@ def _signal(folder: Path, *numbers: signal.Signals) -> None:
 
 def _has_open(pid: int, path: Path) -> bool:
     try:
-        wanted = path.stat()
+        target = path.stat()
         files = [file.stat() for file in Path(f"/proc/{pid}/fd").iterdir() if file.exists()]
     except OSError:
         return False
-    return any(os.path.samestat(file, wanted) for file in files)
+    return any(os.path.samestat(file, target) for file in files)
 
 
 def _catches(pid: int, number: signal.Signals) -> bool:
-    """Return whether a process has a handler for a signal (proc_pid_status(5), SigCgt). An engine on a main thread has
-    one for SIGUSR1."""
+    """Return whether a process has a handler for a signal (proc_pid_status(5), SigCgt). An engine on its main thread
+    has one for SIGUSR1."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
     return bool(int(caught, 16) >> (number - 1) & 1)

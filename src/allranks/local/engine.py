@@ -40,27 +40,27 @@ from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 
 AUTO = "auto"
-"""The kind of instances that is the best that this machine can offer."""
+"""Selects the first kind of instances that this machine supports."""
 
 
 class DiskFullError(Exception):
-    """The disk under the workspace is full. Every process of the run is gone; what had ended before is kept."""
+    """The disk of the workspace is full. All processes of the run have ended; results that were saved before remain."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a plan is run.
+    """Options of a run.
 
     instances:    auto, rack or loopback
-    force_rerun:  whether earlier results are left aside
-    retries:      how often a failed step is tried again
-    slots:        how many ranks may run at once; a step of more runs alone. None: the number of cores
-    gpus:         auto (each rank has its own), share, or how many may be used
+    force_rerun:  whether to ignore earlier results
+    retries:      maximum retries of a failed step
+    slots:        maximum ranks at once; a step with more ranks runs alone. None: the number of cores
+    gpus:         auto (each rank has its own), share, or the number of GPUs to use
     track:        whether steps that run Python get an MLflow run
     grace:        seconds from SIGTERM to SIGKILL when the run is stopped
-    trigger_time: when the schedule fired that starts the run (without a time zone: in UTC). None: there is none. A run
-                  that is resumed keeps its own
-    run_name:     the job's name, which ``${{name}}`` stands for. None: the run's id
+    trigger_time: when the schedule fired that starts the run (without a time zone: in UTC); None without a schedule. A
+                  resumed run keeps its own
+    run_name:     the job's name, the value of ``${{name}}``. None: the run's id
     """
 
     instances: str = AUTO
@@ -75,9 +75,10 @@ class Options:
 
 
 def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
-    """Run the plan and return its record once no process of it is left.
+    """Run the plan. Return its record after all its processes have ended.
 
-    Raise InputError for a plan that cannot run, before anything is started or written; DiskFullError.
+    Raise InputError for a plan that cannot run, before anything is started or written. Raise DiskFullError if the disk
+    is full.
     """
     if problems := requirements.problems(plan):
         raise InputError(*problems)
@@ -109,18 +110,18 @@ def run(plan: Plan, workspace: Workspace, options: Options, observer: Observer |
 
 
 def resume(run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None) -> RunRecord:
-    """Go on with a run that was interrupted, stopped, or failed: its finished nodes stay as they are.
+    """Resume a run that was interrupted, stopped, or failed. Its finished nodes do not run again.
 
-    A step that was under way starts again, with what it wrote to its outputs still there, as after an eviction on Azure
-    ML; a loop goes on in the iteration that it had reached. Raise InputError where there is no such run, it is
-    complete, or another process executes it; else as `run`.
+    A step that was running starts again with its earlier output files in place, as after an eviction on Azure ML. A
+    loop continues with its current iteration. Raise InputError if there is no such run, it is complete, or another
+    process executes it. Otherwise raise as `run` does.
     """
-    found = history.run(workspace, run_id)  # says what is wrong where there is none, and makes no workspace
-    if found.submitted is not None:
-        where = f"runs in Azure ML, in the workspace {found.submitted.workspace_name}"
-        raise InputError(Problem(f"run {found.id}", where, "a run on this machine", "submit it again"))
-    with stop_signals.raised(), _opened(workspace, found.id) as store:
-        record = store.run(found.id)
+    existing = history.run(workspace, run_id)  # raises InputError if there is none, and creates no workspace
+    if existing.submitted is not None:
+        found = f"runs in Azure ML, in the workspace {existing.submitted.workspace_name}"
+        raise InputError(Problem(f"run {existing.id}", found, "a run on this machine", "submit it again"))
+    with stop_signals.raised(), _opened(workspace, existing.id) as store:
+        record = store.run(existing.id)
         if record.status is Status.COMPLETED:
             expected = "a run that was interrupted, stopped, or failed"
             raise InputError(Problem(f"run {record.id}", "is complete", expected, f"see: allranks show {record.id}"))
@@ -135,7 +136,7 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
         execution = _Execution(filled, record, workspace, store, options, observer, known)
 
         def save() -> None:
-            # Others see at once that what failed before is to run again.
+            # Other processes must see immediately that failed steps run again.
             for step in record.steps:
                 store.save_step(record, step)
 
@@ -143,7 +144,7 @@ def resume(run_id: str, workspace: Workspace, options: Options, observer: Observ
 
 
 def _reset(step: StepRecord) -> None:
-    """What has not finished starts again."""
+    """Reset a node that has not finished, so that it runs again."""
     if step.status in (Status.COMPLETED, Status.SKIPPED, Status.NOT_STARTED):
         return
     step.status, step.ended, step.verdict = Status.NOT_STARTED, None, None
@@ -154,7 +155,7 @@ def _reset(step: StepRecord) -> None:
 
 @contextlib.contextmanager
 def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
-    """The store, with the lock of the run held."""
+    """Open the store, and hold the run's lock, for the duration of the block."""
     workspace.make()
     try:
         with locks.hold(workspace.run_folder(run_id)), Store(workspace.database) as store:
@@ -162,7 +163,7 @@ def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
             try:
                 yield store
             except BaseException:
-                if not store.has(run_id):  # it did not come to be a run
+                if not store.has(run_id):  # the run was not created
                     shutil.rmtree(workspace.run_folder(run_id), ignore_errors=True)
                 raise
     except (OSError, sqlite3.OperationalError) as error:
@@ -172,7 +173,7 @@ def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
 
 
 def _inputs(plan: Plan) -> dict[str, str | None]:
-    """Return the texts of the pipeline's inputs."""
+    """Return the pipeline's inputs as text."""
     return {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
 
 
@@ -207,19 +208,19 @@ class _Execution:
     def execute(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> RunRecord:
         """Run the nodes that are not finished.
 
-        decisions: what nodes decided before the run was resumed
-        save:      adds the run to the store, once it is clear that it can run here
+        decisions: decisions of nodes from before the run was resumed
+        save:      adds the run to the store. Called when it is certain that the run can start here.
         """
-        from allranks.runs.page import page  # noqa: F401  # slow to import, and not to be missing at the end
+        from allranks.runs.page import page  # noqa: F401  # slow to import, and `_finish` must not fail on it
 
         execution = self._run(decisions, save)
         try:
             asyncio.run(execution)
         except asyncio.CancelledError:
-            # A signal came while there was nothing to stop yet.
+            # A signal arrived before there was anything to stop.
             raise KeyboardInterrupt from None
         finally:
-            execution.close()  # a signal may have come before the loop had it
+            execution.close()  # a signal may have arrived before the event loop ran it
         return self._record
 
     async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> None:
@@ -248,7 +249,7 @@ class _Execution:
             await tracking.close()
 
     def _finish(self, scope: Scope) -> None:
-        """Record how the run ended, and write its page. Nothing waits here, so that no signal is handled meanwhile."""
+        """Record how the run ended, and write its page. It contains no await, so no signal is handled meanwhile."""
         from allranks.runs.page.page import write_page
 
         record = self._record
@@ -274,13 +275,13 @@ class _Execution:
             supervisor,
             INSTANCE_KINDS[supervisor.kind],
             tracking,
-            lambda step, own: gpus.of_instances(step, options.gpus, self._gpus, own),
+            lambda step, step_gpus: gpus.of_instances(step, options.gpus, self._gpus, step_gpus),
         )
-        waits = "waits for slots or GPUs that other runs on this machine use"
+        waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(
             options.slots or os.cpu_count() or 1,
             gpus.allowed(options.gpus, self._gpus),
-            notice=lambda: self._recorder.note(None, waits),
+            notice=lambda: self._recorder.note(None, waiting_note),
         )
         executor = Executor(
             self._record,
@@ -295,7 +296,7 @@ class _Execution:
             continue_on_failure=plan.continue_on_step_failure,
         )
         self._executor, self._runner = executor, runner
-        self._cancel()  # also what was asked for while the run started
+        self._cancel()  # handle requests that arrived while the run started
         try:
             return await executor.execute(plan.graph, _inputs(plan), passed_on(plan.graph, {}))
         finally:
@@ -304,7 +305,7 @@ class _Execution:
                 task.cancel()
 
     def _stop(self, number: signal.Signals) -> None:
-        """Stop the run: the first time in good order, then at once."""
+        """Stop the run: the first time with a grace period, then immediately."""
         if self._executor is None or self._runner is None:
             if self._starting is not None:
                 self._starting.cancel()
@@ -313,26 +314,27 @@ class _Execution:
         running, grace, again = self._runner.running, self._options.grace, self._stops > 0
         self._stops += 1
         self._executor.stop()
-        then = "ranks are ended at once" if again else f"ranks have {grace:g} s to end; another one ends them at once"
-        self._recorder.note(None, f"stopped by {number.name}: {then}")
-        self._do(running.kill() if again else running.stop(grace))
+        effect = "ranks are ended at once" if again else f"ranks have {grace:g} s to end; another one ends them at once"
+        self._recorder.note(None, f"stopped by {number.name}: {effect}")
+        self._create_task(running.kill() if again else running.stop(grace))
 
     def _cancel(self) -> None:
-        """Cancel the nodes that a user has named since the last time."""
+        """Cancel the nodes for which a user has requested it since the last call."""
         if self._executor is None:
-            return  # the run starts, and looks then, or it is over
+            return  # the run is starting and calls this later, or it has ended
         for path in self._store.cancellations(self._record.id):
             self._recorder.note(None, f"{path} is canceled")
-            self._do(self._executor.cancel(path))
+            self._create_task(self._executor.cancel(path))
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+    def _create_task(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
 
 async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
-    """Return a supervisor for a kind of instances, and a note for each kind that this machine does not support.
+    """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
+    support.
 
-    `auto` is the first kind that it supports. Raise InputError if it does not support the kind.
+    `auto` selects the first supported kind. Raise InputError if the kind is not supported.
     """
     missing: list[str] = []
     for name in INSTANCE_KINDS if kind == AUTO else (kind,):

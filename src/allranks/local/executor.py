@@ -1,8 +1,9 @@
-"""Runs a graph in a scope: each node when those that it needs have ended, by the runner of its kind.
+"""Run a graph in a scope: each node starts when the nodes that it needs have ended, with the runner of its kind.
 
-What happens downstream of a node that did not complete follows Azure ML: a node that needs the output of a skipped one
-is skipped too, unless the input is optional, which is then dropped; a node that needs a failed one does not start, and
-the others go on unless the pipeline's `continue_on_step_failure` is false ("CLI (v2) pipeline job YAML schema").
+Nodes downstream of a node that did not complete are handled as on Azure ML ("CLI (v2) pipeline job YAML schema"). A
+node that needs the output of a skipped node is skipped too, unless the input is optional; then the input is dropped. A
+node that needs a failed node does not start. All others continue, unless the pipeline's `continue_on_step_failure` is
+false.
 """
 
 from __future__ import annotations
@@ -31,25 +32,26 @@ class StepRunner(Protocol):
     """Runs a step's command."""
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
-        """Take over an earlier result of the step, if there is one. Return whether there was."""
+        """Reuse an earlier result of the step if there is one. Return whether there was."""
 
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        """Try the step once with a share of the machine. The record says how it went: Completed, Failed or Canceled."""
+        """Run one attempt of the step with a share of the machine. Set the record's status: Completed, Failed or
+        Canceled."""
 
     async def cancel(self, path: str) -> None:
-        """End the steps that run at that path or below it, as Canceled."""
+        """Cancel the running steps at this path and below it."""
 
 
 class Executor:
     """One execution of a plan.
 
-    run:                 the record, with the nodes of an earlier execution where the run is resumed
-    runners:             how each kind of node runs
-    gpus_of:             how many GPUs a step has for itself
-    halt:                ends the steps that run, when a failed step ends the run
-    decisions:           what nodes decided before the run was resumed
-    retries:             how often a failed step is tried again
-    continue_on_failure: whether nodes that need nothing of a failed one still run
+    run:                 the record, with the nodes of an earlier execution if the run is resumed
+    runners:             the runner of each kind of node
+    gpus_of:             returns the number of GPUs that a step uses exclusively
+    halt:                ends the running steps when a failed step ends the run
+    decisions:           decisions of nodes from before the run was resumed
+    retries:             maximum retries of a failed step
+    continue_on_failure: whether nodes that do not depend on a failed one still run
     """
 
     def __init__(
@@ -79,27 +81,27 @@ class Executor:
         self._stopped = False
         self._canceled: set[str] = set()
         self._folder = Path(run.folder)
-        # A node of an earlier execution is known by its path, which may never be reached again.
+        # Records of an earlier execution, by path. This execution may not reach all of them.
         self._earlier = {record.name: record for record in run.steps}
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing more is to start."""
+        """Whether no more nodes may start."""
         return self._stopped
 
     async def execute(self, graph: Graph, inputs: Mapping[str, str | None], paths: Mapping[NodeOutput, str]) -> Scope:
-        """Run the pipeline's graph. Return its scope, with what its nodes have written."""
+        """Run the pipeline's graph. Return its scope, which contains the outputs of its nodes."""
         scope = Scope(graph, "", inputs, paths)
         self._run.status = await self.run_graph(scope)
         return scope
 
     def stop(self) -> None:
-        """Start nothing more. What runs is not touched."""
+        """Start no more nodes. Running steps are not affected."""
         self._stopped = True
         self._slots.withdraw(lambda _: True)
 
     async def cancel(self, path: str) -> None:
-        """End a node and all that it holds; what needs it does not start, the rest of the run goes on."""
+        """Cancel a node and everything inside it. Nodes that need it do not start; the rest of the run continues."""
         self._canceled.add(path)
         self._slots.withdraw(self._is_canceled)
         await self._steps.cancel(path)
@@ -107,7 +109,7 @@ class Executor:
     async def run_graph(self, scope: Scope) -> Status:
         """Run every node of a graph that can run.
 
-        Return Failed where one failed, Canceled where one was canceled or did not start, else Completed.
+        Return Failed if a node failed, Canceled if a node was canceled or did not start, else Completed.
         """
         graph = scope.graph
         needs = {node.name: [name for name in graph.needs(node) if name in graph.by_name] for node in graph.nodes}
@@ -129,7 +131,7 @@ class Executor:
                     tasks[name] = task
                     task.add_done_callback(lambda _, name=name: ended.put_nowait(name))  # type: ignore[misc]
                 name = await ended.get()
-                await tasks.pop(name)  # what ends the whole run is raised here
+                await tasks.pop(name)  # raises an error that ends the whole run
                 for follower in followers.get(name, ()):
                     waiting[follower] -= 1
                     if not waiting[follower]:
@@ -156,19 +158,19 @@ class Executor:
             self.changed(record)
 
     async def _try(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        for left in range(self._retries, -1, -1):
+        for retries_left in range(self._retries, -1, -1):
             if self._stopped or self._is_canceled(record.name):
                 return
             await self._steps.attempt(scope, step, record, share)
             if record.status is not Status.FAILED:
                 return
-            if left and not self._stopped:
-                retries = "retry" if left == 1 else "retries"
-                self.note(record, f"failed, and is tried again ({left} {retries} left)")
+            if retries_left and not self._stopped:
+                noun = "retry" if retries_left == 1 else "retries"
+                self.note(record, f"failed, and is tried again ({retries_left} {noun} left)")
                 record.attempt += 1
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
-        """Return the record and the scope of one iteration of a loop, new or of the run that is resumed."""
+        """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
         path = f"{loop.name}[{label}]"
         record = self._earlier.get(path)
         if record is None:
@@ -177,21 +179,21 @@ class Executor:
         return record, Scope(graph, f"{path}.")
 
     def decision(self, path: str, key: str) -> str | None:
-        """Return what a node has decided; None where it has not."""
+        """Return a node's decision; None if it has not decided."""
         return self._decisions.get((path, key))
 
     def decide(self, path: str, key: str, value: str) -> None:
-        """Save what a node decides, before it takes effect."""
+        """Save a node's decision before it takes effect."""
         if self._decisions.get((path, key)) != value:
             self._decisions[path, key] = value
             self._recorder.decided(path, key, value)
 
     def changed(self, record: StepRecord) -> None:
-        """Save a record, and tell the observer."""
+        """Save a record, and notify the observer."""
         self._recorder.changed(record)
 
     def note(self, record: StepRecord, text: str) -> None:
-        """Tell the user something about a node."""
+        """Add a note for the user to a node."""
         self._recorder.note(record, text)
 
     def _prepare(self, scope: Scope, node: Node, needs: list[str]) -> None:
@@ -215,7 +217,7 @@ class Executor:
                 self.changed(record)
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-                raise  # nothing can be saved any more
+                raise  # nothing more can be saved
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, f"{type(error).__name__}: {error}".rstrip(": "))
             self.changed(record)
@@ -224,19 +226,19 @@ class Executor:
             await self._halt()
 
     def _readiness(self, scope: Scope, node: Node) -> Status | None:
-        """None where the node may run now; else the state that it has because of what it needs."""
+        """Return None if the node may run now, else the status that follows from the nodes that it needs."""
         if self._is_canceled(scope.path_of(node)):
             return Status.CANCELED
         if self._stopped:
             return Status.NOT_STARTED
         records = scope.records
-        for name, wanted in scope.graph.conditions.get(node.name, ()):
+        for name, expected in scope.graph.conditions.get(node.name, ()):
             condition = records[name]
             if condition.status is Status.SKIPPED:
                 return Status.SKIPPED
             if condition.status is not Status.COMPLETED:
                 return Status.NOT_STARTED
-            if outcome_of(self, condition) is not wanted:
+            if outcome_of(self, condition) is not expected:
                 return Status.SKIPPED
         needed = [records[name].status for name in scope.graph.needs(node) if name in records]
         if any(status not in (Status.COMPLETED, Status.SKIPPED) for status in needed):
@@ -245,14 +247,14 @@ class Executor:
             return None
         dropped = {name for port in node.inputs if port.optional for name in needed_nodes([port.value])}
         required = {name for port in node.inputs if not port.optional for name in needed_nodes([port.value])}
-        elsewhere = set(needed_nodes(node.values())) - dropped - required
-        is_lost = any(records[name].status is Status.SKIPPED for name in required | elsewhere if name in records)
+        others = set(needed_nodes(node.values())) - dropped - required
+        is_lost = any(records[name].status is Status.SKIPPED for name in required | others if name in records)
         return Status.SKIPPED if is_lost else None
 
     def _is_canceled(self, path: str) -> bool:
-        return any(is_within(path, one) for one in self._canceled)
+        return any(is_within(path, canceled) for canceled in self._canceled)
 
 
 def ranks(step: Step) -> int:
-    """Return how many processes a step starts at once on this machine."""
+    """Return the number of processes that a step starts at once on this machine."""
     return step.instance_count * processes_per_instance(step.distribution)

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, and which of them each emulated instance has."""
+"""The GPUs of this machine, and the GPUs of each emulated instance."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SECONDS = 20
 
 
 def found(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the GPUs that the engine may use, as CUDA names them: those of CUDA_VISIBLE_DEVICES, else all that the
-    driver lists. None where there is no driver, or it does not answer."""
+    """Return the CUDA names of the GPUs that the engine may use: those in CUDA_VISIBLE_DEVICES, else all that the
+    driver lists. Return none if there is no driver, or it does not answer."""
     if VARIABLE in environ:
         return tuple(name.strip() for name in environ[VARIABLE].split(",") if name.strip())
     program = shutil.which("nvidia-smi", path=environ.get("PATH"))
@@ -36,14 +36,14 @@ def found(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def allowed(choice: str, available: Sequence[str]) -> tuple[str, ...]:
-    """Return the GPUs that a run uses. choice: auto, share, or how many."""
+    """Return the GPUs that a run may use. choice: auto, share, or the number of GPUs"""
     return tuple(available[: int(choice)] if choice.isdecimal() else available)
 
 
 def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]:
-    """Return steps with more ranks than there are GPUs, and a choice of more GPUs than there are.
+    """Return the steps with more ranks than GPUs, or a choice of more GPUs than this machine has.
 
-    A machine without GPUs trains on its CPU, and so does one whose GPUs were not to be used.
+    Without GPUs, or with a choice of 0, steps use the CPU.
     """
     if choice.isdecimal() and int(choice) > len(available):
         expected = f"at most {len(available)}: this machine has no more"
@@ -64,35 +64,34 @@ def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]
 
 
 def exclusive(step: Step, choice: str, available: Sequence[str]) -> int:
-    """Return how many GPUs the step has for itself while it runs; 0 where GPUs are shared or there are none.
+    """Return the number of GPUs that the step uses exclusively; 0 if GPUs are shared or there are none.
 
-    A rank that the platform starts has one. Where the step's command starts the ranks (per-node launch), each instance
-    has as many as its Azure size, or an equal share of all. A step without a distribution has as many as its size, or
-    one.
+    Each rank that the platform starts has one GPU. With a per-node launch, each instance has as many GPUs as its Azure
+    size, or an equal share of all. A step without a distribution has as many as its size, or one.
     """
     gpus = allowed(choice, available)
     if choice == SHARE or not gpus:
         return 0
     share = max(len(gpus) // step.instance_count, 1)
-    each = processes_per_instance(step.distribution)
-    if each == 1:
+    per_instance = processes_per_instance(step.distribution)
+    if per_instance == 1:
         size = sizes.known(step.instance_type) if step.instance_type else None
         if size is not None and size.gpus:
-            each = min(size.gpus, share)
+            per_instance = min(size.gpus, share)
         elif not isinstance(step.distribution, Single):
-            each = share
-    return min(each * step.instance_count, len(gpus))
+            per_instance = share
+    return min(per_instance * step.instance_count, len(gpus))
 
 
 def of_instances(step: Step, choice: str, available: Sequence[str], own: Sequence[str]) -> list[dict[str, str]]:
-    """Return for each instance of a step the variables that name its GPUs; none where this machine has none.
+    """Return for each instance of a step the variables that select its GPUs; none if this machine has no GPUs.
 
-    own: the GPUs that the step has for itself, which are divided equally
+    own: the GPUs that the step uses exclusively, divided equally among the instances
     """
     if not available:
         return [{} for _ in range(step.instance_count)]
     if choice == SHARE:
         gpus = allowed(choice, available)
         return [{VARIABLE: ",".join(gpus), own_variables.GPUS_SHARED: "1"} for _ in range(step.instance_count)]
-    each = len(own) // step.instance_count
-    return [{VARIABLE: ",".join(own[rank * each : (rank + 1) * each])} for rank in range(step.instance_count)]
+    share = len(own) // step.instance_count
+    return [{VARIABLE: ",".join(own[rank * share : (rank + 1) * share])} for rank in range(step.instance_count)]

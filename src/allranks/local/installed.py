@@ -1,4 +1,4 @@
-"""What an interpreter finds installed: by it a result is known to come from other packages."""
+"""Digest of an interpreter's installed packages, so that a result from other packages is not reused."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from allranks.plan import digest
 
 VENV = "pyvenv.cfg"
 METADATA = (".dist-info", ".egg-info", ".pth")
-"""Endings of the names, in a folder of packages, that tell a package and its version, or name an editable one."""
+"""Suffixes of entries in a package folder that name a package and its version, or an editable package."""
 
 
 def of(interpreter: Path) -> str:
     """Return a digest of an interpreter and the names and versions of its packages.
 
-    Of a package that is installed as editable the size and time of each source file count, and of one that was
-    installed from a repository its commit.
+    For an editable package it includes the size and time of each source file, and for one from a repository the commit.
     """
     parts = [*_identity(interpreter)]
     for folder in _folders(interpreter):
@@ -35,14 +34,14 @@ def of(interpreter: Path) -> str:
 def _identity(interpreter: Path) -> tuple[str, ...]:
     real = interpreter.resolve()
     try:
-        found = real.stat()
+        status = real.stat()
     except OSError:
         return (str(real),)
-    return str(real), f"{found.st_size} {found.st_mtime_ns}", _text(interpreter.parent.parent / VENV)
+    return str(real), f"{status.st_size} {status.st_mtime_ns}", _text(interpreter.parent.parent / VENV)
 
 
 def _folders(interpreter: Path) -> list[Path]:
-    """Return the folders of packages that the interpreter looks into."""
+    """Return the package folders of the interpreter."""
     if interpreter == Path(sys.executable):
         return [Path(path) for path in dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))]
     prefix = interpreter.parent.parent
@@ -55,9 +54,9 @@ def _folders(interpreter: Path) -> list[Path]:
 
 
 def _below(prefix: Path) -> list[Path]:
-    # lib64 is lib in most environments, and Debian's own packages are in lib/python3.
-    found = [path for name in ("site-packages", "dist-packages") for path in prefix.glob(f"lib*/python3*/{name}")]
-    return sorted({path.resolve() for path in found})
+    # lib64 usually links to lib, and Debian's own packages are in lib/python3.
+    folders = [path for name in ("site-packages", "dist-packages") for path in prefix.glob(f"lib*/python3*/{name}")]
+    return sorted({path.resolve() for path in folders})
 
 
 def _entries(folder: Path) -> Iterator[Path]:
@@ -69,13 +68,13 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def _editable(lines: str) -> Iterator[str]:
-    """Yield the source files in the folders that a .pth file names, with size and time."""
+    """Yield the lines of a .pth file, and the source files in the folders that it names, with size and time."""
     for line in lines.splitlines():
         yield line
         if not os.path.isabs(line.strip()):
-            continue  # a comment, an import, or a folder among the packages
+            continue  # a comment, an import, or a relative folder
         if os.path.isdir(os.path.join(line.strip(), "allranks", "runtime")):
-            continue  # a component has its own copy of the runtime, and an edit of the engine changes no result
+            continue  # a component has its own copy of the runtime, and changes to the engine change no result
         for parent, folders, names in os.walk(line.strip()):
             folders[:] = sorted(
                 name
@@ -89,10 +88,10 @@ def _editable(lines: str) -> Iterator[str]:
 
 def _stamp(path: str) -> str:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return path
-    return f"{path} {found.st_size} {found.st_mtime_ns}"
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _text(path: Path) -> str:

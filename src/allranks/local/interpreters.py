@@ -1,7 +1,7 @@
-"""Which Python the processes of a step find: the one made for the step's environment, or else the engine's own.
+"""The Python interpreter of a step's processes: that of the step's environment, or else the engine's own.
 
-Frameworks that cannot share a set of packages have an environment each on Azure ML. Here such an environment is a
-virtual environment named like it, `.venvs/NAME`, beside the pipeline or in a folder above.
+On Azure ML, frameworks with incompatible packages have separate environments. Here, such an environment is a virtual
+environment with the same name, `.venvs/NAME`, in the pipeline's folder or a folder above.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ FOLDER = ".venvs"
 
 
 def of_environment(environment: Environment, source: str) -> Path:
-    """Return the interpreter of a step's processes, as an absolute path.
+    """Return the absolute path of the interpreter of a step's processes.
 
     source: the pipeline's file; "" for the current folder
     """
     if environment.interpreter:
         return Path(environment.interpreter)
-    own = Path(sys.executable)
+    default = Path(sys.executable)
     if not environment.name:
-        return own
-    made = folder_of(environment.name, Path(source).absolute().parent if source else Path.cwd())
-    return made / "bin" / "python" if made else own
+        return default
+    venv = folder_of(environment.name, Path(source).absolute().parent if source else Path.cwd())
+    return venv / "bin" / "python" if venv else default
 
 
 def folder_of(name: str, start: Path) -> Path | None:
-    """Return the virtual environment of that name in `start` or a folder above, None where there is none."""
-    made = (folder / FOLDER / name for folder in (start, *start.parents))
-    return next((folder for folder in made if (folder / "bin" / "python").exists()), None)
+    """Return the virtual environment of that name in `start` or a folder above; None if there is none."""
+    candidates = (folder / FOLDER / name for folder in (start, *start.parents))
+    return next((folder for folder in candidates if (folder / "bin" / "python").exists()), None)
 
 
 def prefixes(interpreter: Path) -> tuple[str, ...]:
-    """Return the folders that an interpreter needs: its own, and that of the Python that a virtual environment is made
-    of."""
+    """Return the folders that an interpreter needs: its own, that of a virtual environment's base Python, and the
+    engine's."""
     folders = [str(interpreter.parent.parent), str(interpreter.resolve().parent.parent)]
     return (*folders, sys.prefix, sys.base_prefix)

@@ -1,4 +1,4 @@
-"""What a plan would start, without starting it: the ranks of each step with their environments, and the commands."""
+"""Preview a plan without running it: the ranks of each step with their environments, and the commands."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
 from allranks.runs.workspace import Workspace
 
 RUN = "RUN"
-"""Stands for the id that the run would get."""
+"""Placeholder for the id of the run."""
 
 
 @dataclass(frozen=True)
 class StepPreview:
-    """What a step would start. What another step has yet to write stands as <step.output>.
+    """What a step would start. An output that another step has yet to write is shown as <step.output>.
 
     command: of its first instance
-    ranks:   each process with the variables that it would be given
+    ranks:   each process with its environment variables
     """
 
     command: str
@@ -44,8 +44,8 @@ class StepPreview:
 
 
 def previews(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, StepPreview]:
-    """Return what each step would start on that kind of instances, by its path; a step of a loop's body as its first
-    iteration would."""
+    """Return what each step would start on that kind of instances, by path. A loop's body is shown as its first
+    iteration."""
     inputs = {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
     scope = Scope(plan.graph, "", inputs, passed_on(plan.graph, {}))
     return {path: _preview(plan, step, within, path, workspace, kind) for path, step, within in _steps(scope)}
@@ -66,10 +66,10 @@ def _steps(scope: Scope) -> Iterator[tuple[str, Step, Scope]]:
 
 
 def _inner(scope: Scope, node: Node, pipeline: Pipeline, path: str) -> Scope:
-    look = functools.partial(_lookup, scope)
-    given = {port.name: values.resolve(port.value, look) for port in pipeline.inputs}
+    lookup = functools.partial(_lookup, scope)
+    bound = {port.name: values.resolve(port.value, lookup) for port in pipeline.inputs}
     inputs = {
-        port.name: text if (text := given.get(port.name)) is not None else values.resolve(port.value, look)
+        port.name: text if (text := bound.get(port.name)) is not None else values.resolve(port.value, lookup)
         for port in pipeline.graph.inputs
     }
     return Scope(pipeline.graph, path, inputs, passed_on(pipeline.graph, scope.wanted_paths(node)))
@@ -77,8 +77,8 @@ def _inner(scope: Scope, node: Node, pipeline: Pipeline, path: str) -> Scope:
 
 def _first_item(scope: Scope, node: ParallelFor) -> dict[str, str | None]:
     items = node.items if isinstance(node.items, tuple) else ()
-    look = functools.partial(_lookup, scope)
-    return {name: values.resolve(value, look) for name, value in items[0].values} if items else {}
+    lookup = functools.partial(_lookup, scope)
+    return {name: values.resolve(value, lookup) for name, value in items[0].values} if items else {}
 
 
 def _lookup(scope: Scope, reference: Reference) -> str | None:
@@ -89,18 +89,18 @@ def _lookup(scope: Scope, reference: Reference) -> str | None:
 
 def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspace, kind: InstanceKind) -> StepPreview:
     folder, name = node_folder(workspace.run_folder(RUN), path), job_name(RUN, path)
-    look = functools.partial(_lookup, scope)
-    given = values.given(step.inputs, look)
-    own_folder = folder / "instances" / "0"
+    lookup = functools.partial(_lookup, scope)
+    resolved = values.given(step.inputs, lookup)
+    instance_folder = folder / "instances" / "0"
     inputs: dict[str, str | None] = {}
-    for port in given:
-        place = seen_at(port, own_folder, mounts=kind.isolated)
-        if place and port.value and port.type == "uri_file" and port.value.startswith("<"):
-            place /= port.value  # a file keeps its name, which the step that writes it decides
-        inputs[port.name] = str(place) if place else port.value
+    for port in resolved:
+        path_seen = seen_at(port, instance_folder, mounts=kind.isolated)
+        if path_seen and port.value and port.type == "uri_file" and port.value.startswith("<"):
+            path_seen /= port.value  # a file keeps its name, which the writing step decides
+        inputs[port.name] = str(path_seen) if path_seen else port.value
     outputs = {
         output.name: str(
-            seen_output(output, place_of(output, scope.wanted_path(step, output), folder, name), own_folder)
+            seen_output(output, place_of(output, scope.wanted_path(step, output), folder, name), instance_folder)
         )
         for output in step.outputs
     }
@@ -114,21 +114,23 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
         mlflow_run_id="MLFLOW_RUN" if tracked else None,
         inputs={name: value for name, value in inputs.items() if value is not None},
         outputs=outputs,
-        parameters={port.name: port.value for port in given if port.type in PRIMITIVES and port.value is not None},
+        parameters={port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None},
     )
-    own = {name: values.resolve(value, look) or "" for name, value in step.environment_variables.items()}
-    ranks = tuple((process, rank_environment.given(own, job, launch, process, kind)) for process in processes(launch))
+    variables = {name: values.resolve(value, lookup) or "" for name, value in step.environment_variables.items()}
+    ranks = tuple(
+        (process, rank_environment.given(variables, job, launch, process, kind)) for process in processes(launch)
+    )
     return StepPreview(render(step.command, inputs, outputs), ranks)
 
 
 def kind_of(instances: str) -> InstanceKind:
-    """Return the kind of instances that `auto`, `rack` or `loopback` means on this machine."""
+    """Return the kind of instances that `auto`, `rack` or `loopback` selects on this machine."""
     if instances != AUTO:
         return INSTANCE_KINDS[instances]
-    return INSTANCE_KINDS[asyncio.run(_first_that_works())]
+    return INSTANCE_KINDS[asyncio.run(_first_supported())]
 
 
-async def _first_that_works() -> str:
+async def _first_supported() -> str:
     for name in INSTANCE_KINDS:
         try:
             await (await Supervisor.start(name)).close()

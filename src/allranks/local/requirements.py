@@ -1,4 +1,4 @@
-"""What this machine lacks to run a plan."""
+"""Check what this machine lacks to run a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from allranks.plan.graph import Plan, steps
 
 
 def problems(plan: Plan) -> list[Problem]:
-    """Return everything that keeps the plan from running on this machine: what is wrong with the plan itself, then the
+    """Return everything that prevents the plan from running on this machine: problems of the plan itself, then
     launchers that are not installed."""
     return [*check(plan), *_missing_launchers(plan)]
 
@@ -25,5 +25,5 @@ def _missing_launchers(plan: Plan) -> Iterator[Problem]:
             os.environ, interpreters.of_environment(step.environment, plan.source)
         )
         if missing := LAUNCHERS[step.distribution.type].missing(search_path):
-            at = f" ({step.location})" if step.location else ""
-            yield Problem(f"step {path}, key {missing.where}{at}", missing.found, missing.expected, missing.fix)
+            location = f" ({step.location})" if step.location else ""
+            yield Problem(f"step {path}, key {missing.where}{location}", missing.found, missing.expected, missing.fix)

@@ -1,4 +1,4 @@
-"""When an earlier result may stand in for a run: the key of all that a step's result depends on."""
+"""The key of a step's result: a digest of everything that the result depends on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, st
 
     inputs:    for each port its value as text or, for data, the digest of its content
     variables: the step's environment variables
-    installed: the digest of the Python and the packages that the step finds: an upgraded package is another environment
+    installed: the digest of the step's Python and packages. An upgraded package is a different environment.
     """
     return digest.of_text(
         step.code.digest if step.code else "",
@@ -33,7 +33,7 @@ def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, st
 
 
 def is_intact(step: StepRecord, stop: Stop | None = None) -> bool:
-    """Return whether what the step wrote is still there, unchanged. Raise StoppedError once `stop` is set."""
+    """Return whether the step's outputs still exist unchanged. Raise StoppedError once `stop` is set."""
     try:
         return all(digest.of_path(Path(output.path), stop) == output.digest for output in step.outputs)
     except OSError:

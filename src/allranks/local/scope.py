@@ -1,4 +1,4 @@
-"""A graph while it runs: the values of its inputs, the records of its nodes."""
+"""A graph during its execution: the values of its inputs, and the records of its nodes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from allranks.runs.records import OutputRecord, Status, StepRecord
 
 @dataclass
 class Scope:
-    """One execution of a graph. A loop runs its body's graph in a scope of its own for each iteration.
+    """One execution of a graph. Each iteration of a loop runs the body's graph in its own scope.
 
-    path:         the path of the node that holds the graph, with the dot behind it; "" for the pipeline itself
-    inputs:       the texts of the graph's inputs; None for one that is not given
-    output_paths: where the user wants outputs of nodes that the graph passes on
+    path:         the path of the node that contains the graph, with a trailing dot; "" for the pipeline itself
+    inputs:       the graph's inputs as text; None for an input without a value
+    output_paths: user-defined paths of node outputs that the graph passes on
     records:      of the graph's nodes, by name
     """
 
@@ -32,35 +32,35 @@ class Scope:
         return f"{self.path}{node.name}"
 
     def lookup(self, reference: Reference) -> str | None:
-        """Return what a reference stands for: a path, or the text of a primitive; None for nothing."""
+        """Return the value of a reference: a path, or the text of a primitive; None if it has none."""
         if isinstance(reference, GraphInput):
             return self.inputs.get(reference.name)
-        found = self.output(reference)
-        return None if found is None else text_of(found)
+        output = self.output(reference)
+        return None if output is None else text_of(output)
 
     def output(self, reference: NodeOutput) -> OutputRecord | None:
-        """Return what a node has written; None where it was skipped."""
+        """Return the output that a node wrote; None if the node was skipped."""
         return next((output for output in self.records[reference.node].outputs if output.name == reference.name), None)
 
     def wanted_path(self, node: Node, output: Output) -> str | None:
-        """Return where the user wants an output; None where it belongs into the run's folder."""
+        """Return the user-defined path of an output; None if it belongs in the run's folder."""
         return wanted_path(node, output, self.output_paths)
 
     def wanted_paths(self, node: Node) -> dict[str, str]:
-        """Return where the user wants the outputs of a node, without those that belong into the run's folder."""
+        """Return the user-defined paths of a node's outputs, without those that belong in the run's folder."""
         return wanted_paths(node, self.output_paths)
 
     def outputs(self) -> list[OutputRecord]:
-        """Return the outputs of the graph whose nodes are complete, by their names in the graph."""
-        found = []
+        """Return the graph's outputs whose nodes are complete, with their names in the graph."""
+        records = []
         for port in self.graph.outputs:
             is_complete = self.records[port.source.node].status is Status.COMPLETED
             output = self.output(port.source) if is_complete else None
             if output is not None:
-                found.append(OutputRecord(port.name, output.type, output.path, output.value, output.digest))
-        return found
+                records.append(OutputRecord(port.name, output.type, output.path, output.value, output.digest))
+        return records
 
 
 def text_of(output: OutputRecord) -> str:
-    """Return what an output stands for in a command: the text of a primitive, or a path."""
+    """Return the value of an output in a command: the text of a primitive, or a path."""
     return output.value if output.value is not None and output.type in PRIMITIVES else output.path

@@ -1,7 +1,7 @@
-"""How much of this machine is free: steps wait for slots and GPUs in the order in which they became ready.
+"""Allocate the slots and GPUs of this machine to steps, in the order in which the steps became ready.
 
-Slots and GPUs are shared between all runs of this user: each is a file that the run that uses it has locked. The kernel
-releases a lock when the run's process ends, however it ends.
+All runs of this user share slots and GPUs: each is a file, locked by the run that uses it. The kernel releases the lock
+when the run's process ends for any reason.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import TypeVar
 
 PATIENCE = 16
-"""How often a step that does not fit may be overtaken by smaller ones before it is its turn."""
+"""How often smaller steps may overtake a step that does not fit before it must be next."""
 
 RETRY = 0.05
-"""Seconds between two tries to get what another run has."""
+"""Seconds between two attempts to get what another run uses."""
 
 TURN_AFTER = 1.0
-"""Seconds that a step waits for other runs before they let it go first."""
+"""Seconds that a step waits for other runs before they must let it go first."""
 
 NOTICE_AFTER = 2.0
-"""Seconds that a step waits for other runs before the user is told."""
+"""Seconds that a step waits for other runs before the user is notified."""
 
 _TURN = "turn"
 _Name = TypeVar("_Name", int, str)
@@ -38,19 +38,19 @@ _Name = TypeVar("_Name", int, str)
 
 @dataclass(frozen=True)
 class Share:
-    """What a step has while it runs: slots of this machine, and GPUs by the names that CUDA has for them."""
+    """The resources of a running step: slots of this machine, and GPUs by their CUDA names."""
 
     slots: tuple[int, ...] = ()
     gpus: tuple[str, ...] = ()
 
 
 class WithdrawnError(Exception):
-    """The step that waited is not to start any more."""
+    """The waiting step must not start."""
 
 
 @dataclass(eq=False)
 class _Waiter:
-    """A step that waits. number: its place in the order of all"""
+    """A waiting step. number: its position in the order of all steps"""
 
     number: int
     name: str
@@ -61,14 +61,14 @@ class _Waiter:
 
     @property
     def needs(self) -> tuple[int, int]:
-        """What it waits for. Of those that wait for the same, none fits where the first does not."""
+        """What the step waits for. If the first waiter with the same needs does not fit, none of them fits."""
         return self.slots, self.gpus
 
 
 class SharedLocks:
     """Locks that processes of one user share, by name.
 
-    folder: where the lock files are; the default is this user's own, the same for every run
+    folder: where the lock files are; by default this user's own folder, the same for every run
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -76,7 +76,7 @@ class SharedLocks:
         self._held: dict[str, int] = {}
 
     def take(self, name: str) -> bool:
-        """Lock a name; return whether it was free."""
+        """Lock a name. Return whether it was free."""
         try:
             descriptor = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
@@ -96,11 +96,11 @@ class SharedLocks:
 
 
 class Slots:
-    """Slots and GPUs of this machine as one run sees them.
+    """The slots and GPUs of this machine, as one run sees them.
 
-    total: how many ranks of this run may be active at once; a step that needs more gets all of them
-    gpus:  the GPUs that this run may use
-    notice: called once each time that the run begins to wait for what other runs use
+    total:  maximum ranks of this run at once; a step that needs more gets all of them
+    gpus:   the GPUs that this run may use
+    notice: called once each time that the run waits for what other runs use
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Slots:
         self._free_slots = list(range(total))
         self._free_gpus = list(gpus)
         self._gpu_count = len(gpus)
-        # By what they need, and then by number: thousands may wait, and only the first of each kind is looked at.
+        # By needs, then by number. Thousands may wait, so only the first waiter with the same needs is checked.
         self._waiting: dict[tuple[int, int], OrderedDict[int, _Waiter]] = {}
         self._numbers = itertools.count()
         self._retry: asyncio.TimerHandle | None = None
@@ -126,10 +126,10 @@ class Slots:
 
     @contextlib.asynccontextmanager
     async def take(self, slots: int, gpus: int = 0, name: str = "") -> AsyncIterator[Share]:
-        """Hold slots and GPUs for the duration of the block; wait until they are free.
+        """Hold slots and GPUs for the duration of the block. Wait until they are free.
 
-        A step that needs more slots than there are holds all of them; it must not ask for more GPUs than there are.
-        name: what `withdraw` knows the step by; raises WithdrawnError where that ends the wait.
+        A step that needs more slots than exist gets all of them. It must not ask for more GPUs than exist. name: the
+        step's name for `withdraw`. Raise WithdrawnError if `withdraw` ends the wait.
         """
         turn: asyncio.Future[Share] = asyncio.get_running_loop().create_future()
         waiter = _Waiter(next(self._numbers), name, min(slots, self._total), min(gpus, self._gpu_count), turn)
@@ -149,7 +149,7 @@ class Slots:
             self._give(share)
 
     def withdraw(self, is_withdrawn: Callable[[str], bool]) -> None:
-        """End the wait of the steps with such names."""
+        """End the wait of the steps with matching names."""
         withdrawn = [waiter for waiter in self._waiters() if is_withdrawn(waiter.name)]
         for waiter in withdrawn:
             waiter.turn.set_exception(WithdrawnError())
@@ -167,7 +167,7 @@ class Slots:
             return
         first = min(_first(queue).number for queue in self._waiting.values())
         if any(waiter.number == first for waiter in waiters):
-            self._end_wait()  # other runs must not go on letting it go first
+            self._end_wait()  # other runs must stop waiting for its turn
         for waiter in waiters:
             self._leave(waiter)
         self._admit()
@@ -182,21 +182,21 @@ class Slots:
         self._admit()
 
     def _admit(self) -> None:
-        """Start every waiting step that fits, in order. A step that does not fit may be overtaken, but not for ever."""
+        """Start every waiting step that fits, in order. A step that does not fit may be overtaken PATIENCE times."""
         heads = [_first(queue).number for queue in self._waiting.values()]
         queues = dict(zip(heads, self._waiting.values(), strict=True))
         heapq.heapify(heads)
-        passed: list[OrderedDict[int, _Waiter]] = []
+        blocked: list[OrderedDict[int, _Waiter]] = []
         while heads:
             number = heapq.heappop(heads)
             queue = queues.pop(number)
             waiter = queue[number]
-            has_left = waiter.turn.cancelled()
-            share = None if has_left else self._acquire(waiter, first=not passed)
-            if has_left or share is not None:
+            is_canceled = waiter.turn.cancelled()
+            share = None if is_canceled else self._acquire(waiter, first=not blocked)
+            if is_canceled or share is not None:
                 self._leave(waiter)
                 if share is not None:
-                    _overtake(passed, number)
+                    _overtake(blocked, number)
                     waiter.turn.set_result(share)
                 if queue:
                     following = _first(queue).number
@@ -205,10 +205,10 @@ class Slots:
                 continue
             if waiter.overtaken >= PATIENCE or not self._free_slots:
                 return
-            passed.append(queue)
+            blocked.append(queue)
 
     def _leave(self, waiter: _Waiter) -> None:
-        """Take a waiter out of its queue, if it is still in there."""
+        """Remove a waiter from its queue, if it is still there."""
         queue = self._waiting.get(waiter.needs)
         if queue is not None and waiter.number in queue:
             del queue[waiter.number]
@@ -216,7 +216,8 @@ class Slots:
                 del self._waiting[waiter.needs]
 
     def _acquire(self, waiter: _Waiter, *, first: bool) -> Share | None:
-        """Return what a step needs; None if not all of it is free. Another run may have locked what is free here."""
+        """Return the share that a step needs; None if part of it is not free. Another run may have locked what is free
+        here."""
         if len(self._free_slots) < waiter.slots or len(self._free_gpus) < waiter.gpus:
             return None
         if self._is_turn_of_another_run():
@@ -241,18 +242,18 @@ class Slots:
         return None
 
     def _locked(self, candidates: list[tuple[_Name, str]], count: int) -> list[_Name]:
-        """As many of the candidates, in order, as are needed and could be locked."""
-        found: list[_Name] = []
+        """Lock candidates in order until there are enough. Return those that could be locked."""
+        locked: list[_Name] = []
         for candidate, name in candidates:
-            if len(found) == count:
+            if len(locked) == count:
                 break
             if self._locks.take(name):
-                found.append(candidate)
-        return found
+                locked.append(candidate)
+        return locked
 
     def _wait_for_others(self) -> None:
-        """Try again soon: what another run gives back is not announced. A run that has waited long takes the turn, and
-        the others start nothing until it has got what it needs."""
+        """Try again soon, because other runs do not announce what they release. A run that has waited long takes the
+        turn; the others then start nothing until it has what it needs."""
         now = time.monotonic()
         self._blocked_since = self._blocked_since or now
         if now - self._blocked_since >= NOTICE_AFTER and not self._noticed:
@@ -284,21 +285,21 @@ class Slots:
 
 
 class Machines:
-    """Indexes of the run's emulated machines; a machine that a step gave back is used again, like a warm cluster's."""
+    """Indexes of the run's emulated machines. Released indexes are reused, like the instances of a warm cluster."""
 
     def __init__(self) -> None:
         self._free: list[int] = []
-        self._made = 0
+        self._count = 0
 
     def take(self, count: int) -> list[int]:
         """Return the lowest free indexes."""
         while len(self._free) < count:
-            heapq.heappush(self._free, self._made)
-            self._made += 1
+            heapq.heappush(self._free, self._count)
+            self._count += 1
         return [heapq.heappop(self._free) for _ in range(count)]
 
     def give(self, indexes: list[int]) -> None:
-        """Say that these are free again."""
+        """Release these indexes."""
         for index in indexes:
             heapq.heappush(self._free, index)
 
@@ -308,8 +309,8 @@ def _first(queue: OrderedDict[int, _Waiter]) -> _Waiter:
 
 
 def _overtake(queues: list[OrderedDict[int, _Waiter]], number: int) -> None:
-    """Count that everyone in the queues who came before that number has been overtaken. Nobody is so more often than
-    PATIENCE allows."""
+    """Count for every waiter in the queues with a lower number that it has been overtaken. PATIENCE limits the
+    count."""
     for queue in queues:
         for waiter in queue.values():
             if waiter.number > number:
@@ -327,5 +328,5 @@ def _gpu(name: str) -> str:
 
 def _default_folder() -> Path:
     # A run that a step starts must not wait for the slots of that step.
-    within = os.environ.get("AZUREML_RUN_ID", "")
-    return Path(tempfile.gettempdir()) / f"allranks-slots-{os.getuid()}{f'-{within}' if within else ''}"
+    parent_run = os.environ.get("AZUREML_RUN_ID", "")
+    return Path(tempfile.gettempdir()) / f"allranks-slots-{os.getuid()}{f'-{parent_run}' if parent_run else ''}"

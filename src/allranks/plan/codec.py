@@ -1,4 +1,4 @@
-"""Plans as JSON, and back."""
+"""Convert plans to JSON and back."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ if TYPE_CHECKING:
     from cattrs.preconf.json import JsonConverter
 
 TAG = "kind"
-"""The key that says which class of a union an object is of."""
+"""The key with the name of an object's class, in a union."""
 
 TAGGED: tuple[Any, ...] = (
     *(kind.settings for kind in DISTRIBUTIONS.values()),
     *(Literal, Path, GraphInput, NodeOutput, Text),
     *(Step, Pipeline, Condition, DoWhile, ParallelFor),
 )
-"""The classes that stand in unions, or for their base class."""
+"""The classes that occur in unions or in place of their base class."""
 
 
 @cache
 def converter() -> JsonConverter:
-    """Return the one converter: ``dumps(value)`` and ``loads(text, type)``.
+    """Return the shared converter with ``dumps(value)`` and ``loads(text, type)``.
 
-    An object of a class that stands in a union carries its class's name; a text or a number beside it in the union
-    stays as it is.
+    An object of a tagged class carries the name of its class. Strings and numbers in the same union are unchanged.
     """
     from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
     from cattrs.preconf.json import make_converter
 
-    made = make_converter()
+    json_converter = make_converter()
     readers: dict[str, Callable[[Any, Any], Any]] = {}
-    # JSON keeps integers, floats, booleans and texts apart, which is all that a literal can be.
-    made.register_structure_hook(Literal, lambda data, _: Literal(data["value"]))
+    # JSON distinguishes integers, floats, booleans and strings, the only types of a literal.
+    json_converter.register_structure_hook(Literal, lambda data, _: Literal(data["value"]))
 
     def tag(kind: Any) -> None:
-        write: Any = make_dict_unstructure_fn(kind, made)
+        write: Any = make_dict_unstructure_fn(kind, json_converter)
         readers[kind.__name__] = (
-            made.get_structure_hook(kind) if kind is Literal else make_dict_structure_fn(kind, made)
+            json_converter.get_structure_hook(kind) if kind is Literal else make_dict_structure_fn(kind, json_converter)
         )
-        made.register_unstructure_hook(kind, lambda value: {TAG: kind.__name__, **write(value)})
+        json_converter.register_unstructure_hook(kind, lambda value: {TAG: kind.__name__, **write(value)})
 
     def is_tagged(kind: Any) -> bool:
         is_union = get_origin(kind) in (Union, UnionType)
@@ -55,14 +54,14 @@ def converter() -> JsonConverter:
     def read(data: Any, _: Any) -> Any:
         if isinstance(data, dict):
             return readers[data[TAG]](data, None)
-        # The items of a loop are the one list in a union.
-        return made.structure(data, tuple[Item, ...]) if isinstance(data, list) else data
+        # The items of a loop are the only list in a union.
+        return json_converter.structure(data, tuple[Item, ...]) if isinstance(data, list) else data
 
-    made.register_structure_hook_func(is_tagged, read)
-    made.register_unstructure_hook_func(is_tagged, made.unstructure)
+    json_converter.register_structure_hook_func(is_tagged, read)
+    json_converter.register_unstructure_hook_func(is_tagged, json_converter.unstructure)
     for kind in TAGGED:
         tag(kind)
-    return made
+    return json_converter
 
 
 def dumps(plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""Digests of what files contain: two folders with the same names and bytes have the same one, wherever they lie."""
+"""Digests of the content of files. Folders with the same names and bytes have the same digest, wherever they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from allranks.plan.file_tree import FILE, Stop
 
 
 def of_text(*parts: str) -> str:
-    """Return a digest of texts, in which ("ab", "c") differs from ("a", "bc"). 64 hexadecimal digits."""
+    """Return a digest of texts as 64 hexadecimal digits. The digests of ("ab", "c") and ("a", "bc") differ."""
     digest = hashlib.sha256()
     for part in parts:
         _add(digest, part)
@@ -20,10 +20,10 @@ def of_text(*parts: str) -> str:
 def of_path(path: Path, stop: Stop | None = None) -> str:
     """Return a digest of the name and bytes of a file, or of everything in a folder, empty folders included.
 
-    Links are followed. A link that leads nowhere or back up counts as what it says, and something in a folder that has
-    no content, such as a FIFO, as what it is.
+    Links are followed. A dangling link, or one to a folder above it, contributes its target. An entry without content,
+    such as a FIFO, contributes its kind.
 
-    Raise OSError where something cannot be read, StoppedError once `stop` is set.
+    Raise OSError if something cannot be read, StoppedError once `stop` is set.
     """
     digest = hashlib.sha256()
     if not path.is_dir():
@@ -38,7 +38,7 @@ def of_path(path: Path, stop: Stop | None = None) -> str:
 
 
 def _add(digest: hashlib._Hash, part: str) -> None:
-    # The name of a file need not be text.
+    # File names may contain bytes that are not valid text.
     data = part.encode(errors="surrogatepass")
     digest.update(f"{len(data)}:".encode())
     digest.update(data)

@@ -1,4 +1,4 @@
-"""The environment of a step: what its image is made of, or the name under which it is registered."""
+"""The environment of a step: the contents of its image, or its registered name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REGISTRY = re.compile(
 
 @dataclass(frozen=True)
 class Environment:
-    """What the processes of a step run in. Every field is empty where the step says nothing of it.
+    """The environment of a step's processes. A field is empty if the step does not set it.
 
     name:       the name of the environment, registered or in its own file
     version:    its version or label (``3``, ``@latest``)
@@ -24,7 +24,7 @@ class Environment:
     context:    the digest of its build context, or the context's URI
     dockerfile: the path of the Dockerfile within the context
 
-    interpreter: the Python that ``allranks.yaml`` gives for it on this machine
+    interpreter: the Python on this machine that ``allranks.yaml`` maps it to
     """
 
     name: str = ""
@@ -40,8 +40,8 @@ class Environment:
         return self != NO_ENVIRONMENT
 
     def __str__(self) -> str:
-        """Return it as people write it: ``azureml:torch:3`` where it is registered, ``torch:3, image python:3.12, conda
-        1f0c...`` where it is defined; empty where there is none."""
+        """Return it as users write it: ``azureml:torch:3`` if it is registered, ``torch:3, image python:3.12, conda
+        1f0c...`` if it is defined, "" if there is none."""
         parts = []
         if self.name and not self.registry and not (self.image or self.conda or self.context):
             return f"azureml:{self.name}{self._version}"
@@ -62,14 +62,14 @@ class Environment:
 
 
 NO_ENVIRONMENT = Environment()
-"""A step that names no environment."""
+"""The environment of a step that names none."""
 
 
 def registered(identity: str) -> Environment:
     """Return a registered environment by its id: ``azureml:torch:3``, ``torch@latest``, or a registry's URI."""
-    found = _REGISTRY.fullmatch(identity) or _NAME.fullmatch(identity)
-    if found is None:
+    match = _REGISTRY.fullmatch(identity) or _NAME.fullmatch(identity)
+    if match is None:
         return Environment(name=identity)
-    parts = found.groupdict()
+    parts = match.groupdict()
     version = parts["version"] or (f"@{parts['label']}" if parts["label"] else "")
     return Environment(name=parts["name"], version=version, registry=parts.get("registry") or "")

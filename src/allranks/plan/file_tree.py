@@ -1,6 +1,6 @@
-"""The files of a user: walked and read in bounded time, whatever stands among them, and until a reader is told to stop.
+"""Walk and read a user's files in bounded time, whatever entries they include. Reading can be stopped.
 
-A FIFO is never opened, since that waits for its other end. A link that leads nowhere, or back to a folder above it, is
+A FIFO is never opened, because that would wait for its other end. A dangling link, or a link to a folder above it, is
 not followed.
 """
 
@@ -17,26 +17,26 @@ from typing import Protocol
 CHUNK = 1 << 20
 
 FILE, FOLDER, LINK = "file", "folder", "link"
-"""Kinds of entries. Any other kind is the name of something that has no content to copy: a FIFO, a socket, a device."""
+"""Kinds of entries. Any other kind names an entry without content to copy: a FIFO, a socket, a device."""
 
 
 class StoppedError(Exception):
-    """Reading or copying was told to stop."""
+    """Reading or copying was stopped."""
 
 
 class Stop(Protocol):
-    """Tells whoever reads or copies to stop: a threading.Event."""
+    """A flag that stops reading or copying, such as a threading.Event."""
 
     def is_set(self) -> bool: ...
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Something in a folder.
+    """An entry of a folder.
 
     name:   relative to the folder
     kind:   FILE, FOLDER, LINK, or the name of another kind. A link is a FILE or a FOLDER if it leads to one
-    target: of a LINK, where it leads
+    target: the target of a LINK
     """
 
     name: str
@@ -46,9 +46,9 @@ class Entry:
 
 
 def entries(folder: Path, stop: Stop | None = None) -> Iterator[Entry]:
-    """Yield everything in a folder in a fixed order, each folder before its content.
+    """Yield the entries of a folder at any depth in a fixed order, each folder before its content.
 
-    Raise OSError where a folder cannot be read, StoppedError once `stop` is set.
+    Raise OSError if a folder cannot be read, StoppedError once `stop` is set.
     """
     real = Path(os.path.realpath(folder))
     above = {_identity(os.stat(parent)) for parent in (real, *real.parents)}
@@ -58,9 +58,9 @@ def entries(folder: Path, stop: Stop | None = None) -> Iterator[Entry]:
 def chunks(path: Path, stop: Stop | None = None) -> Iterator[bytes]:
     """Yield the content of a regular file piece by piece.
 
-    Raise OSError where it cannot be read or is something else, StoppedError once `stop` is set.
+    Raise OSError if it cannot be read or is not a regular file, StoppedError once `stop` is set.
     """
-    # Without O_NONBLOCK a FIFO would be waited for here. It makes no difference to a regular file.
+    # Without O_NONBLOCK, opening a FIFO would block. It has no effect on regular files.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode):
@@ -88,15 +88,15 @@ def _entries(folder: Path, above: frozenset[tuple[int, int]], stop: Stop | None)
             continue
         path = folder / name
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except OSError:
             if not path.is_symlink():
                 raise
             yield Entry(prefix + name, path, LINK, os.readlink(path))
             continue
-        identity = _identity(found)
-        if not stat.S_ISDIR(found.st_mode):
-            yield Entry(prefix + name, path, _kind(found.st_mode))
+        identity = _identity(status)
+        if not stat.S_ISDIR(status.st_mode):
+            yield Entry(prefix + name, path, _kind(status.st_mode))
         elif identity in above:
             target = os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
             yield Entry(prefix + name, path, LINK, target)
@@ -106,8 +106,8 @@ def _entries(folder: Path, above: frozenset[tuple[int, int]], stop: Stop | None)
             open_folders.append((path, f"{prefix}{name}/", above | {identity}, inside))
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _kind(mode: int) -> str:

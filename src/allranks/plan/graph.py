@@ -1,7 +1,7 @@
-"""The compiled pipeline as plain data: a graph of nodes, any of which may hold a graph of its own.
+"""The compiled pipeline as plain data: a graph of nodes, which may contain graphs themselves.
 
-A reference within a graph (`GraphInput`, `NodeOutput`) names something of that graph alone, so that a graph means the
-same wherever it stands. Nothing here knows azure-ai-ml.
+References (`GraphInput`, `NodeOutput`) are local to their graph, so the meaning of a graph does not depend on where it
+is used. This module is independent of azure-ai-ml.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output, Text, Value, needed_nodes
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
-"""An empty mapping that cannot be filled."""
+"""An immutable empty mapping."""
 
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the user's files, for messages. cell: of a notebook, from 1; 0: the file is no notebook."""
+    """A place in the user's files, for messages. cell: the cell of a notebook, from 1; 0 if it is not a notebook."""
 
     file: str
     line: int
@@ -46,13 +46,13 @@ class Step:
     """A node that runs a component's command.
 
     command:               the template, with ``${{inputs.x}}``, ``${{outputs.y}}`` and ``$[[ ... ]]`` in it
-    environment_variables: the component's with the node's on top; a binding is resolved when the step starts
+    environment_variables: the component's, overridden by the node's; a binding is resolved when the step starts
     timeout:               seconds after which the step is stopped, or None
-    shm_size:              bytes of /dev/shm an instance
+    shm_size:              size of /dev/shm per instance, in bytes
     deterministic:         whether an earlier result of the same inputs may be reused
-    after:                 names of nodes that must end first although no data passes between them
-    ignored_environment:   what the node itself names in place of its component's, which azure-ai-ml never sends
-    spec:                  the file on this machine that describes the component, for messages; "" where there is none
+    after:                 names of nodes that must end first, without a data dependency
+    ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
+    spec:                  the file on this machine that describes the component, for messages; "" if there is none
     """
 
     kind: ClassVar[str] = "command"
@@ -87,9 +87,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A node that is a pipeline component: a graph of its own.
+    """A node that is a pipeline component, which contains a graph.
 
-    inputs: the graph's inputs with what is bound to them here, outside of it
+    inputs: the graph's inputs with their values in the enclosing graph
     """
 
     kind: ClassVar[str] = "pipeline"
@@ -112,7 +112,7 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Condition:
-    """An ``if_else`` node: of its two lists of nodes of the same graph one runs, the other is skipped.
+    """An ``if_else`` node. Of its two lists of nodes of the same graph, one runs and the other is skipped.
 
     condition: a boolean: a literal, an input of the graph or an output of a node
     """
@@ -139,7 +139,7 @@ class Condition:
 
 
 class _Loop:
-    """What the nodes that repeat a body share."""
+    """The common properties of loops."""
 
     name: str
     body: Step | Pipeline
@@ -154,13 +154,13 @@ class _Loop:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The body's inputs: as its first iteration has them, and those that are the same for every item."""
+        """The body's inputs: of a do_while loop, those of the first iteration; else those that all items share."""
         return self.body.inputs
 
 
 @dataclass(frozen=True)
 class DoWhile(_Loop):
-    """A ``do_while`` loop: its body runs, then again as long as the condition holds, at most `limit` times.
+    """A ``do_while`` loop. Its body runs, then repeats while the condition is true, at most `limit` times.
 
     condition: the boolean output of the body that is read after each iteration; "" repeats up to the limit
     feedback:  (output of an iteration, input of the next one)
@@ -179,7 +179,7 @@ class DoWhile(_Loop):
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """The body's outputs: those of the last iteration."""
+        """The body's outputs, from the last iteration."""
         return self.body.outputs
 
     def values(self) -> Iterator[Value | str | None]:
@@ -189,12 +189,13 @@ class DoWhile(_Loop):
 
 @dataclass(frozen=True)
 class ParallelFor(_Loop):
-    """A ``parallel_for`` loop: its body runs once for each item.
+    """A ``parallel_for`` loop. Its body runs once for each item.
 
-    items:           for each item its name and the values that it gives to inputs of the body; or a value whose text is
-                     the items as JSON, known when the loop starts
-    outputs:         of each output of the body all iterations' values: an mltable of data, a JSON list of primitives
-    max_concurrency: how many iterations may run at once; None: as many as the machine's slots allow
+    items:           the items, each with a name and values for inputs of the body; or a value that contains them as
+                     JSON and is known when the loop starts
+    outputs:         for each output of the body, the values of all iterations: an mltable of data, a JSON list of
+                     primitives
+    max_concurrency: maximum number of concurrent iterations; None: as many as the machine's slots allow
     """
 
     kind: ClassVar[str] = "parallel_for"
@@ -219,21 +220,21 @@ class ParallelFor(_Loop):
 
 @dataclass(frozen=True)
 class Item:
-    """One iteration of a parallel_for loop. values: pairs of an input of the body and what it is given."""
+    """One iteration of a parallel_for loop. values: pairs of an input of the body and its value."""
 
     name: str
     values: tuple[tuple[str, Value], ...] = ()
 
 
 Node: TypeAlias = Step | Pipeline | Condition | DoWhile | ParallelFor
-"""Whatever stands in a graph. A sweep and a parallel task will be two more."""
+"""Any node of a graph. Sweeps and parallel tasks will be added."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes that are joined by data and by control edges.
+    """Nodes that are connected by data and control edges.
 
-    nodes: in an order in which every node comes after those that it needs
+    nodes: in topological order: each node comes after those that it needs
     """
 
     nodes: tuple[Node, ...] = ()
@@ -253,13 +254,13 @@ class Graph:
     @cached_property
     def conditions(self) -> Mapping[str, tuple[tuple[str, bool], ...]]:
         """By node, the conditions that decide whether it runs: (name of the condition, outcome that lets it run)."""
-        found: dict[str, list[tuple[str, bool]]] = {}
+        gates: dict[str, list[tuple[str, bool]]] = {}
         for node in self.nodes:
             if isinstance(node, Condition):
                 for outcome, names in ((True, node.then), (False, node.otherwise)):
                     for name in names:
-                        found.setdefault(name, []).append((node.name, outcome))
-        return {name: tuple(gates) for name, gates in found.items()}
+                        gates.setdefault(name, []).append((node.name, outcome))
+        return {name: tuple(pairs) for name, pairs in gates.items()}
 
     def needs(self, node: Node) -> tuple[str, ...]:
         """Return the names of the nodes that must end before this one starts, each once."""
@@ -273,7 +274,7 @@ class Plan:
 
     source:                   the file it was read from
     continue_on_step_failure: whether nodes that need nothing of a failed one still run
-    force_rerun:              whether earlier results are left aside
+    force_rerun:              whether earlier results are ignored
     """
 
     name: str
@@ -287,7 +288,7 @@ class Plan:
 
 
 def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node, Graph]]:
-    """Yield every node of the graph and of the graphs within it, with its path and the graph that it stands in.
+    """Yield every node of the graph and of the graphs within it, with its path and its graph.
 
     A loop's body is walked once, as its first iteration.
     """
@@ -330,8 +331,8 @@ def _changed(node: Node, change: Callable[[Step], Step]) -> Node:
 
 
 def as_pipeline(body: Step | Pipeline) -> Pipeline:
-    """Return a loop's body as a pipeline. A step is put into a graph of its own, whose inputs and outputs are the
-    step's."""
+    """Return a loop's body as a pipeline. A step is wrapped in a graph with the inputs and outputs of the
+    step."""
     if isinstance(body, Pipeline):
         return body
     ports = list(body.inputs)

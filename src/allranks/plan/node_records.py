@@ -1,4 +1,4 @@
-"""The record that a node of a graph starts with."""
+"""The initial records of the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PARTS = re.compile(r"[.\[\]]+")
 def node_record(node: Node, path: str, needs: Iterable[str], folder: Path) -> StepRecord:
     """Return the record of a node that has not started.
 
-    path:   of the node in its run, such as ``loop[2].train``
-    needs:  the paths of the nodes that must end before
-    folder: of the run
+    path:   the node's path in its run, such as ``loop[2].train``
+    needs:  the paths of the nodes that must end first
+    folder: the run's folder
     """
     step = node if isinstance(node, Step) else None
     return StepRecord(
@@ -35,11 +35,11 @@ def node_record(node: Node, path: str, needs: Iterable[str], folder: Path) -> St
 
 
 def graph_records(graph: Graph, folder: Path, path: str = "") -> Iterator[StepRecord]:
-    """Yield the records of a graph's nodes and of the pipeline components within it. Iterations of loops get theirs
-    when they start.
+    """Yield the records of a graph's nodes and of the pipeline components within it. Records of loop
+    iterations are created when they start.
 
-    folder: of the run
-    path:   of the node that holds the graph, with the dot behind it
+    folder: the run's folder
+    path:   the path of the node that contains the graph, with a trailing dot
     """
     for node in graph.nodes:
         needs = (f"{path}{name}" for name in graph.needs(node) if name in graph.by_name)
@@ -54,15 +54,15 @@ def iteration_record(path: str, label: str, folder: Path) -> StepRecord:
 
 
 def node_folder(run_folder: Path, path: str) -> Path:
-    """Return the folder of a node: ``loop[2].train`` is loop/2/train, in which a shell has nothing to expand."""
+    """Return the folder of a node: ``loop[2].train`` is loop/2/train, without characters that a shell expands."""
     return run_folder.joinpath(*filter(None, _PARTS.split(path)))
 
 
 def job_name(run: str, path: str) -> str:
-    """Return the name that a step's own job has: ``<run>_train``, ``<run>_loop.2.train``."""
+    """Return the name of a step's job: ``<run>_train``, ``<run>_loop.2.train``."""
     return f"{run}_{'.'.join(filter(None, _PARTS.split(path)))}"
 
 
 def is_within(path: str, around: str) -> bool:
-    """Return whether a node is the one at the path `around`, or is held by it."""
+    """Return whether a node is the one at the path `around`, or is inside it."""
     return path == around or path.startswith((f"{around}.", f"{around}["))

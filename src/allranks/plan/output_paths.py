@@ -1,4 +1,4 @@
-"""Where the user wants outputs: a graph passes the path of its own output on to the node that writes it."""
+"""Paths that the user sets for outputs. A graph passes the path of its output on to the node that writes it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from allranks.plan.ports import NodeOutput, Output
 
 
 def passed_on(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
-    """Return where the nodes of a graph are to write the outputs that the graph passes on.
+    """Return the paths for those outputs of nodes that are outputs of the graph.
 
-    outer: the paths that the node around the graph wants, by the name of the graph's output
+    outer: the paths that the node that contains the graph sets, by the name of the graph's output
     """
     paths: dict[NodeOutput, str] = {}
     for port in graph.outputs:
         path = outer.get(port.name) or port.path
         if path is not None:
-            # One output may be passed on under several names: the first that has a path decides.
+            # The graph may return an output under several names. The first one with a path applies.
             paths.setdefault(port.source, path)
     return paths
 
 
 def wanted_path(node: Node, output: Output, passed: Mapping[NodeOutput, str]) -> str | None:
-    """Return where the user wants an output of a node; None where it belongs into the run's folder.
+    """Return the path that the user sets for a node's output; None if it belongs in the run's folder.
 
     passed: what `passed_on` returns for the graph
     """
@@ -31,6 +31,6 @@ def wanted_path(node: Node, output: Output, passed: Mapping[NodeOutput, str]) ->
 
 
 def wanted_paths(node: Node, passed: Mapping[NodeOutput, str]) -> dict[str, str]:
-    """Return where the user wants the outputs of a node, by name, without those that belong into the run's folder."""
-    found = {port.name: wanted_path(node, port, passed) for port in node.outputs}
-    return {name: path for name, path in found.items() if path is not None}
+    """Return the paths that the user sets for a node's outputs, by name, without those in the run's folder."""
+    paths = {port.name: wanted_path(node, port, passed) for port in node.outputs}
+    return {name: path for name, path in paths.items() if path is not None}

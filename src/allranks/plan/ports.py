@@ -10,12 +10,12 @@ PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
 """Port types whose value is a single literal."""
 
 FILE_TYPES = frozenset({"uri_file"}) | PRIMITIVES
-"""Port types whose output is one file; of every other type it is a folder."""
+"""Port types whose output is a file. An output of any other type is a folder."""
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A value that is known before anything runs: a number, a text, a boolean."""
+    """A value that is known before the run: a number, a string or a boolean."""
 
     value: str | int | float | bool
 
@@ -29,14 +29,14 @@ class Path:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """The value of an input of the graph around a node: ``${{parent.inputs.NAME}}``."""
+    """The value of an input of the enclosing graph: ``${{parent.inputs.NAME}}``."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class NodeOutput:
-    """What another node of the same graph writes: ``${{parent.jobs.NODE.outputs.NAME}}``."""
+    """An output of another node of the same graph: ``${{parent.jobs.NODE.outputs.NAME}}``."""
 
     node: str
     name: str
@@ -44,7 +44,7 @@ class NodeOutput:
 
 @dataclass(frozen=True)
 class Text:
-    """A text with bindings inside it: ``"lr-${{parent.inputs.lr}}"`` is ``Text(("lr-", GraphInput("lr")))``."""
+    """A text that contains bindings: ``"lr-${{parent.inputs.lr}}"`` is ``Text(("lr-", GraphInput("lr")))``."""
 
     parts: tuple[str | GraphInput | NodeOutput, ...]
 
@@ -55,10 +55,10 @@ Value: TypeAlias = Literal | Path | GraphInput | NodeOutput | Text
 
 @dataclass(frozen=True)
 class Input:
-    """An input port with what is bound to it.
+    """An input port with its value.
 
     type:  integer, number, string, boolean, uri_file, uri_folder, mltable, custom_model, mlflow_model, triton_model
-    value: None where an optional input is not given
+    value: None for an optional input without a value
     mode:  ro_mount, rw_mount, mount, download, direct, eval_mount, eval_download; "" for a primitive
     """
 
@@ -77,7 +77,7 @@ class Output:
     """An output port.
 
     mode: rw_mount, mount, upload, direct; "" for a primitive, which is the path of a file that the process writes
-    path: where the user wants it (a local path, or a template with ``${{name}}``, ``${{output_name}}``); None: the
+    path: the path that the user sets (a local path, or a template with ``${{name}}``, ``${{output_name}}``); None: the
           run's folder
     """
 
@@ -98,7 +98,7 @@ class GraphOutput:
 
 
 def references(value: Value | str | None) -> tuple[Reference, ...]:
-    """Return the bindings that stand in a value."""
+    """Return the bindings in a value."""
     if isinstance(value, (GraphInput, NodeOutput)):
         return (value,)
     if isinstance(value, Text):
@@ -107,6 +107,6 @@ def references(value: Value | str | None) -> tuple[Reference, ...]:
 
 
 def needed_nodes(values: Iterable[Value | str | None]) -> tuple[str, ...]:
-    """Return the names of the nodes whose outputs the values need, each once, in the order in which they are met."""
-    found = (reference for value in values for reference in references(value))
-    return tuple(dict.fromkeys(one.node for one in found if isinstance(one, NodeOutput)))
+    """Return the names of the nodes whose outputs the values need, each once, in the order of first use."""
+    bindings = (reference for value in values for reference in references(value))
+    return tuple(dict.fromkeys(binding.node for binding in bindings if isinstance(binding, NodeOutput)))

@@ -1,6 +1,6 @@
-"""A plan's secrets: taken out of its JSON before it is stored or shown, and put back before it runs.
+"""Remove a plan's secrets from its JSON before it is stored or shown, and restore them before it runs.
 
-Works on the tree of the JSON, whatever the plan's classes are.
+The functions work on parsed JSON, independent of the plan's classes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from allranks.errors import InputError, Problem
 from allranks.secrets import MASK, SHORTEST, is_secret_name, redact, secrets_in
 
 HIDDEN = "hidden_secrets"
-"""The key, at the top of a stored plan, of the places that hold ``***``."""
+"""The top-level key of a stored plan with the list of places that contain ``***``."""
 
 _VARIABLES = frozenset({"environment_variables", "environmentVariables", "inputs", "parameters"})
-"""Keys of mappings by name."""
+"""Keys of mappings from names to values."""
 _VALUES = frozenset({"value", "default", "parts"})
-"""Keys of what stands for a port; others name what is bound to it."""
-
+"""Keys of a port's value. Other keys name what is bound to it."""
 
 _STRUCTURE = frozenset({"digest", "kind", "mode", "name", "step", "type", "version"})
-"""Keys of texts by which a plan is read. None of them holds a secret, and a masked one would be another plan."""
+"""Keys that determine how a plan is parsed. They contain no secrets, and masking them would change the plan."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class Hidden:
     """A plan without its secrets.
 
     plan:   its JSON, with ``***`` where they were
-    values: place -> the text that stood there; a place is a JSON pointer (RFC 6901)
-    known:  the secrets themselves, to be masked wherever else they occur, such as in a log's last lines
+    values: place -> the original text; a place is a JSON pointer (RFC 6901)
+    known:  the secrets, which are masked wherever else they occur, such as in the last lines of a log
     """
 
     plan: str
@@ -43,7 +42,7 @@ class Hidden:
 def hidden(plan: str) -> Hidden:
     """Return the plan without its secrets: variables and inputs with a secret's name, and texts with a secret's shape.
 
-    A binding stays, since it is no value.
+    Bindings are not masked, because they are not values.
     """
     masked, search = _search(json.loads(plan))
     if not search.values:
@@ -57,7 +56,7 @@ def shown(tree: Any) -> Any:
 
 
 def restored(plan: str, values: Mapping[str, str]) -> str:
-    """Return the plan with its secrets. Raise InputError where the values lack one."""
+    """Return the plan with its secrets. Raise InputError if `values` lacks one."""
     if f'"{HIDDEN}"' not in plan:
         return plan
     tree = json.loads(plan)
@@ -78,7 +77,7 @@ def restored(plan: str, values: Mapping[str, str]) -> str:
 def _search(tree: Any) -> tuple[Any, _Search]:
     search = _Search()
     masked = search.masked(tree, secret=False)
-    # What stands in a variable may stand in a command too.
+    # The value of a variable may also occur in a command.
     text = json.dumps(masked) if search.known else ""
     if any(json.dumps(secret)[1:-1] in text for secret in search.known):
         masked = search.without_known(masked)
@@ -86,7 +85,7 @@ def _search(tree: Any) -> tuple[Any, _Search]:
 
 
 class _Search:
-    """One pass over a plan, and what it has found so far."""
+    """One pass over a plan, with the secrets found so far."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -100,8 +99,8 @@ class _Search:
             shown = MASK if is_whole else redact(value)
             if shown != value:
                 self.values[self._pointer()] = value
-                found = {*secrets_in(value), *((value,) if is_whole else ())}
-                self.known |= {text for text in found if len(text) >= SHORTEST}
+                secrets = {*secrets_in(value), *((value,) if is_whole else ())}
+                self.known |= {text for text in secrets if len(text) >= SHORTEST}
             return shown
         if isinstance(value, list):
             return [self._at(index, item, secret) for index, item in enumerate(value)]
@@ -116,7 +115,7 @@ class _Search:
         }
 
     def without_known(self, value: Any) -> Any:
-        """Return the tree without the secrets that are known by now."""
+        """Return the tree without the secrets found so far."""
         if isinstance(value, str):
             shown = redact(value, self.known)
             if shown != value:
@@ -130,11 +129,11 @@ class _Search:
         return {key: item if key in _STRUCTURE and not by_name else self._at(key, item) for key, item in value.items()}
 
     def _at(self, key: str | int, item: Any, secret: bool | None = None) -> Any:
-        """Go on with an item of the tree. secret: as for `masked`; None continues `without_known`."""
+        """Return an item of the tree, masked. secret: as for `masked`; None: use `without_known`."""
         self._place.append(key)
-        found = self.without_known(item) if secret is None else self.masked(item, secret=secret)
+        result = self.without_known(item) if secret is None else self.masked(item, secret=secret)
         self._place.pop()
-        return found
+        return result
 
     def _is_by_name(self) -> bool:
         return bool(self._place) and self._place[-1] in _VARIABLES

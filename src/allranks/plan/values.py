@@ -1,4 +1,4 @@
-"""What the inputs of a node are worth once the nodes before it have ended."""
+"""Resolve the inputs of a node after the nodes that it needs have ended."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from allranks.contract.templating import wire
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Reference, Text, Value
 
 Lookup = Callable[[Reference], str | None]
-"""Return what a reference stands for: a path, or the text of a primitive; None for nothing."""
+"""Returns the path or the text of a primitive that a reference resolves to; None if it has no value."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """An input port with its value: text for a primitive, an absolute path for data, None where an optional one is not
-    given."""
+    """An input port with its value: text for a primitive, an absolute path for data, None for an optional input without
+    a value."""
 
     name: str
     type: str
@@ -29,7 +29,7 @@ def given(inputs: Iterable[Input], lookup: Lookup) -> list[Given]:
 
 
 def resolve(value: Value | str | None, lookup: Lookup) -> str | None:
-    """Return the text that stands for a value in a command; None for nothing."""
+    """Return the text of a value in a command; None if it has none."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Literal):

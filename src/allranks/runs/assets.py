@@ -38,10 +38,10 @@ def add(connection: sqlite3.Connection, asset: RegisteredAsset) -> None:
 
     Raise InputError if the version is registered with a different path: a version never changes.
     """
-    before = get(connection, asset.kind, asset.name, asset.version)
-    if before is not None and before.path != asset.path:
+    existing = get(connection, asset.kind, asset.name, asset.version)
+    if existing is not None and existing.path != asset.path:
         where = f"{asset.kind} {asset.name}:{asset.version}"
-        found = f"this version is registered already, with {before.path}"
+        found = f"this version is registered already, with {existing.path}"
         fix = f"register version {next_version(connection, asset.kind, asset.name)}"
         raise InputError(Problem(where, found, "a new version", fix))
     connection.execute(

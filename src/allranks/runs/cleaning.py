@@ -1,4 +1,4 @@
-"""What a workspace can do without: old runs, snapshots that no run needs, folders that no run has. First as a plan."""
+"""Plan and remove what a workspace no longer needs: old runs, unused snapshots, and folders without a run."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 
 RECENT = 3600.0
-"""Seconds in which a snapshot or a folder without a run stays: it may belong to a run that is about to start."""
+"""Seconds for which a snapshot or a folder without a run stays, because its run may be about to start."""
 
 RUN, SNAPSHOT, LEFTOVER = "run", "snapshot", "leftover"
-"""Kinds of what is removed."""
+"""Kinds of removals."""
 
 
 @dataclass(frozen=True)
 class Removal:
-    """Something to remove.
+    """A folder to remove.
 
     kind: RUN, SNAPSHOT or LEFTOVER
     name: a run's id, else the path relative to the workspace
     path: the folder
-    size: bytes that it takes on the disk
+    size: its bytes on disk
     run:  the record of a RUN
     """
 
@@ -70,12 +70,12 @@ def plan_cleaning(
     leftovers: Sequence[Path] = (),
     now: float | None = None,
 ) -> CleaningPlan:
-    """Return what can be removed. A workspace that does not exist has nothing.
+    """Return what can be removed; nothing if the workspace does not exist.
 
     before:    runs that were created later stay; seconds since the epoch
     keep:      how many of the newest runs stay
-    plans:     plans of others than this workspace's runs, as JSON, whose snapshots stay
-    leftovers: folders that are known to be no longer used
+    plans:     other plans than those of this workspace's runs, as JSON, whose snapshots stay
+    leftovers: folders that are known to be unused
     """
     if not workspace.database.exists():
         return CleaningPlan()
@@ -85,11 +85,13 @@ def plan_cleaning(
         old = {run.id: run for run in runs[keep:] if run.created < before}
         reasons = _reasons(workspace, runs, old, store.registered_paths())
         removed = [run for run in old.values() if run.id not in reasons]
-        gone = {run.id for run in removed}
-        needed = [*plans, *(store.plan(run.id) for run in runs if run.id not in gone)]
-    known = {run.id for run in runs}
+        removed_ids = {run.id for run in removed}
+        needed = [*plans, *(store.plan(run.id) for run in runs if run.id not in removed_ids)]
+    run_ids = {run.id for run in runs}
     unknown = [
-        folder for folder in _folders(workspace.runs, now) if folder.name not in known and locks.holder(folder) is None
+        folder
+        for folder in _folders(workspace.runs, now)
+        if folder.name not in run_ids and locks.holder(folder) is None
     ]
     unused = [
         folder for folder in _folders(workspace.snapshots, now) if not any(folder.name in plan for plan in needed)
@@ -104,7 +106,7 @@ def plan_cleaning(
 
 
 def clean(workspace: Workspace, plan: CleaningPlan, remove: Callable[[Path], None] | None = None) -> list[Removal]:
-    """Remove what the plan says, and return what was removed: what is used by now stays.
+    """Remove what the plan contains. Return what was removed. What has come into use meanwhile stays.
 
     remove: removes a folder as far as possible
     """
@@ -122,7 +124,7 @@ def clean(workspace: Workspace, plan: CleaningPlan, remove: Callable[[Path], Non
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes that a folder takes on the disk. What a link leads to is not in it."""
+    """Return the bytes of a folder on disk, without the targets of links."""
     total = 0
     for folder, folders, files in os.walk(path):
         for name in (*folders, *files):
@@ -149,7 +151,7 @@ def _remove_run(workspace: Workspace, store: Store, run: RunRecord, remove: Call
 def _reasons(
     workspace: Workspace, runs: Sequence[RunRecord], old: dict[str, RunRecord], registered: Iterable[str]
 ) -> dict[str, str]:
-    """By run, why it stays although it is old."""
+    """Return the reason why a run stays although it is old, by its id."""
     reasons: dict[str, str] = {}
     for run in old.values():
         if locks.holder(workspace.run_folder(run.id)) is not None:
@@ -161,21 +163,21 @@ def _reasons(
         if any(workspace.run_folder(run.id) in path.parents for path in paths):
             reasons.setdefault(run.id, "data or a component in its folder is registered")
     users = [run for run in runs if run.id not in old or run.id in reasons]
-    while users:  # a result that stays may itself stand on one
+    while users:  # a run that stays may itself reuse results of others
         user = users.pop()
         for step in user.steps:
-            used = step.reused_from
-            if used in old and used not in reasons and used != user.id:
-                reasons[used] = f"run {user.id} reuses its results"
-                users.append(old[used])
+            source_run = step.reused_from
+            if source_run in old and source_run not in reasons and source_run != user.id:
+                reasons[source_run] = f"run {user.id} reuses its results"
+                users.append(old[source_run])
     return reasons
 
 
 def _folders(parent: Path, now: float) -> list[Path]:
-    """Return the folders in a folder that have not changed of late."""
+    """Return the folders in a folder that have not changed recently."""
     try:
-        found = sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink())
-        return [path for path in found if path.stat().st_mtime < now - RECENT]
+        folders = sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink())
+        return [path for path in folders if path.stat().st_mtime < now - RECENT]
     except FileNotFoundError:
         return []
 

@@ -24,10 +24,10 @@ def family(name: str) -> str:
 
 def families(metrics: Mapping[str, Sequence[Point]]) -> dict[str, list[str]]:
     """Return the names of metrics by family, both in order of occurrence."""
-    found: dict[str, list[str]] = {}
+    by_family: dict[str, list[str]] = {}
     for name in tuple(metrics):
-        found.setdefault(family(name), []).append(name)
-    return found
+        by_family.setdefault(family(name), []).append(name)
+    return by_family
 
 
 def direction(name: str) -> int:
@@ -51,22 +51,22 @@ def headline(steps: Sequence[StepRecord], limit: int = 3) -> list[tuple[StepReco
 
     Others, such as a learning rate, are used only if there are none of these.
     """
-    found = [
+    entries = [
         (step, name, points[-1]) for step in reversed(steps) for name, points in tuple(step.metrics.items()) if points
     ]
-    telling = [entry for entry in found if direction(entry[1])] or found
-    return sorted(telling, key=lambda entry: -direction(entry[1]))[:limit]
+    directed = [entry for entry in entries if direction(entry[1])] or entries
+    return sorted(directed, key=lambda entry: -direction(entry[1]))[:limit]
 
 
 def best_metric(steps: Sequence[StepRecord]) -> tuple[str, Point] | None:
     """Return the most relevant metric of the steps together, and its best point, or its last one if it has no
     direction. None if they have no metrics."""
-    found = headline(steps, limit=1)
-    if not found:
+    entries = headline(steps, limit=1)
+    if not entries:
         return None
-    _, name, last = found[0]
-    tops = [point for step in steps if (point := best(name, step.metrics.get(name, ()))) is not None]
-    return name, best(name, tops) or last
+    _, name, last = entries[0]
+    best_points = [point for step in steps if (point := best(name, step.metrics.get(name, ()))) is not None]
+    return name, best(name, best_points) or last
 
 
 def buckets(points: Sequence[Point], width: int, samples: int = 16) -> list[float]:
@@ -94,15 +94,15 @@ def thin(points: Sequence[tuple[float, float]], width: int) -> list[tuple[float,
     """
     if len(points) <= 4 * width:
         return list(points)
-    kept: list[tuple[float, float]] = []
+    selected: list[tuple[float, float]] = []
     for bucket in range(width):
         start, stop = bucket * len(points) // width, (bucket + 1) * len(points) // width
         finite = [index for index in range(start, stop) if math.isfinite(points[index][1])]
         chosen = {start, stop - 1}
         if finite:
             chosen |= {min(finite, key=lambda index: points[index][1]), max(finite, key=lambda index: points[index][1])}
-        kept.extend(points[index] for index in sorted(chosen))
-    return kept
+        selected.extend(points[index] for index in sorted(chosen))
+    return selected
 
 
 def remaining(step: StepRecord) -> float | None:

@@ -19,7 +19,7 @@ from allranks.errors import InputError, Problem
 NAME = "engine.lock"
 
 _LOOK = 0.02
-"""Seconds between two looks at a lock: the kernel has no wait for one that ends by itself."""
+"""Seconds between two polls of a lock, because flock(2) has no timeout."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def holder(folder: Path) -> Holder | None:
 
 
 def wait(folder: Path, seconds: float | None = None) -> bool:
-    """Wait until no process executes the run of that folder. Return whether that came within so many seconds."""
+    """Wait until no process executes the run in this folder, for at most `seconds`. Return whether that was reached."""
     try:
         with open(folder / NAME, encoding="utf-8") as file:
             if seconds is None:
@@ -94,14 +94,14 @@ def _opened(path: Path) -> Iterator[int]:
 
 def _read(text: str) -> Holder:
     try:
-        found = json.loads(text)
-        return Holder(int(found["pid"]), float(found["since"]))
+        data = json.loads(text)
+        return Holder(int(data["pid"]), float(data["since"]))
     except (ValueError, KeyError, TypeError):
         return Holder(0, 0.0)  # it holds the lock, but has not written its id yet
 
 
 def _held(folder: Path) -> Problem:
-    who = holder(folder)
-    since = f" since {time.strftime('%H:%M:%S', time.localtime(who.since))}" if who and who.since else ""
-    found = f"process {who.pid if who else '?'} has been executing it{since}"
+    current = holder(folder)
+    since = f" since {time.strftime('%H:%M:%S', time.localtime(current.since))}" if current and current.since else ""
+    found = f"process {current.pid if current else '?'} has been executing it{since}"
     return Problem(f"run {folder.name}", found, "", f"wait for it to end, or: allranks cancel {folder.name}")

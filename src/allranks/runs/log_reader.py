@@ -57,11 +57,11 @@ def print_logs_json(find: Find, identity: str, step: str | None, rank: int | Non
     """
     before = "[\n"
     for owner, ranks in _chosen(find(identity), step, rank):
-        for one in ranks:
-            fields = {"step": owner.name, "rank": one.rank, "log": one.log, "lines": []}
+        for record in ranks:
+            fields = {"step": owner.name, "rank": record.rank, "log": record.log, "lines": []}
             beginning, bracket, end = textwrap.indent(json.dumps(fields, indent=2), "  ").rpartition("]")
             sys.stdout.write(before + beginning)
-            for text in _json_lines(one.log):
+            for text in _json_lines(record.log):
                 sys.stdout.write(text)
             sys.stdout.write(bracket + end)
             before = ",\n"
@@ -72,16 +72,16 @@ def _chosen(
     run: RunRecord, step: str | None, rank: int | None, *, wait: bool = False
 ) -> list[tuple[StepRecord, list[RankRecord]]]:
     """Return the requested steps and ranks. wait: whether those that have not started yet may be missing."""
-    chosen = run.steps if step is None else records_at(run, step)
-    found = [(record, [one for one in record.ranks if rank is None or one.rank == rank]) for record in chosen]
-    if rank is not None and not wait and not any(ranks for _, ranks in found):
-        most = max((one.rank for record in chosen for one in record.ranks), default=None)
-        expected = f"0 to {most}" if most is not None else ""
+    steps = run.steps if step is None else records_at(run, step)
+    selected = [(record, [each for each in record.ranks if rank is None or each.rank == rank]) for record in steps]
+    if rank is not None and not wait and not any(ranks for _, ranks in selected):
+        highest = max((each.rank for record in steps for each in record.ranks), default=None)
+        expected = f"0 to {highest}" if highest is not None else ""
         where = f"run {run.id}" + (f", step {step}" if step else "")
         raise InputError(
             Problem(f"{where}, rank {rank}", "there is no such rank" if expected else "no rank has started", expected)
         )
-    return found
+    return selected
 
 
 @dataclass
@@ -145,9 +145,9 @@ def _end_of_last_line(log: str, start: int, end: int) -> int:
     """Return the offset after the last line end between two offsets; 0 if there is none."""
     while start < end:
         begin = max(start, end - PIECE)
-        found = b"".join(_pieces(log, begin, end)).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        offset = b"".join(_pieces(log, begin, end)).rfind(b"\n")
+        if offset >= 0:
+            return begin + offset + 1
         end = begin
     return 0
 
@@ -169,18 +169,18 @@ def _json_lines(log: str) -> Iterator[str]:
 
 def _texts(log: str) -> Iterator[str]:
     r"""Yield the text of a log in pieces that are not empty and not cut between \r and \n."""
-    held = ""
+    pending = ""
     try:
         with open(log, encoding="utf-8", errors="replace", newline="") as file:
             while text := file.read(PIECE):
-                text = held + text
-                held = "\r" if text.endswith("\r") else ""
-                if text := text[: len(text) - len(held)]:
+                text = pending + text
+                pending = "\r" if text.endswith("\r") else ""
+                if text := text[: len(text) - len(pending)]:
                     yield text
     except OSError:
         pass
-    if held:
-        yield held
+    if pending:
+        yield pending
 
 
 def _pieces(log: str, start: int, end: int) -> Iterator[bytes]:

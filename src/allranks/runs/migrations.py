@@ -59,7 +59,7 @@ def _execute(connection: sqlite3.Connection, script: str) -> None:
 
 
 def _to_2(connection: sqlite3.Connection) -> None:
-    """Version 1 had steps instead of nodes, and plans that were a flat list of steps."""
+    """Migrate from version 1, which had steps instead of nodes, and plans that were a flat list of steps."""
     _execute(
         connection,
         """
@@ -107,23 +107,23 @@ def _value(value: Any) -> Any:
 
 
 def _output_of(reference: dict[str, Any]) -> dict[str, Any]:
-    found = {"node": reference["step"], "name": reference["name"]}
-    return {"kind": "NodeOutput", **found} if "kind" in reference else found
+    fields = {"node": reference["step"], "name": reference["name"]}
+    return {"kind": "NodeOutput", **fields} if "kind" in reference else fields
 
 
 def _environment(text: str) -> dict[str, str]:
     """Return an environment of version 1, a text such as ``azureml:torch:3`` or ``torch:3, image ubuntu, conda 1f0c``,
     by its parts."""
-    found: dict[str, str] = {}
+    parts_by_name: dict[str, str] = {}
     for number, part in enumerate(filter(None, text.split(", "))):
         key, _, value = part.partition(" ")
         if key in ("image", "conda"):
-            found[key] = value
+            parts_by_name[key] = value
         elif key == "build":
-            found["context"], _, found["dockerfile"] = value.partition(" ")
+            parts_by_name["context"], _, parts_by_name["dockerfile"] = value.partition(" ")
         elif number == 0:
-            found |= _name(part)
-    return found
+            parts_by_name |= _name(part)
+    return parts_by_name
 
 
 def _name(text: str) -> dict[str, str]:

@@ -45,13 +45,13 @@ class Node:
         """Return its record's state, or the state derived from its steps."""
         if self.record is not None:
             return self.record.status
-        found = {step.status for step in steps_of(self)}
+        states = {step.status for step in steps_of(self)}
         for status in _DECIDING:
-            if status in found:
+            if status in states:
                 return status
-        if len(found) == 1:
-            return found.pop()
-        return Status.RUNNING if Status.NOT_STARTED in found else Status.COMPLETED
+        if len(states) == 1:
+            return states.pop()
+        return Status.RUNNING if Status.NOT_STARTED in states else Status.COMPLETED
 
     @property
     def started(self) -> float | None:
@@ -96,16 +96,16 @@ def nested(steps: Iterable[StepRecord]) -> list[Node]:
 
 def walk(nodes: Sequence[Node]) -> Iterator[Node]:
     """Yield the nodes and everything below them, each group before its nodes."""
-    left = list(reversed(nodes))
-    while left:
-        node = left.pop()
+    stack = list(reversed(nodes))
+    while stack:
+        node = stack.pop()
         yield node
-        left.extend(reversed(node.children))
+        stack.extend(reversed(node.children))
 
 
 def steps_of(node: Node) -> list[StepRecord]:
-    """Return the records of the steps in a node, without those of groups. Of a step, its own."""
-    return [each.record for each in walk([node]) if each.record is not None and not each.children]
+    """Return the records of the steps in a node, without those of groups. For a step, return its own."""
+    return [inner.record for inner in walk([node]) if inner.record is not None and not inner.children]
 
 
 def count_steps(steps: Iterable[StepRecord]) -> int:

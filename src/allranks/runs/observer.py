@@ -12,16 +12,16 @@ class Observer:
     """
 
     def started(self, run: RunRecord) -> None:
-        """The run was created; no step has started."""
+        """Called when the run was created, before any step starts."""
 
     def changed(self, run: RunRecord, step: StepRecord) -> None:
-        """The state of the step or of one of its ranks, or its attempt, has changed."""
+        """Called when the status of the step or of one of its ranks, or its attempt, has changed."""
 
     def progressed(self, run: RunRecord, step: StepRecord) -> None:
-        """The step reported progress or metrics."""
+        """Called when the step reported progress or metrics."""
 
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:
-        """There is a note for the user: a result was reused, an abort of a rank at exit was ignored, ..."""
+        """Called for a note to the user: a result was reused, an abort of a rank at exit was ignored, ..."""
 
     def ended(self, run: RunRecord) -> None:
-        """The run has ended: Completed, Failed or Canceled."""
+        """Called when the run has ended: Completed, Failed or Canceled."""

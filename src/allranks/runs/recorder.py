@@ -13,11 +13,11 @@ from allranks.runs.store import Store
 from allranks.secrets import MASK, is_secret_name, redact
 
 RESULTS = 3
-"""How many values a run has as its results."""
+"""Maximum number of a run's results."""
 
 
 class RunRecorder:
-    """The store and the observer of one run. Neither gets a secret.
+    """Save one run to the store, and pass its changes to the observer. Neither gets a secret.
 
     known: the secrets of the run's plan
     """
@@ -30,7 +30,7 @@ class RunRecorder:
         run.inputs = self._shown(run.inputs)
 
     def started(self) -> None:
-        """The run begins."""
+        """Record that the run starts."""
         self._store.save_run(self._run)
         self._observer.started(self._run)
 
@@ -40,22 +40,22 @@ class RunRecorder:
         self._store.add_step(self._run, step)
 
     def decided(self, path: str, key: str, value: str) -> None:
-        """Save what a control node has decided, before it takes effect."""
+        """Save a control node's decision before it takes effect."""
         self._store.add_decision(self._run.id, path, key, value)
 
     def changed(self, step: StepRecord, result: str | None = None) -> None:
-        """The state of a step is another. result: the key by which later runs may reuse what it did"""
+        """Record a step's new status. result: the key by which later runs may reuse its result"""
         self._hide(step)
         self._store.save_step(self._run, step, result)
         self._observer.changed(self._run, step)
 
     def moved(self, step: StepRecord) -> None:
-        """A rank of a step started or ended. Many do so at once, so the store learns of it by `keep` or the next
-        change."""
+        """Notify the observer that a rank of a step started or ended. Many ranks do so at once, so the store is updated
+        by `keep` or the next change."""
         self._observer.changed(self._run, step)
 
     def keep(self, step: StepRecord) -> None:
-        """Bring the store up to date."""
+        """Save a step's current state."""
         self._hide(step)
         self._store.save_step(self._run, step)
 
@@ -71,7 +71,7 @@ class RunRecorder:
         self._observer.noted(self._run, step, text)
 
     def progressed(self, step: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
-        """A step reported how far it is, and these new points."""
+        """Add the points that a step reported, and notify the observer of its progress."""
         self.add_points(step, curves)
         self._observer.progressed(self._run, step)
 
@@ -90,16 +90,17 @@ class RunRecorder:
             self._store.clear_points(self._run.id, step.name)
 
     def recall(self, key: str) -> tuple[str, StepRecord] | None:
-        """Return the run and the step, with its curves, that did what the key stands for."""
-        found = self._store.result(key)
-        if found is None:
+        """Return the run and the step, with its curves, that produced the result with this key; None if there is
+        none."""
+        result = self._store.result(key)
+        if result is None:
             return None
-        run, step = found
+        run, step = result
         step.metrics = self._store.curves(run, step.name)
         return run, step
 
     def ended(self) -> None:
-        """The run is over."""
+        """Record that the run has ended."""
         self._run.results = {}
         for _, name, point in headline(self._run.steps, RESULTS):
             if math.isfinite(point.value):
@@ -112,7 +113,7 @@ class RunRecorder:
         return {name: MASK if is_secret_name(name) else redact(value, self._known) for name, value in values.items()}
 
     def _hide(self, step: StepRecord) -> None:
-        """Mask the secrets in what a step records: its inputs, and what the verdict took from reports and logs."""
+        """Mask the secrets in a step's record: in its inputs, and in the parts of the verdict from reports and logs."""
         step.inputs = self._shown(step.inputs)
         if step.verdict is not None:
             verdict = step.verdict

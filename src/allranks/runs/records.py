@@ -99,7 +99,7 @@ class Progress:
 
 @dataclass
 class StepRecord:
-    """One node of a run: a step, or a node that holds others.
+    """One node of a run: a step, or a node that contains others.
 
     name:        its path, such as ``train``, ``tune.train`` or ``loop[2].train``
     kind:        command, pipeline, condition, do_while, parallel_for, or iteration
@@ -201,5 +201,5 @@ class RunRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The first step's verdict, where one failed."""
+        """Return the first step's verdict; None if no step failed."""
         return next((step.verdict for step in self.steps if step.verdict), None)

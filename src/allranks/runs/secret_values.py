@@ -27,10 +27,10 @@ def save(folder: Path, values: Mapping[str, str]) -> None:
 def load(folder: Path) -> dict[str, str]:
     """Return the values that `save` wrote; none if there is no such file or it cannot be read."""
     try:
-        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        values = json.loads((folder / NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {str(place): str(value) for place, value in found.items()} if isinstance(found, dict) else {}
+    return {str(place): str(value) for place, value in values.items()} if isinstance(values, dict) else {}
 
 
 def remove(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a workspace remembers: runs, their plans and steps, curves, and results to reuse, in one SQLite file.
+"""The store of a workspace: runs, their plans and steps, curves, and reusable results, in one SQLite file.
 
 Every change is one transaction, so a killed engine leaves a run that can be read and resumed. Readers work while an
 engine writes.
@@ -23,14 +23,14 @@ class Store:
     """An open store. Use it as a context manager, on one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file; make it where there is none; bring one of an earlier version up to date.
+        """Open the file. Create it if it does not exist; migrate one of an earlier version.
 
-        Raise InputError where it is no store, or one of a later version.
+        Raise InputError if it is not a store, or is of a later version.
         """
         self.path = path
         try:
             private_file(path)
-            # The engine's writes are short; a reader that meets one waits for it.
+            # The engine's writes are short, so a reader waits for them.
             self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.execute("PRAGMA synchronous = NORMAL")
@@ -65,7 +65,7 @@ class Store:
             self._add_steps(run)
 
     def put_run(self, run: RunRecord) -> None:
-        """Save a run that is there already as it is now, also where it has other steps than before."""
+        """Replace an existing run, including its steps, which may differ from the earlier ones."""
         with self.connection:
             self.connection.execute("BEGIN")
             self.save_run(run)
@@ -73,11 +73,11 @@ class Store:
             self._add_steps(run)
 
     def save_run(self, run: RunRecord) -> None:
-        """Save the run's own state; its steps are kept by `save_step`."""
+        """Save the run's own state. Its steps are saved by `save_step`."""
         self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (_dump_run(run), run.id))
 
     def save_step(self, run: RunRecord, step: StepRecord, result: str | None = None) -> None:
-        """Save a step's state without its curves. result: the key of what it did, by which `result` finds it"""
+        """Save a step's state without its curves. result: the key of its result, by which `result` finds it"""
         change = "UPDATE node SET record = ? WHERE run = ? AND path = ?"
         values = (_dump_step(step), run.id, step.name)
         if result is None:
@@ -89,13 +89,13 @@ class Store:
             self.add_result(result, run.id, step.name)
 
     def add_step(self, run: RunRecord, step: StepRecord) -> None:
-        """Add a node that was made while the run goes on."""
+        """Add a node that was created during the run."""
         self.connection.execute(
             "INSERT OR REPLACE INTO node VALUES (?, ?, ?, ?)", (run.id, len(run.steps), step.name, _dump_step(step))
         )
 
     def add_decision(self, run: str, path: str, key: str, value: str) -> None:
-        """Save what a control node has decided, before it takes effect."""
+        """Save a control node's decision before it takes effect."""
         self.connection.execute("INSERT OR REPLACE INTO decision VALUES (?, ?, ?, ?)", (run, path, key, value))
 
     def decisions(self, run: str) -> dict[tuple[str, str], str]:
@@ -104,20 +104,20 @@ class Store:
         return {(path, key): value for path, key, value in rows}
 
     def add_cancellation(self, run: str, path: str) -> None:
-        """Save that a user wants a node of a run, and all that it holds, to end."""
+        """Save a user's request to cancel a node of a run and everything inside it."""
         self.connection.execute("INSERT OR REPLACE INTO cancellation VALUES (?, ?)", (run, path))
 
     def cancellations(self, run: str) -> list[str]:
-        """Return the paths of the nodes that a user wants to end, and forget them."""
+        """Return the paths of the nodes that a user has requested to cancel, and remove the requests."""
         rows = self.connection.execute("DELETE FROM cancellation WHERE run = ? RETURNING path", (run,)).fetchall()
         return [path for (path,) in rows]
 
     def has_cancellations(self, run: str) -> bool:
-        """Return whether the engine of a run has not read yet what is to end."""
+        """Return whether there are requests that the engine of a run has not read yet."""
         return self.connection.execute("SELECT 1 FROM cancellation WHERE run = ?", (run,)).fetchone() is not None
 
     def add_points(self, run: str, step: str, points: Iterable[tuple[str, Point]]) -> None:
-        """Add to the curves of a step: pairs of a metric's name and a point."""
+        """Add points to the curves of a step: pairs of a metric's name and a point."""
         with self.connection:
             self.connection.execute("BEGIN")
             self.connection.executemany(
@@ -126,15 +126,15 @@ class Store:
             )
 
     def clear_points(self, run: str, step: str) -> None:
-        """Remove the curves of a step, before it is tried again or before better ones are added."""
+        """Remove the curves of a step, before a retry or before better curves are added."""
         self.connection.execute("DELETE FROM point WHERE run = ? AND node = ?", (run, step))
 
     def add_result(self, key: str, run: str, step: str) -> None:
-        """Save that the step of this run did what the key stands for."""
+        """Save that the step of this run produced the result with this key."""
         self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
 
     def result(self, key: str) -> tuple[str, StepRecord] | None:
-        """Return the run and the step that did what the key stands for."""
+        """Return the run and the step that produced the result with this key; None if there is none."""
         row = self.connection.execute(
             "SELECT node.run, node.record FROM result"
             " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
@@ -143,7 +143,7 @@ class Store:
         return (row[0], converter().loads(row[1], StepRecord)) if row else None
 
     def plan(self, run: str) -> str:
-        """Return the plan of a run as JSON. Raise InputError where there is no such run."""
+        """Return the plan of a run as JSON. Raise InputError if there is no such run."""
         row = self.connection.execute("SELECT plan FROM run WHERE id = ?", (self.find(run),)).fetchone()
         return str(row[0])
 
@@ -164,20 +164,20 @@ class Store:
         return record
 
     def curves(self, run: str, step: str) -> dict[str, list[Point]]:
-        """Return the curves of a step by metric, each in the order in which its points came."""
+        """Return the curves of a step by metric, each in the order in which its points were added."""
         rows = self.connection.execute(
             "SELECT metric, x, value, time FROM point WHERE run = ? AND node = ? ORDER BY rowid", (run, step)
         )
-        found: dict[str, list[Point]] = {}
+        curves: dict[str, list[Point]] = {}
         for metric, x, value, time in rows:
-            found.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
-        return found
+            curves.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
+        return curves
 
     def runs(self, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
         """Return every run, the newest first, with the state of its steps but without curves.
 
         limit: how many at most
-        steps: whether the steps are read too, which may be thousands a run
+        steps: whether the steps are read too, which may be thousands per run
         """
         rows = self.connection.execute(
             "SELECT id, record FROM run ORDER BY created DESC, rowid DESC LIMIT ?", (-1 if limit is None else limit,)
@@ -199,29 +199,29 @@ class Store:
         return [converter().loads(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
-        """Return the id that `run` begins; "latest" is the newest. Raise InputError where none or several fit."""
+        """Return the id that starts with `run`; "latest" is the newest. Raise InputError if none or several match."""
         if run == "latest":
             rows = self.connection.execute("SELECT id FROM run ORDER BY created DESC, rowid DESC LIMIT 1").fetchall()
         else:
             rows = self.connection.execute(
                 "SELECT id FROM run WHERE id = ? OR substr(id, 1, ?) = ?", (run, len(run), run)
             ).fetchall()
-        found = [row[0] for row in rows]
-        if run in found:
+        matches = [row[0] for row in rows]
+        if run in matches:
             return run
-        if len(found) == 1:
-            return str(found[0])
-        if found:
+        if len(matches) == 1:
+            return str(matches[0])
+        if matches:
             raise InputError(
-                Problem(f"run {run}", f"fits {len(found)} runs: {', '.join(found[:5])}", "", "give more of the id")
+                Problem(f"run {run}", f"fits {len(matches)} runs: {', '.join(matches[:5])}", "", "give more of the id")
             )
         raise InputError(
             Problem(f"run {run}", f"there is no such run in {self.path.parent}", "", "`allranks runs` lists them")
         )
 
     def remove_run(self, run: str) -> bool:
-        """Remove a run and all that belongs to it, so that nothing reuses its results. Return whether that was done: a
-        run stays whose results stand in another one."""
+        """Remove a run and all its data, so that nothing reuses its results. Return whether it was removed: a run stays
+        if another one reuses its results."""
         with self.connection:
             self.connection.execute("BEGIN IMMEDIATE")
             used = self.connection.execute(
@@ -239,7 +239,7 @@ class Store:
         return [path for (path,) in self.connection.execute("SELECT path FROM asset")]
 
     def vacuum(self) -> None:
-        """Give the space of removed rows back to the disk, unless an engine is writing: the next time does."""
+        """Return the space of removed rows to the disk. If an engine is writing, leave that to the next call."""
         with contextlib.suppress(sqlite3.OperationalError):
             self.connection.execute("VACUUM")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -278,7 +278,7 @@ class Store:
 
 
 def mark_interrupted(run: RunRecord) -> None:
-    """Say of a run that has not ended, and of what was running in it, that its engine is gone."""
+    """Mark a run that has not ended as Interrupted, with its running steps and ranks, because its engine has died."""
     run.status = Status.INTERRUPTED
     items: list[StepRecord | RankRecord] = [*run.steps, *(rank for step in run.steps for rank in step.ranks)]
     for item in items:
@@ -295,7 +295,7 @@ def _dump_step(step: StepRecord) -> str:
 
 
 def _storable(value: float) -> float | None:
-    # SQLite has no NaN: it would store NULL anyhow, silently.
+    # SQLite has no NaN and would silently store NULL.
     return None if value != value else value
 
 

@@ -28,11 +28,11 @@ class Workspace:
         current folder."""
         if folder is not None:
             return cls(Path(folder).absolute())
-        here = Path.cwd()
-        for parent in (here, *here.parents):
+        current = Path.cwd()
+        for parent in (current, *current.parents):
             if (parent / FOLDER).is_dir():
                 return cls(parent / FOLDER)
-        return cls(here / FOLDER)
+        return cls(current / FOLDER)
 
     @property
     def database(self) -> Path:

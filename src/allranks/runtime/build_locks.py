@@ -39,17 +39,17 @@ def remove_left() -> list[Path]:
 
     Ranks must not call it: the instances may share a home folder, and there the user has to decide.
     """
-    left = [lock for lock in _locks() if not _is_held(lock)]
-    for lock in left:
+    stale = [lock for lock in _locks() if not _is_held(lock)]
+    for lock in stale:
         lock.unlink(missing_ok=True)
-    return left
+    return stale
 
 
 def _locks() -> Iterable[Path]:
-    given = os.environ.get("TORCH_EXTENSIONS_DIR")
+    folder = os.environ.get("TORCH_EXTENSIONS_DIR")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "torch_extensions")
     # torch.utils.cpp_extension creates one more folder below its own, named by the Python and CUDA versions.
-    return Path(given).glob("deepspeed_*/lock") if given else cache.glob("*/deepspeed_*/lock")
+    return Path(folder).glob("deepspeed_*/lock") if folder else cache.glob("*/deepspeed_*/lock")
 
 
 def _age(lock: Path) -> float | None:

@@ -43,7 +43,7 @@ class Checkpoints:
     changes its gradient buckets after the first step, and with them the order in which gloo adds gradients. A training
     can resume with any number of ranks.
 
-    folder:        of the checkpoints; all instances must share it (an output of the job)
+    folder:        folder of the checkpoints; all instances must share it (an output of the job)
     parts:         the objects to save, by name: the result of `strategy.prepare`, the sampler
     every_steps:   number of steps between checkpoints
     every_minutes: minutes between checkpoints
@@ -83,13 +83,13 @@ class Checkpoints:
 
         Incomplete files are skipped with a note. Raise InputError if the checkpoint has other parts, or parts of
         another shape."""
-        found: list[Path | None] = [None]
+        newest: list[Path | None] = [None]
         if self._ranks.is_main:
             for leftover in self._folder.glob("*.tmp"):
                 leftover.unlink()
-            found = [_newest(self._folder) or (_newest(Path(start_from)) if start_from is not None else None)]
-        distributed.broadcast_object_list(found, src=0)
-        path = found[0]
+            newest = [_newest(self._folder) or (_newest(Path(start_from)) if start_from is not None else None)]
+        distributed.broadcast_object_list(newest, src=0)
+        path = newest[0]
         if path is None:
             return 0
         if not path.exists():
@@ -103,7 +103,7 @@ class Checkpoints:
             )
         # Memory-mapped, so that each rank reads only its shard of a sharded model.
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        self._take(path, content["parts"])
+        self._load_parts(path, content["parts"])
         if content["world_size"] == self._ranks.world_size:
             random_states.restore(content["random_states"][self._ranks.rank], self._ranks.device)
         elif self._ranks.is_main:
@@ -134,9 +134,9 @@ class Checkpoints:
         """Save now, unless this step is already saved. A collective: it returns when the file is complete."""
         if step == self._saved_step:
             return
-        mine = random_states.capture(self._ranks.device)
+        own_states = random_states.capture(self._ranks.device)
         gathered: list[Any] | None = [None] * self._ranks.world_size if self._ranks.is_main else None
-        distributed.gather_object(mine, gathered, dst=0)
+        distributed.gather_object(own_states, gathered, dst=0)
         parts = {name: part.state_dict() for name, part in self._parts.items()}  # gathering needs every rank
         if self._ranks.is_main:
             content = {
@@ -147,7 +147,7 @@ class Checkpoints:
             }
             self._folder.mkdir(parents=True, exist_ok=True)
             _write(self._folder / f"step_{step:09d}.pt", content)
-            for _, old in _all(self._folder)[self._keep :]:
+            for _, old in _checkpoints(self._folder)[self._keep :]:
                 old.unlink()
         self._ranks.barrier()
         self._saved_step = step
@@ -159,7 +159,7 @@ class Checkpoints:
             return False
         return time.monotonic() - self._saved_at >= self._every_seconds
 
-    def _take(self, path: Path, states: Mapping[str, Any]) -> None:
+    def _load_parts(self, path: Path, states: Mapping[str, Any]) -> None:
         if set(states) != set(self._parts):
             raise InputError(
                 Problem(
@@ -183,23 +183,23 @@ class Checkpoints:
                 ) from error
 
 
-def _all(folder: Path) -> list[tuple[int, Path]]:
+def _checkpoints(folder: Path) -> list[tuple[int, Path]]:
     """Return the checkpoints of a folder by their steps, the newest first."""
     if not folder.is_dir():
         return []
-    named = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
-    return sorted(((int(match[1]), path) for match, path in named if match), reverse=True)
+    matches = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    return sorted(((int(match[1]), path) for match, path in matches if match), reverse=True)
 
 
 def _newest(folder: Path) -> Path | None:
-    for _, path in _all(folder):
-        if _is_whole(path):
+    for _, path in _checkpoints(folder):
+        if _is_complete(path):
             return path
         note(f"{path} is incomplete: skipped")
     return None
 
 
-def _is_whole(path: Path) -> bool:
+def _is_complete(path: Path) -> bool:
     # torch writes a zip archive, whose directory is at the end. Each member has a checksum.
     try:
         with zipfile.ZipFile(path) as archive:

@@ -68,9 +68,9 @@ def own_seat(ranks: Ranks) -> Seat:
 
 def machines(seats: Sequence[Seat]) -> list[Machine]:
     """Return the machines of the ranks' resources, in the order of their first rank."""
-    found = []
+    result = []
     for name in dict.fromkeys(seat.machine for seat in seats):
-        here = [seat for seat in seats if seat.machine == name]
-        cores = frozenset().union(*(seat.cores for seat in here))
-        found.append(Machine(name, len(cores), len({seat.gpu for seat in here if seat.gpu})))
-    return found
+        on_machine = [seat for seat in seats if seat.machine == name]
+        cores = frozenset().union(*(seat.cores for seat in on_machine))
+        result.append(Machine(name, len(cores), len({seat.gpu for seat in on_machine if seat.gpu})))
+    return result

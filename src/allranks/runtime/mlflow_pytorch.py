@@ -10,8 +10,8 @@ IMPORT_SECONDS = 60.0
 """Time limit for an import of MLflow in another thread."""
 
 opened = threading.Event()
-"""Whether no thread of the runtime is importing MLflow. Two threads that import it at once find half of it: its modules
-import each other in a circle."""
+"""Set while no thread of the runtime is importing MLflow. MLflow has circular imports: if two threads import it at the
+same time, they get incomplete modules."""
 opened.set()
 
 _LIGHTNING = ("lightning", "pytorch_lightning")

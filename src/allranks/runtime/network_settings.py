@@ -57,8 +57,8 @@ def apply(
     set."""
     inherited = _remove_inherited(environ)
     name = variables.text(environ, own_variables.SIZE)
-    found = bool(name) or paths.sysfs.is_dir() or paths.topology.is_dir()
-    if not found or name == own_variables.NO_SIZE:
+    has_hardware = bool(name) or paths.sysfs.is_dir() or paths.topology.is_dir()
+    if not has_hardware or name == own_variables.NO_SIZE:
         if interface is not None:
             environ.setdefault(INTERFACE, f"={interface}")
         return
@@ -82,11 +82,11 @@ def apply(
 def _remove_inherited(environ: MutableMapping[str, str]) -> bool:
     """Unset the settings that this process inherited, except those that have been changed since. Return whether there
     were any."""
-    before = environ.pop(APPLIED, None)
-    for name, value in json.loads(before or "{}").items():
+    inherited = environ.pop(APPLIED, None)
+    for name, value in json.loads(inherited or "{}").items():
         if environ.get(name) == value:
             del environ[name]
-    return before is not None
+    return inherited is not None
 
 
 def _settings(
@@ -100,10 +100,10 @@ def _settings(
     else:
         files = topology.here(paths.topology) if known else topology.Topology("")
     # The devices of an instance without InfiniBand and GPUs are Ethernet and irrelevant.
-    found = devices if known else ()
+    relevant = devices if known else ()
     return (
-        *nccl.settings(size, found, files, interface=interface, ranks=env.local_world_size),
-        *ucx.settings(size, found, files, interface=interface),
+        *nccl.settings(size, relevant, files, interface=interface, ranks=env.local_world_size),
+        *ucx.settings(size, relevant, files, interface=interface),
     )
 
 
@@ -122,9 +122,11 @@ def _print_settings(
     different = [setting for setting in settings if existing.get(setting.name, setting.value) != setting.value]
     parts = []
     if added:
-        parts.append("set " + "; ".join(f"{one.name}={one.value} ({one.why})" for one in added))
+        parts.append("set " + "; ".join(f"{setting.name}={setting.value} ({setting.why})" for setting in added))
     if different:
-        unchanged = (f"{one.name}={existing[one.name]} (default {one.value}: {one.why})" for one in different)
+        unchanged = (
+            f"{setting.name}={existing[setting.name]} (default {setting.value}: {setting.why})" for setting in different
+        )
         parts.append("already set, unchanged: " + "; ".join(unchanged))
     if any(setting.name != INTERFACE for setting in (*added, *different)):
         _note(env, f"{size.name if size else 'detected hardware'}: {'. '.join(parts)}")

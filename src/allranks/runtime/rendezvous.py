@@ -14,7 +14,7 @@ from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 
 NAME_SECONDS = 10.0
-"""How long the master's name may not resolve. The names of instances that start together appear within seconds."""
+"""How long the master's name may fail to resolve. The names of instances that start together appear within seconds."""
 
 SILENT_SECONDS = 15.0
 """How long connections to the master may time out. A running host without rank 0 refuses connections immediately, so a
@@ -50,42 +50,42 @@ def connect_ranks(env: RankEnv, timeout_seconds: float) -> Store:
             )
         )
     # Under torchrun, its agent hosts the store before its ranks start and during their restarts.
-    agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    hosts = env.rank == 0 and not agent
-    until = time.monotonic() + timeout_seconds
-    if not hosts:
-        _reach(env, env.master_addr, env.master_port, until)
+    agent_hosts = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    is_host = env.rank == 0 and not agent_hosts
+    deadline = time.monotonic() + timeout_seconds
+    if not is_host:
+        _wait_for_master(env, env.master_addr, env.master_port, deadline)
     try:
         store = TCPStore(
             env.master_addr,
             env.master_port,
             env.world_size,
-            is_master=hosts,
+            is_master=is_host,
             timeout=timedelta(seconds=timeout_seconds),
             wait_for_workers=False,
         )
     except (DistStoreError, DistNetworkError) as error:
         hint = (
             f"Is the port free there? ({str(error).splitlines()[0]})"
-            if hosts
+            if is_host
             else "Did rank 0 start, and is it still running?"
         )
         raise ConnectionError(f"{_not_connected(env, timeout_seconds)}. {hint}") from error
-    attempt = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
-    _wait_for_all(env, attempt, until, timeout_seconds)
-    return attempt
+    restart_store = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+    _wait_for_all(env, restart_store, deadline, timeout_seconds)
+    return restart_store
 
 
-def _reach(env: RankEnv, host: str, port: int, until: float) -> None:
-    """Return when a process listens at the master's address, or at `until`: the store then raises its own error."""
-    unknown = silent = None  # since when
-    while (now := time.monotonic()) < until:
+def _wait_for_master(env: RankEnv, host: str, port: int, deadline: float) -> None:
+    """Wait until a process listens at the master's address, or until the deadline: the store then raises an error."""
+    unresolved_since = silent_since = None
+    while (now := time.monotonic()) < deadline:
         try:
-            with socket.create_connection((host, port), timeout=min(_CONNECT_SECONDS, until - now)):
+            with socket.create_connection((host, port), timeout=min(_CONNECT_SECONDS, deadline - now)):
                 return
         except socket.gaierror as error:
-            unknown = now if unknown is None else unknown
-            if time.monotonic() - unknown > NAME_SECONDS:
+            unresolved_since = now if unresolved_since is None else unresolved_since
+            if time.monotonic() - unresolved_since > NAME_SECONDS:
                 raise _unreachable(
                     env,
                     f"the master's name {host} does not resolve ({error.strerror})",
@@ -93,10 +93,10 @@ def _reach(env: RankEnv, host: str, port: int, until: float) -> None:
                     "set MASTER_ADDR to that instance's address, or make its name resolve on this instance",
                 ) from None
         except ConnectionRefusedError:
-            unknown = silent = None
+            unresolved_since = silent_since = None
         except OSError as error:
-            silent = now if silent is None else silent
-            if time.monotonic() - silent > SILENT_SECONDS:
+            silent_since = now if silent_since is None else silent_since
+            if time.monotonic() - silent_since > SILENT_SECONDS:
                 raise _unreachable(
                     env,
                     f"the master at {host}:{port} does not answer ({error.strerror or error})",
@@ -111,16 +111,16 @@ def _unreachable(env: RankEnv, found: str, expected: str, fix: str) -> InputErro
     return InputError(Problem(f"{rank_label(env)} on {socket.gethostname()}", found, expected, fix))
 
 
-def _wait_for_all(env: RankEnv, store: Store, until: float, timeout_seconds: float) -> None:
+def _wait_for_all(env: RankEnv, store: Store, deadline: float, timeout_seconds: float) -> None:
     """Register this rank in the store and wait for the others. Rank 0 writes the list of missing ranks to the store."""
-    left = timedelta(seconds=max(1.0, until - time.monotonic()))
+    remaining = timedelta(seconds=max(1.0, deadline - time.monotonic()))
     try:
         store.set(_arrival_key(env.rank), "")
         if env.rank != 0:
-            store.wait(["met"], left + timedelta(seconds=_GRACE_SECONDS))
+            store.wait(["met"], remaining + timedelta(seconds=_GRACE_SECONDS))
             missing = json.loads(store.get("met"))
         else:
-            missing = _missing(env, store, left)
+            missing = _missing(env, store, remaining)
             store.set("met", json.dumps(missing))
     except (DistStoreError, DistNetworkError) as error:
         raise ConnectionError(
@@ -134,9 +134,9 @@ def _wait_for_all(env: RankEnv, store: Store, until: float, timeout_seconds: flo
         )
 
 
-def _missing(env: RankEnv, store: Store, left: timedelta) -> list[int]:
+def _missing(env: RankEnv, store: Store, timeout: timedelta) -> list[int]:
     try:
-        store.wait([_arrival_key(rank) for rank in range(env.world_size)], left)
+        store.wait([_arrival_key(rank) for rank in range(env.world_size)], timeout)
     except DistStoreError:
         return [rank for rank in range(env.world_size) if not store.check([_arrival_key(rank)])]
     return []

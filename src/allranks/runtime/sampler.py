@@ -109,8 +109,8 @@ class ResumableSampler(Sampler[list[int]]):
 
         loader: a DataLoader over this sampler. Without it, the batches are lists of sample indices.
 
-        After the last batch, the next epoch begins. After a loop that ends early, the next call continues behind its
-        last batch.
+        After the last batch, the next epoch begins. If the loop ends early, the next call continues after its last
+        batch.
         """
         self._tracked = True
         iterator = self._iterate(self if loader is None else loader)
@@ -124,7 +124,7 @@ class ResumableSampler(Sampler[list[int]]):
         self._received = 0
 
     def state_dict(self) -> dict[str, int]:
-        """Return the position behind the batch that the loop received last."""
+        """Return the position after the last batch that the loop received."""
         if self._drawn and not self._tracked:
             raise RuntimeError(_UNTRACKED)
         return {
@@ -140,13 +140,13 @@ class ResumableSampler(Sampler[list[int]]):
 
         Raise InputError if the order would differ, that is, with another length, seed or shuffle.
         """
-        mine = self.state_dict()
+        own_state = self.state_dict()
         for name in ("length", "seed", "shuffle"):
-            if state[name] != mine[name]:
+            if state[name] != own_state[name]:
                 raise InputError(
                     Problem(
                         where=f"checkpoint, sampler's {name}",
-                        found=f"{state[name]}, but this training uses {mine[name]}",
+                        found=f"{state[name]}, but this training uses {own_state[name]}",
                         expected="the same value, because the order of the samples depends on it",
                         fix=f"train with {name} {state[name]}, or without the checkpoint",
                     )
@@ -173,8 +173,8 @@ class ResumableSampler(Sampler[list[int]]):
     def _end(self) -> int:
         if not self._drop_last:
             return self._length
-        left = self._length - self._received
-        return self._received + left // self.batch_size * self.batch_size
+        remaining = self._length - self._received
+        return self._received + remaining // self.batch_size * self.batch_size
 
     def _share(self, batch: list[int]) -> list[int]:
         low, high = self._bounds(len(batch))

@@ -24,10 +24,10 @@ def stage(source: str | Path, *, copy: bool = True, timeout_seconds: float = 360
     """Copy a file or a folder to a local disk, and return the path of the copy, which has the source's name.
 
     One rank of the instance copies while the others wait. If it is killed, another one copies. The copy is in the
-    instance's temporary folder, under the job's name. It is made again if names, sizes or modification times of the
-    source have changed. No process group is needed.
+    instance's temporary folder, under the job's name. The source is copied again if names, sizes or
+    modification times in it have changed. No process group is needed.
 
-    copy:            False returns the source itself: it is already on a local disk, or too large for one
+    copy:            False returns the source itself, if it is already on a local disk or too large for one
     timeout_seconds: how long to wait for the rank that copies
 
     Raise InputError if the source does not exist, or the disk is full. Raise TimeoutError after timeout_seconds.
@@ -57,7 +57,7 @@ def _job_folder() -> Path:
 
 
 def _files(source: Path) -> Iterator[Path]:
-    """Yield every file of the source, relative to the source's parent folder. Links are followed."""
+    """Yield every file of the source, relative to the source's parent folder. Follow links."""
     if source.is_file():
         yield Path(source.name)
     for folder, _, names in os.walk(source, followlinks=True):

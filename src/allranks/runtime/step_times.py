@@ -64,7 +64,7 @@ class StepTimes:
                  of the first tensor in a DataLoader's batch.
         """
         count = samples or _samples
-        since = self._now()
+        segment_start = self._now()
         try:
             for batch in batches:
                 try:
@@ -75,11 +75,11 @@ class StepTimes:
                     self._samples += count(batch)
                 if self._steps == EVERY:
                     now = self._now()
-                    self._seconds += now - since
-                    since = now
+                    self._seconds += now - segment_start
+                    segment_start = now
                     self._add()
         finally:
-            self._seconds += self._now() - since
+            self._seconds += self._now() - segment_start
 
     def write(self, file: Path, **about: Any) -> None:
         """Write the points and the hardware to a JSON file on rank 0. Every rank must call it.
@@ -90,15 +90,15 @@ class StepTimes:
             self._add()
         samples = torch.tensor([point.samples for point in self._points], dtype=torch.float64)
         distributed.all_reduce(samples)
-        place = measured_on(self._ranks)
+        hardware = measured_on(self._ranks)
         if not self._ranks.is_main:
             return
         points = [
-            asdict(point) | {"samples": of_all} for point, of_all in zip(self._points, samples.tolist(), strict=True)
+            asdict(point) | {"samples": total} for point, total in zip(self._points, samples.tolist(), strict=True)
         ]
-        found = {"sample": self._sample, "started": self._started, "ended": time.time(), "points": points}
+        measurements = {"sample": self._sample, "started": self._started, "ended": time.time(), "points": points}
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(about | place | found, indent=2) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(about | hardware | measurements, indent=2) + "\n", encoding="utf-8")
 
     def _add(self) -> None:
         self._points.append(Pace(self._step, self._seconds / self._steps, self._samples / self._steps))

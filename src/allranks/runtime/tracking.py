@@ -80,17 +80,17 @@ class Tracking:
             return
         import mlflow
 
-        if mlflow.active_run():  # the script's own choice
+        if mlflow.active_run():  # the script has started a run itself
             yield mlflow
             return
-        given = os.environ.get("MLFLOW_RUN_ID")
+        run_id_variable = os.environ.get("MLFLOW_RUN_ID")
         mlflow.start_run(run_id=self._run_id)
         try:
             yield mlflow
         finally:
-            mlflow.end_run("RUNNING")  # the training goes on
-            if given:
-                os.environ["MLFLOW_RUN_ID"] = given  # MLflow deletes it at the end of a run
+            mlflow.end_run("RUNNING")  # the training continues
+            if run_id_variable:
+                os.environ["MLFLOW_RUN_ID"] = run_id_variable  # MLflow deletes it at the end of a run
 
     def close(self, status: str) -> None:
         """Send the remaining metrics within CLOSE_SECONDS, and end the run with an MLflow status if this process
@@ -105,7 +105,7 @@ class Tracking:
     def _work(self) -> None:
         try:
             own_run = self._open_run()
-        except Exception as error:  # also an ImportError from deep inside MLflow
+        except Exception as error:  # also an ImportError inside MLflow
             self._report_failure("the run", error)
             return
         finally:
@@ -135,8 +135,8 @@ class Tracking:
         self._imported.set()
         self._metric = mlflow.entities.Metric
         self._client = mlflow.MlflowClient()
-        if given := os.environ.get("MLFLOW_RUN_ID"):
-            self._run_id = self._client.get_run(given).info.run_id
+        if existing_run_id := os.environ.get("MLFLOW_RUN_ID"):
+            self._run_id = self._client.get_run(existing_run_id).info.run_id
             return False
         self._run_id = mlflow.start_run().info.run_id
         return True

@@ -1,1 +1,1 @@
-"""Schedules: which a project declares, what is wrong with them, and when they fire."""
+"""Schedules: find those that a project declares, check them, and compute when they fire."""

@@ -1,8 +1,8 @@
-"""The schedules that files declare.
+"""Find the schedules that files declare.
 
-In a pipeline's Python file a schedule is a function without required parameters that says it returns a `JobSchedule`,
-or a module-level `JobSchedule`; so `ml_client.schedules.begin_create_or_update` takes what it declares as it is.
-Otherwise it is a YAML file of a schedule, as `az ml schedule create --file` takes it.
+A pipeline's Python file declares a schedule by a function without required parameters that is annotated to return a
+`JobSchedule`, or by a module-level `JobSchedule`; `ml_client.schedules.begin_create_or_update` accepts it unchanged. A
+YAML file declares one as `az ml schedule create --file` expects it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule as it is declared.
+    """A declared schedule.
 
-    file:   where, as it was named
+    file:   the path that declares it, as it was given
     member: the function or the variable of a Python file; empty for YAML
     """
 
@@ -59,30 +59,30 @@ class Declared:
 
 
 def find_schedules(target: Path | None = None) -> tuple[Declared, ...]:
-    """Return the schedules of a file, or of a folder's files, by name.
+    """Return the schedules of a file, or of a folder's files, sorted by name.
 
-    target: by default the folder `pipelines` here or in the nearest folder above that has one. Of a folder, those
-            Python files are imported whose text has the word JobSchedule, and those YAML files read that have the keys
-            `trigger` and `create_job`; folders in it are not looked at
+    target: by default the folder `pipelines` here or in the nearest parent that has one. In a folder, Python files are
+            imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger` and
+            `create_job`; its subfolders are ignored
 
-    Call it, and use the entities that it finds, inside of `allranks.sdk.session.session`. Raise InputError with
-    everything that is wrong with any of them, and where there is none.
+    Call it, and use the entities that it returns, inside `allranks.sdk.session.session`. Raise InputError with the
+    problems of all schedules, or if there is no schedule.
     """
     target = _default(Path.cwd()) if target is None else target
     problems: list[Problem] = []
-    found: list[Declared] = []
+    declarations: list[Declared] = []
     for file in _files(target):
         try:
-            found += _python(file) if file.suffix in python_file.SUFFIXES else _yaml(file)
+            declarations += _python(file) if file.suffix in python_file.SUFFIXES else _yaml(file)
         except InputError as error:
             problems += error.problems
-    problems += _twice(found)
+    problems += _duplicates(declarations)
     if problems:
         raise InputError.of(problems)
-    if not found:
+    if not declarations:
         expected = "a function that returns a JobSchedule, or a schedule's YAML"
         raise InputError(Problem(str(target), "it declares no schedule", expected, "see docs/schedules.md"))
-    return tuple(sorted(found, key=lambda declared: declared.schedule.name))
+    return tuple(sorted(declarations, key=lambda declared: declared.schedule.name))
 
 
 def _default(start: Path) -> Path:
@@ -111,10 +111,10 @@ def _may_declare(file: Path) -> bool:
     if file.suffix.lower() not in (".yml", ".yaml"):
         return False
     try:
-        read = yaml.safe_load(file.read_text(encoding="utf-8", errors="replace"))
+        content = yaml.safe_load(file.read_text(encoding="utf-8", errors="replace"))
     except yaml.YAMLError:
-        return False  # whoever runs it is told
-    return isinstance(read, dict) and {"trigger", "create_job"} <= read.keys()
+        return False  # the command that runs the file reports it
+    return isinstance(content, dict) and {"trigger", "create_job"} <= content.keys()
 
 
 def _yaml(file: Path) -> list[Declared]:
@@ -127,29 +127,29 @@ def _yaml(file: Path) -> list[Declared]:
         raise InputError(Problem(where, f"not YAML: {error.problem}", fix="correct the line")) from None
     try:
         entity = load_schedule(file)
-    # The SDK has no common class for what it raises; whatever it is, this file cannot be read as a schedule.
+    # The SDK's errors have no common class; any of them means that this file cannot be read as a schedule.
     except Exception as error:
         raise InputError(Problem(str(file), complaints.one_line(error), "a schedule", "correct it")) from None
     return [_declared(entity, str(file), "")]
 
 
 def _python(file: Path) -> list[Declared]:
-    found: list[Declared] = []
+    declarations: list[Declared] = []
     problems: list[Problem] = []
     path = file.absolute()
     with python_file.importable(path):
-        read = python_file.read(path)
-        for name, member in list(vars(read.module).items()):
-            if not _is_declaration(member, read.module):
+        source = python_file.read(path)
+        for name, member in list(vars(source.module).items()):
+            if not _is_declaration(member, source.module):
                 continue
             try:
-                found.append(_declared(_made(member, read), str(file), name))
+                declarations.append(_declared(_entity(member, source), str(file), name))
             except InputError as error:
                 problems += error.problems
     if problems:
         raise InputError.of(problems)
-    # A variable may have two names.
-    return list({id(declared.entity): declared for declared in reversed(found)}.values())[::-1]
+    # Two variables may refer to the same schedule.
+    return list({id(declared.entity): declared for declared in reversed(declarations)}.values())[::-1]
 
 
 def _is_declaration(member: Any, module: ModuleType) -> bool:
@@ -159,8 +159,8 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
         return True
     if not inspect.isfunction(member) or member.__module__ != module.__name__:
         return False
-    says = member.__annotations__.get("return")
-    if says is not JobSchedule and str(says).rpartition(".")[2] != "JobSchedule":
+    annotation = member.__annotations__.get("return")
+    if annotation is not JobSchedule and str(annotation).rpartition(".")[2] != "JobSchedule":
         return False
     parameters = inspect.signature(member).parameters.values()
     return all(
@@ -169,7 +169,7 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
     )
 
 
-def _made(member: Any, file: PythonFile) -> Any:
+def _entity(member: Any, file: PythonFile) -> Any:
     if not inspect.isfunction(member):
         return member
     with file.running():
@@ -204,13 +204,13 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
         problems += error.problems
     if problems or trigger is None:
         raise InputError.of(problems)
-    described = " ".join((entity.description or "").split())
-    return Declared(Schedule(name, entity.display_name or name, described, trigger, file, member), entity)
+    description = " ".join((entity.description or "").split())
+    return Declared(Schedule(name, entity.display_name or name, description, trigger, file, member), entity)
 
 
-def _twice(found: list[Declared]) -> Iterator[Problem]:
+def _duplicates(declarations: list[Declared]) -> Iterator[Problem]:
     places: dict[str, str] = {}
-    for declared in found:
+    for declared in declarations:
         schedule = declared.schedule
         if schedule.name in places:
             where = f"schedule {schedule.name} ({schedule.where})"

@@ -1,15 +1,15 @@
 """When a trigger fires.
 
-Azure ML documents the fields ("Schedule machine learning pipeline jobs", "CLI (v2) schedule YAML schema"), and what
-they mean where they are Logic Apps' recurrence ("Schedules for recurring triggers"). From there:
+Azure ML documents the fields ("Schedule machine learning pipeline jobs", "CLI (v2) schedule YAML schema"), and Logic
+Apps documents the meaning of those that it shares ("Schedules for recurring triggers"):
 
-- The start is what intervals are counted from; a schedule without one starts when it is created.
-- Nothing fires before the start or after the end. Firings that were before the schedule was created are not made up.
+- Intervals are counted from the start; a schedule without a start begins when it is created.
+- Nothing fires before the start or after the end. Firings from before the schedule was created are not made up for.
 - Without hours and minutes a recurrence fires at the start and then at the start's time of day.
-- A month that has no 31st, where that day is asked for, does not fire.
+- A recurrence on the 31st does not fire in months without one.
 
-What they leave open is set here: a week begins on Monday; minutes and hours are counted as they pass, days, weeks and
-months by the calendar; what happens as clocks change is said in `zones.moment`.
+This module defines what they leave open: a week begins on Monday; minutes and hours are counted as elapsed time, days,
+weeks and months by the calendar; for clock changes see `zones.moment`.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from allranks.schedules.triggers import WEEK_DAYS, Cron, Recurrence, Trigger
 from allranks.schedules.zones import moment, moved_forward, wall, zone
 
 _HORIZON = 100
-"""Years after which something that has not fired yet never will: days of a month come back within eight."""
+"""Years without a firing after which a trigger never fires again: every day of a month recurs within eight."""
 
 
 def firings(trigger: Trigger, after: datetime, created: datetime) -> Iterator[datetime]:
-    """Yield the moments at which a trigger fires, in UTC and in their order.
+    """Yield the moments at which a trigger fires, in UTC, ascending.
 
-    after:   those after this moment, which has a time zone
-    created: when the schedule was made, with a time zone: what is counted without a start is counted from there
+    after:   only later moments are yielded; has a time zone
+    created: when the schedule was created, with a time zone; without a start, intervals are counted from it
     """
-    place = zone(trigger.time_zone)
-    start = moment(trigger.start, place) if trigger.start else created.astimezone(timezone.utc).replace(microsecond=0)
+    tz = zone(trigger.time_zone)
+    start = moment(trigger.start, tz) if trigger.start else created.astimezone(timezone.utc).replace(microsecond=0)
     if trigger.start or isinstance(trigger, Recurrence):
         after = max(after, start - timedelta(microseconds=1))
-    end = moment(trigger.end, place) if trigger.end else None
-    for found in _all(trigger, start, after, place):
-        if end is not None and found > end:
+    end = moment(trigger.end, tz) if trigger.end else None
+    for firing in _candidates(trigger, start, after, tz):
+        if end is not None and firing > end:
             return
-        if found > after:
-            yield found
+        if firing > after:
+            yield firing
 
 
-def _all(trigger: Trigger, start: datetime, after: datetime, place: ZoneInfo) -> Iterator[datetime]:
-    """In their order, from a moment that is not later than the first one after `after`."""
+def _candidates(trigger: Trigger, start: datetime, after: datetime, tz: ZoneInfo) -> Iterator[datetime]:
+    """Yield firings ascending, from a moment that is not later than the first one after `after`."""
     if isinstance(trigger, Recurrence) and trigger.frequency in ("minute", "hour"):
         step = timedelta(**{f"{trigger.frequency}s": trigger.interval})
         return _steps(start, step, after)
-    # A time that was left out just before is made up for later than what clocks show now.
-    earliest = wall(after, place) - moved_forward(after, place)
+    # A wall time that clocks skipped just before `after` may fire after it.
+    earliest = wall(after, tz) - moved_forward(after, tz)
     if isinstance(trigger, Cron):
-        return _in_order(_cron(trigger.expression, earliest), place)
-    anchor = trigger.start or wall(start, place)
-    return _in_order(_calendar(trigger, anchor, earliest), place)
+        return _in_order(_cron(trigger.expression, earliest), tz)
+    anchor = trigger.start or wall(start, tz)
+    return _in_order(_calendar(trigger, anchor, earliest), tz)
 
 
 def _steps(start: datetime, step: timedelta, after: datetime) -> Iterator[datetime]:
@@ -67,41 +67,40 @@ def _steps(start: datetime, step: timedelta, after: datetime) -> Iterator[dateti
         return
 
 
-def _in_order(walls: Iterable[datetime], place: ZoneInfo) -> Iterator[datetime]:
-    """Yield the moments of ascending wall times, each once.
+def _in_order(walls: Iterable[datetime], tz: ZoneInfo) -> Iterator[datetime]:
+    """Yield the moments of ascending wall times in order, each once.
 
-    Only those that clocks leave out get out of order: they are held until one comes that clocks show.
+    Only wall times that clocks skip get out of order: they are held until the next one that clocks show.
     """
     held: list[datetime] = []
     last: datetime | None = None
-    for shown in walls:
-        found = moment(shown, place)
-        heapq.heappush(held, found)
-        if wall(found, place) != shown:
+    for wall_time in walls:
+        instant = moment(wall_time, tz)
+        heapq.heappush(held, instant)
+        if wall(instant, tz) != wall_time:
             continue
-        while held and held[0] <= found:
+        while held and held[0] <= instant:
             first = heapq.heappop(held)
             if first != last:
                 yield first
             last = first
-    for left in sorted(set(held)):
-        if left != last:
-            yield left
+    for remaining in sorted(set(held)):
+        if remaining != last:
+            yield remaining
 
 
 def _cron(expression: str, earliest: datetime) -> Iterator[datetime]:
     from croniter import croniter
 
-    # Of naive times, because with a zone croniter fires a time that comes twice twice, and one that is left out an
-    # hour early, if at all.
+    # Naive times: with a zone croniter fires twice at a repeated time, and an hour early, if at all, at a skipped one.
     times = croniter(expression, earliest.replace(microsecond=0) - timedelta(seconds=1), ret_type=datetime)
     last = min(earliest.year + _HORIZON, date.max.year)
-    while (found := times.get_next()).year < last:
-        yield found
+    while (wall_time := times.get_next()).year < last:
+        yield wall_time
 
 
 def _calendar(trigger: Recurrence, anchor: datetime, earliest: datetime) -> Iterator[datetime]:
-    """Wall times by day, week or month, from some time before `earliest` on."""
+    """Yield wall times by day, week or month, from some time before `earliest` on."""
     times = sorted({time(hour, minute) for hour in trigger.hours for minute in trigger.minutes}) or [anchor.time()]
     last = max(anchor, earliest).year + _HORIZON
     try:
@@ -110,11 +109,11 @@ def _calendar(trigger: Recurrence, anchor: datetime, earliest: datetime) -> Iter
                 return
             yield from (datetime.combine(day, at) for at in times)
     except (OverflowError, ValueError):
-        return  # the calendar's end
+        return  # end of the calendar
 
 
 def _days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[date]:
-    """Yield the days on which it fires, ascending, from the period that `earliest` is in."""
+    """Yield the days on which the trigger fires, ascending, from the period that contains `earliest`."""
     if trigger.frequency == "month":
         yield from _month_days(trigger, anchor, earliest)
         return
@@ -131,8 +130,8 @@ def _month_days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[d
     first = anchor.year * 12 + anchor.month - 1
     now = earliest.year * 12 + earliest.month - 1
     month = first + max((now - first) // trigger.interval, 0) * trigger.interval
-    wanted = set(trigger.month_days) or ({anchor.day} if not trigger.week_days else set())
-    # Some interval may never meet a month that has the day, so what ends it is how many months were looked at.
+    days = set(trigger.month_days) or ({anchor.day} if not trigger.week_days else set())
+    # Some intervals never meet a month that has the day, so the number of months searched is limited.
     limit = max(first, now) + 12 * _HORIZON
     while month <= limit:
         begin = date(month // 12, month % 12 + 1, 1)
@@ -140,6 +139,6 @@ def _month_days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[d
             day = begin + timedelta(days=number)
             if day.month != begin.month:
                 break
-            if day.day in wanted or WEEK_DAYS[day.weekday()] in trigger.week_days:
+            if day.day in days or WEEK_DAYS[day.weekday()] in trigger.week_days:
                 yield day
         month += trigger.interval

@@ -1,7 +1,7 @@
-"""azure-ai-ml's triggers as plain data, with everything told that the SDK lets through.
+"""Read azure-ai-ml's triggers as plain data, and report the errors that the SDK accepts.
 
-Neither the SDK nor, where its documents are silent, Azure ML says what becomes of an hour 25 or a weekday of a daily
-schedule; what does not mean one thing is refused here.
+Neither the SDK nor Azure ML's documentation defines an hour 25 or a weekday in a daily schedule; ambiguous values are
+rejected here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from allranks.schedules.firings import firings
 from allranks.schedules.triggers import FREQUENCIES, WEEK_DAYS, Cron, Recurrence, Trigger
 
 Place = Callable[[str], str]
-"""From a key of the trigger to how a message names it."""
+"""Maps a key of the trigger to its name in messages."""
 
 _FIELD = re.compile(r"(\*|\w+(-\w+)?)(/[1-9]\d*)?(,(\*|\w+(-\w+)?)(/[1-9]\d*)?)*")
 _NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -25,73 +25,72 @@ _FORMAT = "YYYY-MM-DDThh:mm:ss"
 
 
 def read_trigger(trigger: Any, place: Place) -> Trigger:
-    """Return the SDK's CronTrigger or RecurrenceTrigger as data. Raise InputError with everything that is wrong with
-    it."""
+    """Return the SDK's CronTrigger or RecurrenceTrigger as plain data. Raise InputError with all of its problems."""
     from azure.ai.ml.entities import CronTrigger, RecurrenceTrigger
 
     problems: list[Problem] = []
     if not isinstance(trigger, (CronTrigger, RecurrenceTrigger)):
         found = "there is none" if trigger is None else f"found a {type(trigger).__name__}"
         raise InputError(Problem(place("trigger"), found, "a CronTrigger or a RecurrenceTrigger", "give it one"))
-    name = _time_zone(trigger.time_zone, place, problems)
-    start = _wall_time(trigger.start_time, "start_time", name, place, problems)
-    end = _wall_time(trigger.end_time, "end_time", name, place, problems)
-    read: Trigger
+    time_zone = _time_zone(trigger.time_zone, place, problems)
+    start = _wall_time(trigger.start_time, "start_time", time_zone, place, problems)
+    end = _wall_time(trigger.end_time, "end_time", time_zone, place, problems)
+    parsed: Trigger
     if isinstance(trigger, CronTrigger):
         problems += _cron_problems(trigger.expression, place("expression"))
-        read = Cron(" ".join(str(trigger.expression).split()), name or "UTC", start, end)
+        parsed = Cron(" ".join(str(trigger.expression).split()), time_zone or "UTC", start, end)
     else:
-        read = _recurrence(trigger, name or "UTC", start, end, place, problems)
+        parsed = _recurrence(trigger, time_zone or "UTC", start, end, place, problems)
     if not problems:
-        problems += _never(read, place)
+        problems += _never_fires(parsed, place)
     if problems:
         raise InputError.of(problems)
-    return read
+    return parsed
 
 
-def _time_zone(given: Any, place: Place, problems: list[Problem]) -> str | None:
+def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
     from azure.ai.ml.constants import TimeZone
 
     known = tuple(str(entry.value) for entry in TimeZone)
-    name = str(getattr(given, "value", given))
+    name = str(getattr(value, "value", value))
     if name in known:
         return name
-    meant = zones.similar(name, known)
-    fix = f'write "{meant}"' if meant else "choose one of azure.ai.ml.constants.TimeZone"
+    suggestion = zones.similar(name, known)
+    fix = f'write "{suggestion}"' if suggestion else "choose one of azure.ai.ml.constants.TimeZone"
     expected = 'one of the names that Azure ML has, such as "W. Europe Standard Time" or "UTC"'
-    problems.append(Problem(place("time_zone"), f"found {given!r}", expected, fix))
+    problems.append(Problem(place("time_zone"), f"found {value!r}", expected, fix))
     return None
 
 
-def _wall_time(given: Any, key: str, name: str | None, place: Place, problems: list[Problem]) -> datetime | None:
-    """Return a time without an offset; one with an offset only where it is the zone's own at that time."""
-    if given in (None, ""):
+def _wall_time(value: Any, key: str, time_zone: str | None, place: Place, problems: list[Problem]) -> datetime | None:
+    """Return the wall time. An offset is accepted only if it is the zone's own at that time."""
+    if value in (None, ""):
         return None
     try:
-        found = given if isinstance(given, datetime) else _parsed(str(given))
+        parsed = value if isinstance(value, datetime) else _parse(str(value))
     except ValueError:
-        problems.append(Problem(place(key), f"found {given!r}", f"a time such as {_FORMAT}", "write it so"))
+        problems.append(Problem(place(key), f"found {value!r}", f"a time such as {_FORMAT}", "write it so"))
         return None
-    shown = found.replace(tzinfo=None)
-    if found.utcoffset() is None or name is None:
-        return shown
-    own = zones.moment(shown, zones.zone(name)).astimezone(zones.zone(name)).utcoffset()
-    if found.utcoffset() == own:
-        return shown
-    there = zones.wall(found, zones.zone(name))
+    wall_time = parsed.replace(tzinfo=None)
+    if parsed.utcoffset() is None or time_zone is None:
+        return wall_time
+    zone_offset = zones.moment(wall_time, zones.zone(time_zone)).astimezone(zones.zone(time_zone)).utcoffset()
+    if parsed.utcoffset() == zone_offset:
+        return wall_time
+    in_zone = zones.wall(parsed, zones.zone(time_zone))
     problems.append(
         Problem(
             place(key),
-            f"found {given!s}, whose offset is not that of {name}",
-            f"{_FORMAT}, a time of the time zone {name}: of a datetime the SDK drops the offset",
-            f'write "{there.isoformat()}"',
+            f"found {value!s}, whose offset is not that of {time_zone}",
+            f"{_FORMAT}, a time of the time zone {time_zone}: of a datetime the SDK drops the offset",
+            f'write "{in_zone.isoformat()}"',
         )
     )
     return None
 
 
-def _parsed(text: str) -> datetime:
-    # Before Python 3.11 the letter is not understood.
+def _parse(text: str) -> datetime:
+    # Python before 3.11 does not parse the letter.
     return datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text.strip()))
 
 
@@ -115,8 +114,8 @@ def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
         )
         return
     for field, names in zip(fields, ((), (), (), (), _NAMES), strict=True):
-        if said := _field_problem(field, names):
-            yield Problem(where, f"found {expression!r}: {said}", expected, "correct the field")
+        if reason := _field_problem(field, names):
+            yield Problem(where, f"found {expression!r}: {reason}", expected, "correct the field")
             return
     try:
         croniter.expand(expression)
@@ -125,8 +124,10 @@ def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
 
 
 def _field_problem(field: str, names: tuple[str, ...]) -> str:
-    """Return what croniter would understand, but crontab as Azure ML has it does not. Numbers out of range are
-    croniter's to find, except for a Sunday that is 7."""
+    """Return why a field that croniter accepts is not valid in Azure ML's crontab; "" if it is valid.
+
+    croniter reports numbers out of range, except 7 for Sunday.
+    """
     if not _FIELD.fullmatch(field):
         return f"{field} is no list of numbers, ranges and steps"
     for part in field.lower().split(","):
@@ -148,7 +149,7 @@ def _value(text: str, names: tuple[str, ...]) -> int | None:
 
 
 def _recurrence(
-    trigger: Any, name: str, start: datetime | None, end: datetime | None, place: Place, problems: list[Problem]
+    trigger: Any, time_zone: str, start: datetime | None, end: datetime | None, place: Place, problems: list[Problem]
 ) -> Recurrence:
     frequency = str(getattr(trigger.frequency, "value", trigger.frequency)).lower()
     if frequency not in FREQUENCIES:
@@ -162,7 +163,7 @@ def _recurrence(
     week_days = _week_days(pattern.week_days, place, problems)
     if len(problems) == before:
         problems += _pattern_problems(frequency, hours, minutes, week_days, month_days, place)
-    return Recurrence(frequency, trigger.interval, hours, minutes, week_days, month_days, name, start, end)
+    return Recurrence(frequency, trigger.interval, hours, minutes, week_days, month_days, time_zone, start, end)
 
 
 def _pattern_problems(
@@ -173,21 +174,21 @@ def _pattern_problems(
     month_days: tuple[int, ...],
     place: Place,
 ) -> Iterator[Problem]:
-    given = {"hours": hours, "minutes": minutes, "week_days": week_days, "month_days": month_days}
-    takes = {
+    pattern = {"hours": hours, "minutes": minutes, "week_days": week_days, "month_days": month_days}
+    accepted = {
         "day": ("hours", "minutes"),
         "week": ("hours", "minutes", "week_days"),
         "month": ("hours", "minutes", "week_days", "month_days"),
     }.get(frequency, ())
     if frequency in FREQUENCIES:
-        for key, values in given.items():
-            if values and key not in takes:
-                able = [name for name in FREQUENCIES[2:] if key != "month_days" or name == "month"]
-                able = able[1:] if key == "week_days" else able
-                expected = f"no {key}: they go with the frequency {' or '.join(able)}"
+        for key, values in pattern.items():
+            if values and key not in accepted:
+                suitable = [name for name in FREQUENCIES[2:] if key != "month_days" or name == "month"]
+                suitable = suitable[1:] if key == "week_days" else suitable
+                expected = f"no {key}: they go with the frequency {' or '.join(suitable)}"
                 fix = "leave them out, or take that frequency"
                 yield Problem(
-                    place(f"schedule.{key}"), f"found {_shown(values)} with the frequency {frequency}", expected, fix
+                    place(f"schedule.{key}"), f"found {_joined(values)} with the frequency {frequency}", expected, fix
                 )
                 return
     if bool(hours) != bool(minutes) or ((week_days or month_days) and not hours):
@@ -197,36 +198,38 @@ def _pattern_problems(
             place(f"schedule.{missing}"), "found none", "hours and minutes, since one goes with the other", fix
         )
     if week_days and month_days:
-        found = f"found {_shown(week_days)} beside month_days {_shown(month_days)}"
+        found = f"found {_joined(week_days)} beside month_days {_joined(month_days)}"
         fix = "leave one of them out, or declare two schedules"
         yield Problem(place("schedule.week_days"), found, "either days of the week or days of the month", fix)
 
 
-def _numbers(given: Any, key: str, low: int, high: int, place: Place, problems: list[Problem]) -> tuple[int, ...]:
-    values = given if isinstance(given, (list, tuple)) else [] if given is None else [given]
-    wrong = [value for value in values if not _is_whole(value) or not low <= value <= high]
-    if wrong:
+def _numbers(value: Any, key: str, low: int, high: int, place: Place, problems: list[Problem]) -> tuple[int, ...]:
+    numbers = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+    invalid = [number for number in numbers if not _is_whole(number) or not low <= number <= high]
+    if invalid:
         expected = f"whole numbers from {low} to {high}"
-        problems.append(Problem(place(f"schedule.{key}"), f"found {_shown(wrong)}", expected, "correct or remove it"))
-    return tuple(sorted({value for value in values if value not in wrong}))
+        problems.append(
+            Problem(place(f"schedule.{key}"), f"found {_joined(invalid)}", expected, "correct or remove it")
+        )
+    return tuple(sorted({number for number in numbers if number not in invalid}))
 
 
-def _week_days(given: Any, place: Place, problems: list[Problem]) -> tuple[str, ...]:
-    values = given if isinstance(given, (list, tuple)) else [given] if given else []
-    names = [str(getattr(value, "value", value)).lower() for value in values]
-    wrong = [name for name in names if name not in WEEK_DAYS]
-    if wrong:
-        problems.append(Problem(place("schedule.week_days"), f"found {_shown(wrong)}", ", ".join(WEEK_DAYS)))
+def _week_days(value: Any, place: Place, problems: list[Problem]) -> tuple[str, ...]:
+    values = value if isinstance(value, (list, tuple)) else [value] if value else []
+    names = [str(getattr(day, "value", day)).lower() for day in values]
+    invalid = [name for name in names if name not in WEEK_DAYS]
+    if invalid:
+        problems.append(Problem(place("schedule.week_days"), f"found {_joined(invalid)}", ", ".join(WEEK_DAYS)))
     return tuple(name for name in WEEK_DAYS if name in names)
 
 
-def _never(trigger: Trigger, place: Place) -> Iterator[Problem]:
-    """Return whether there is any time at which it fires."""
+def _never_fires(trigger: Trigger, place: Place) -> Iterator[Problem]:
+    """Yield a problem if the trigger cannot fire at any time."""
     if trigger.start and trigger.end and trigger.end <= trigger.start:
         found = f"found {trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
         yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or leave the end out")
         return
-    # Without a start it is the creation's date that counts, which is whenever; an end alone can be in the past.
+    # Without a start the creation date counts, which is unknown; an end alone may be in the past.
     begin = trigger.start or datetime(2000, 1, 1)
     after = begin.replace(tzinfo=timezone.utc) - timedelta(days=2)
     if trigger.start is None and isinstance(trigger, Recurrence):
@@ -241,5 +244,5 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _shown(values: Any) -> str:
+def _joined(values: Any) -> str:
     return ", ".join(map(str, values))

@@ -1,4 +1,4 @@
-"""When a schedule fires, as plain data: what Azure ML's CronTrigger and RecurrenceTrigger say, checked."""
+"""When a schedule fires, as plain data: the checked content of Azure ML's CronTrigger and RecurrenceTrigger."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ WEEK_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 @dataclass(frozen=True)
 class Cron:
-    """Fires at the wall times that a crontab expression of five fields fits.
+    """Fires at the wall times that match a crontab expression of five fields.
 
-    time_zone:  Windows' name of it, as Azure ML has it
-    start, end: the first and the last moment at which it may fire, wall times of the zone without one of their own
+    time_zone:  its Windows name, which Azure ML uses
+    start, end: the first and the last moment at which it may fire, as naive wall times of the zone
     """
 
     expression: str
@@ -27,10 +27,10 @@ class Cron:
 class Recurrence:
     """Fires every `interval` minutes, hours, days, weeks or months.
 
-    hours, minutes: the times of a day on which it fires: each hour with each minute. Both are empty, or neither is
-    week_days:      only by the week or by the month; names of WEEK_DAYS
-    month_days:     only by the month; a month that lacks the day is left out
-    time_zone, start, end: as of Cron; what is counted is counted from the start
+    hours, minutes: the times of day at which it fires: each hour with each minute. Both are empty, or neither is
+    week_days:      only with the frequency week or month; names of WEEK_DAYS
+    month_days:     only with the frequency month; months without the day are skipped
+    time_zone, start, end: as in Cron; intervals are counted from the start
     """
 
     frequency: str
@@ -48,7 +48,7 @@ Trigger = Cron | Recurrence
 
 
 def in_words(trigger: Trigger) -> str:
-    """``every 2 weeks on monday at 02:30``, ``cron 0 2 * * 1-5``; without the zone."""
+    """Return ``every 2 weeks on monday at 02:30`` or ``cron 0 2 * * 1-5``, without the zone."""
     if isinstance(trigger, Cron):
         return f"cron {trigger.expression}"
     every = trigger.frequency if trigger.interval == 1 else f"{trigger.interval} {trigger.frequency}s"

@@ -1,1 +1,1 @@
-"""Everything that knows the inside of azure-ai-ml."""
+"""The code that depends on internals of azure-ai-ml."""

@@ -1,4 +1,4 @@
-"""What azure-ai-ml's errors say, in a line."""
+"""Convert azure-ai-ml's errors to short messages."""
 
 from __future__ import annotations
 
@@ -9,32 +9,30 @@ from typing import Any
 
 from allranks.sdk.paths import shown
 
-_LONGEST = 300
+_MAX_LENGTH = 300
 _MISSING = " does not exist"
 
 
 def is_own(error: BaseException) -> bool:
-    """Return whether an exception is the SDK's own, whose message speaks to the user."""
+    """Return whether an exception is the SDK's own, whose message is meant for the user."""
     return type(error).__module__.partition(".")[0] in ("azure", "marshmallow", "mldesigner", "msrest")
 
 
 def said(error: BaseException) -> list[tuple[str, Any, str]]:
-    """Return what the SDK complains of: (key such as ``jobs.train.inputs.lr``, what stands there or None, what it says
-    of it).
+    """Return the SDK's complaints: (key such as ``jobs.train.inputs.lr``, its value or None, message).
 
-    Its schema errors are JSON in the middle of a text, sometimes with another such text inside; of anything else the
-    first paragraph is taken.
+    Schema errors are JSON within a text, sometimes nested. The message of any other error is its first paragraph.
     """
-    found: dict[str, tuple[str, Any, str]] = {}
+    by_key: dict[str, tuple[str, Any, str]] = {}
     for complaint in _complaints(str(error), "", None):
-        # Of a value that may be of several kinds it says for each kind why it is none. A file is the likeliest one.
-        if complaint[0] not in found or complaint[2].endswith(_MISSING):
-            found[complaint[0]] = complaint
-    return list(found.values()) or [("", None, type(error).__name__)]
+        # If several types are allowed, the SDK reports an error for each. The missing file is the most likely one.
+        if complaint[0] not in by_key or complaint[2].endswith(_MISSING):
+            by_key[complaint[0]] = complaint
+    return list(by_key.values()) or [("", None, type(error).__name__)]
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an exception says, for the end of a sentence."""
+    """Return an exception's message in one line, for the end of a sentence."""
     if not is_own(error):
         text = _shortened(str(error))
         return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -42,21 +40,21 @@ def one_line(error: BaseException) -> str:
 
 
 def _complaints(text: str, key: str, value: Any) -> Iterator[tuple[str, Any, str]]:
-    found = _json_in(text)
-    if isinstance(found, dict) and isinstance(found.get("errors"), list):
-        for error in found["errors"]:
+    parsed = _json_in(text)
+    if isinstance(parsed, dict) and isinstance(parsed.get("errors"), list):
+        for error in parsed["errors"]:
             path = str(error.get("path", "*"))
             inner = key if path == "*" else f"{key}.{path}".lstrip(".")
             yield from _complaints(str(error.get("message", "")), inner, _plain(error.get("value")))
-    elif isinstance(found, dict) and text.startswith("Validation for"):
-        for inner, message in _leaves(found, key):
+    elif isinstance(parsed, dict) and text.startswith("Validation for"):
+        for inner, message in _leaves(parsed, key):
             yield inner, None, _meaning(message)
     else:
         yield key, value, _meaning(text)
 
 
 def _meaning(text: str) -> str:
-    """Return what a complaint comes down to."""
+    """Return a complaint in short form."""
     return _shortened(_choices(text) or _missing_file(text) or _kinds(text) or _reference(text) or text)
 
 
@@ -84,33 +82,33 @@ def _leaves(errors: Any, key: str) -> Iterator[tuple[str, str]]:
 
 
 def _choices(text: str) -> str:
-    """Of a value that fits none of several schemas: what any of them takes, where they say so."""
-    choices = [name for found in re.findall(r"passed is not in set \[([^\]]*)\]", text) for name in found.split(", ")]
+    """Return the allowed values, if a value matches none of several schemas; "" if they are not listed."""
+    choices = [name for group in re.findall(r"passed is not in set \[([^\]]*)\]", text) for name in group.split(", ")]
     if not choices:
         return ""
     return "one of " + ", ".join(dict.fromkeys(name.strip("'\"\\") for name in choices))
 
 
 def _kinds(text: str) -> str:
-    """Return what a value should have been, of a list of complaints such as "Not a valid integer."."""
+    """Return the expected types from a list of complaints such as "Not a valid integer."; "" for other texts."""
     kinds = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
     parts = [part for part in text.split("; ") if not part.startswith("Value passed is not a data binding string")]
-    found = [match[1] for part in parts if (match := re.fullmatch(r"Not a valid (?:\w+ )*(\w+)\.", part))]
+    types = [match[1] for part in parts if (match := re.fullmatch(r"Not a valid (?:\w+ )*(\w+)\.", part))]
     return (
-        " or ".join(dict.fromkeys(kinds.get(kind, f"a {kind}") for kind in found)) if len(found) == len(parts) else ""
+        " or ".join(dict.fromkeys(kinds.get(kind, f"a {kind}") for kind in types)) if len(types) == len(parts) else ""
     )
 
 
 def _reference(text: str) -> str:
-    """Of a text that should be the name of something registered, or a definition, where the SDK explains both."""
+    """Return the expected forms of a reference, if the SDK explains that it accepts a name or a definition; else ""."""
     if "In order to specify an existing" in text or text.endswith("schema data cannot be a string"):
         return "azureml:NAME:VERSION where it is registered, or else its definition"
     return ""
 
 
 def _missing_file(text: str) -> str:
-    found = re.search(r"(?:No such file or directory|in resolved absolute path): ([^\]'\"]+?)\.?(?:[\]'\"]|$)", text)
-    return f"{shown(found[1])}{_MISSING}" if found else ""
+    match = re.search(r"(?:No such file or directory|in resolved absolute path): ([^\]'\"]+?)\.?(?:[\]'\"]|$)", text)
+    return f"{shown(match[1])}{_MISSING}" if match else ""
 
 
 def _plain(value: Any) -> Any:
@@ -121,4 +119,4 @@ def _plain(value: Any) -> Any:
 
 def _shortened(text: str) -> str:
     text = " ".join(text.strip().split("\n\n", 1)[0].split())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} ..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH].rstrip()} ..."

@@ -1,10 +1,10 @@
-"""The one list of what leaves the machine: the files of a component's code, or of an environment's build context.
+"""List the files to upload: those of a component's code, or of an environment's build context.
 
-Snapshots, `allranks submit`, `allranks register` and `allranks export` all use it. It is the list that azure-ai-ml
-would upload, with its reading of ignore files, less what `never_sent` names and less links that leave the project.
+Snapshots, `allranks submit`, `allranks register` and `allranks export` all use this list. It contains what azure-ai-ml
+would upload, with its interpretation of ignore files, except what `never_sent` names and links that leave the project.
 
-A project is the nearest folder, from the code upwards, that has one of `PROJECT_MARKS`, or else the code folder. What a
-component names (`code`, `additional_includes`) may lie anywhere: links may lead into these folders and the project.
+The project is the nearest of the code folder and its parents that contains one of `PROJECT_MARKS`, else the code
+folder. `code` and `additional_includes` may be anywhere: links may lead into these folders and the project.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from allranks.sdk.paths import shown
 PROJECT_MARKS = (".git", "pyproject.toml", "allranks.yaml", ".allranks")
 
 MOST_FILES = 250_000
-"""Of a list, and of what is looked at through links: links among folders can multiply files without end."""
+"""Limit for a list, and for entries visited through links: links between folders can multiply files without end."""
 
 LINK_BACK = "a link back to a folder that it is in"
 _FIX = "remove it, or name it in .amlignore"
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_EARLIEST_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What does not leave the machine. name: as in the list; a folder's ends with a slash, and stands for all in it."""
+    """A file or folder that is not uploaded. name: as in the list; a folder's name ends with a slash."""
 
     name: str
     reason: str
@@ -41,10 +41,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class FileList:
-    """What leaves the machine.
+    """The files to upload.
 
-    files:    the files on this machine by the names that they get, in order of these names
-    left_out: what lies beside them and stays
+    files:    local paths by their names in the upload, sorted by name
+    left_out: files and folders next to them that are not uploaded
     """
 
     files: Mapping[str, Path] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class FileList:
         return sum(path.stat().st_size for path in self.files.values())
 
     def below(self, folder: str) -> FileList:
-        """Return the list with its names in a folder."""
+        """Return the list with all names inside of a folder."""
         files = {f"{folder}/{name}": path for name, path in self.files.items()}
-        return FileList(files, tuple(LeftOut(f"{folder}/{one.name}", one.reason) for one in self.left_out))
+        return FileList(files, tuple(LeftOut(f"{folder}/{entry.name}", entry.reason) for entry in self.left_out))
 
 
 def project_of(folder: Path) -> Path:
@@ -68,12 +68,12 @@ def project_of(folder: Path) -> Path:
 
 
 def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileList:
-    """Return what the SDK would upload of a folder, or of a single file, less what may not leave the machine.
+    """Return the files that the SDK would upload of a folder or a file, except those that may not leave the machine.
 
     where:   the place that messages name
-    without: folders in it that are left out without a word: those that snapshots are written to
+    without: folders to omit without listing them in `left_out`: those that snapshots are written to
 
-    Raise InputError if something cannot be read.
+    Raise InputError if a file cannot be read.
     """
     path = Path(os.path.abspath(path))
     if not path.is_dir():
@@ -85,16 +85,16 @@ def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileLis
 def list_merged(
     code: Path | None, includes: Sequence[Path], base: Path, scratch: Path, where: str, without: Collection[Path] = ()
 ) -> FileList:
-    """Return what the SDK would upload of code with its additional includes, less what may not leave the machine.
+    """Return the files that the SDK would upload of code with additional includes, with the exceptions of `list_path`.
 
-    code:     a folder or a file; None: the includes alone
-    includes: folders, files, and archives to be made, as `is_archive` tells them
-    base:     the folder of the component's spec; its ignore file counts where there is no code
+    code:     a folder or a file; None: only the includes
+    includes: folders, files, and archives to create (see `is_archive`)
+    base:     the folder of the component's spec; its ignore file applies if there is no code
     scratch:  a folder for archives
 
-    The SDK's rules differ from those of a folder without includes: ignore files below the first one count too, each
-    for its own folder, and the first one counts for every include, as if that lay beside it. In the end that of the
-    merged folder counts for all of it. Raise InputError if something cannot be read.
+    With includes, the SDK also applies nested ignore files, each to its own folder. The ignore file of the code or base
+    folder also applies to every include, as if it were next to the include. Finally, the ignore file in the merged
+    folder applies to all of it. Raise InputError if a file cannot be read.
     """
     if not includes:
         return list_path(code, where, without) if code else FileList()
@@ -113,25 +113,25 @@ def list_merged(
         if is_archive(include):
             unpacked = include.with_suffix("")
             flat = replace(ignored.inside(unpacked), nested=False)
-            found = _listed(unpacked, unpacked.name, flat, (*roots, unpacked), where, without)
-            archive = _packed(found.files, unpacked.name, scratch, include.name)
-            lists.append(FileList({include.name: archive}, found.below(include.name).left_out))
+            unpacked_list = _listed(unpacked, unpacked.name, flat, (*roots, unpacked), where, without)
+            archive = _packed(unpacked_list.files, unpacked.name, scratch, include.name)
+            lists.append(FileList({include.name: archive}, unpacked_list.below(include.name).left_out))
         else:
             inner = ignored.inside(include) if include.is_dir() else ignored
             lists.append(_listed(include, include.name, inner, roots, where, without))
-    files = {name: path for one in lists for name, path in one.files.items()}
-    merged = FileList(dict(sorted(files.items())), tuple(left for one in lists for left in one.left_out))
+    files = {name: path for file_list in lists for name, path in file_list.files.items()}
+    merged = FileList(dict(sorted(files.items())), tuple(entry for file_list in lists for entry in file_list.left_out))
     return _without_ignored(merged)
 
 
 def is_archive(include: Path) -> bool:
-    """Return whether an additional include is an archive that the SDK makes: `lib.zip`, where there is a folder
+    """Return whether an additional include is an archive that the SDK creates: `lib.zip` for an existing folder
     `lib`."""
     return include.suffix == ".zip" and not include.exists() and include.with_suffix("").is_dir()
 
 
 def copy_links(files: Mapping[str, Path], into: Path) -> None:
-    """Make a folder that has exactly these files, as links to them. Raise InputError if two are in the way."""
+    """Create a folder that contains exactly these files, as links. Raise InputError if two names conflict."""
     into.mkdir(parents=True)
     for name, path in files.items():
         target = into / name
@@ -145,30 +145,30 @@ def copy_links(files: Mapping[str, Path], into: Path) -> None:
 
 @dataclass(frozen=True)
 class _Ignored:
-    """The ignore files that count in a folder.
+    """The ignore files that apply in a folder.
 
     rules:  each with the folder that its names are relative to
-    nested: whether those of the folders in it count too, each for its own
+    nested: whether ignore files of subfolders apply too, each to its own folder
     """
 
     rules: tuple[tuple[str, IgnoreRules], ...] = ()
     nested: bool = False
 
     def inside(self, folder: Path) -> _Ignored:
-        """Return what counts in a folder that is about to be read."""
+        """Return these ignore files together with the folder's own."""
         rules = rules_of(folder)
         return replace(self, rules=(*self.rules, (str(folder), rules))) if rules.patterns else self
 
     def file_that_names(self, entry: _Entry, folder: bool) -> str:
-        """Return the name of the ignore file that leaves a file, or all of a folder, out; or "".
+        """Return the name of the ignore file that excludes a file or a whole folder; "" if there is none.
 
-        Without nesting the SDK asks for each file by itself, and by the folder that it really is in. By its name too,
-        so that a copy of what is listed gives the same list.
+        Without nesting, the SDK matches each file by the real path of its folder. The path in the list is matched too,
+        so that a copy of the listed files gives the same list.
         """
         paths = {str(entry.path)} if self.nested else {str(entry.path), entry.real}
         for base, rules in self.rules:
             for name in (os.path.relpath(path, base) for path in paths if rules.patterns):
-                # Of a folder the SDK asks by itself where ignore files nest.
+                # The SDK matches folders by themselves only if ignore files are nested.
                 if (folder and rules.exclude_all_in(name)) or ((self.nested or not folder) and rules.exclude(name)):
                     return rules.file
         return ""
@@ -176,11 +176,11 @@ class _Ignored:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A file or folder to look at.
+    """A file or folder to visit.
 
     name:    in the list
-    real:    where it really is, but for a link at its end
-    parents: the folders that it is in, by device and number
+    real:    its real path, except that a link at its end is not resolved
+    parents: the folders that contain it, by device and inode
     linked:  whether one of these is a link
     """
 
@@ -194,12 +194,12 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Bounds:
-    """Where links may lead, real paths: the innermost first."""
+    """The real paths of folders that links may lead into, innermost first."""
 
     roots: tuple[str, ...]
 
     def why_left(self, target: str) -> str:
-        """Return why a link to the target is left out, or ""."""
+        """Return why a link to the target is left out; "" if it is not."""
         root = next((root for root in self.roots if target == root or target.startswith(root.rstrip("/") + "/")), None)
         if root is None:
             return f"a link that leaves the project, to {target}"
@@ -210,19 +210,19 @@ class _Bounds:
 def _listed(
     path: Path, name: str, ignored: _Ignored, roots: Sequence[Path], where: str, without: Collection[Path]
 ) -> FileList:
-    """Return what of a path leaves the machine. name: its own in the list; "" for the folder that becomes the list."""
+    """Return the files to upload of a path. name: its name in the list; "" for the root folder of the list."""
     real_roots = [os.path.realpath(root) for root in (path if path.is_dir() else path.parent, *roots)]
     bounds = _Bounds((*real_roots, str(project_of(Path(real_roots[1])))))
     walk = _Walk(bounds, frozenset(os.path.realpath(folder) for folder in without))
-    # What is named itself may be a link that leads anywhere.
+    # The path itself may be a link that leads anywhere.
     walk.all_below(_Entry(path, name, os.path.realpath(path), ignored))
     if walk.problems:
         raise InputError.of(Problem(where, found, "files that can be read", _FIX) for found in walk.problems)
-    return FileList(dict(sorted(walk.files.items())), tuple(sorted(walk.left_out, key=lambda one: one.name)))
+    return FileList(dict(sorted(walk.files.items())), tuple(sorted(walk.left_out, key=lambda entry: entry.name)))
 
 
 class _Walk:
-    """Goes through a folder. Nothing in it is opened but regular files, and no folder is entered from within itself."""
+    """A traversal of a folder. Only regular files are opened, and no folder is entered from within itself."""
 
     def __init__(self, bounds: _Bounds, without: Collection[str]) -> None:
         self.bounds = bounds
@@ -230,16 +230,16 @@ class _Walk:
         self.files: dict[str, Path] = {}
         self.left_out: list[LeftOut] = []
         self.problems: list[str] = []
-        self._waiting: list[_Entry] = []
+        self._pending: list[_Entry] = []
         self._linked = 0
 
     def all_below(self, root: _Entry) -> None:
-        """Add a file, or what is in a folder."""
-        self._waiting = [root]
-        while self._waiting:
-            entry = self._waiting.pop()
+        """Add a file, or the content of a folder."""
+        self._pending = [root]
+        while self._pending:
+            entry = self._pending.pop()
             try:
-                self._look_at(entry, first=entry is root)
+                self._visit(entry, first=entry is root)
             except OSError as error:
                 self.problems.append(f"{shown(entry.path)} cannot be read: {error.strerror or error}")
             self._linked += entry.linked
@@ -247,7 +247,7 @@ class _Walk:
                 found = f"more than {MOST_FILES:,} files; links among folders multiply them"
                 raise InputError(Problem(shown(root.path), found, "code", "name what is no code in .amlignore"))
 
-    def _look_at(self, entry: _Entry, *, first: bool) -> None:
+    def _visit(self, entry: _Entry, *, first: bool) -> None:
         unnamed = first and not entry.name
         folder = entry.path.is_dir()
         if not unnamed and (reason := never_sent.why_name(entry.path.name, folder=True)):
@@ -263,11 +263,11 @@ class _Walk:
         if file := ignored.file_that_names(entry, folder):
             self._leave_out(entry, f"named in {file}", folder)
         elif folder:
-            self._look_into(replace(entry, ignored=ignored))
+            self._visit_folder(replace(entry, ignored=ignored))
         else:
-            self._add(entry)
+            self._add_file(entry)
 
-    def _look_into(self, entry: _Entry) -> None:
+    def _visit_folder(self, entry: _Entry) -> None:
         info = entry.path.stat()
         here = (info.st_dev, info.st_ino)
         real = os.path.realpath(entry.path)
@@ -283,14 +283,14 @@ class _Walk:
         parents, linked = entry.parents | {here}, entry.linked or (bool(entry.parents) and entry.path.is_symlink())
         for name in reversed(names):
             inner = f"{entry.name}/{name}" if entry.name else name
-            self._waiting.append(
+            self._pending.append(
                 _Entry(entry.path / name, inner, os.path.join(real, name), entry.ignored, parents, linked)
             )
 
-    def _add(self, entry: _Entry) -> None:
+    def _add_file(self, entry: _Entry) -> None:
         info = entry.path.stat()
         if not stat.S_ISREG(info.st_mode):
-            # Opening a pipe would wait for its other end.
+            # Opening a pipe would block until its other end is opened.
             raise OSError(0, "it is no regular file", str(entry.path))
         reasons = (never_sent.why_file(path) for path in {entry.path, Path(os.path.realpath(entry.path))})
         if reason := next((reason for reason in reasons if reason), ""):
@@ -303,7 +303,7 @@ class _Walk:
 
 
 def _without_ignored(merged: FileList) -> FileList:
-    """Return the merged folder less what the ignore file in it names."""
+    """Return the merged folder without the files that its own ignore file excludes."""
     file = next((merged.files[name] for name in NAMES if name in merged.files), None)
     if file is None:
         return merged
@@ -314,12 +314,12 @@ def _without_ignored(merged: FileList) -> FileList:
 
 
 def _packed(files: Mapping[str, Path], root: str, scratch: Path, name: str) -> Path:
-    """Pack files as the SDK does, without their times: the same content is the same archive."""
+    """Create an archive as the SDK does, but without file times: equal content gives equal archives."""
     path = scratch / f"{len(os.listdir(scratch))}-{name}"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(f"{root}/", _LONG_AGO), b"")
+        archive.writestr(zipfile.ZipInfo(f"{root}/", _EARLIEST_TIME), b"")
         for inner, source in sorted(files.items()):
-            info = zipfile.ZipInfo(inner, _LONG_AGO)
+            info = zipfile.ZipInfo(inner, _EARLIEST_TIME)
             info.external_attr = (0o755 if source.stat().st_mode & stat.S_IXUSR else 0o644) << 16
             archive.writestr(info, source.read_bytes())
     return path

@@ -1,7 +1,7 @@
-"""The rules of an `.amlignore` or `.gitignore`, with the meaning that azure-ai-ml gives them.
+"""The rules of an `.amlignore` or `.gitignore`, as azure-ai-ml interprets them.
 
-The SDK reads the file of one folder, `.amlignore` before `.gitignore`, and matches relative names as texts: the last
-rule that matches decides. It never looks into the ignore files of folders above.
+The SDK reads the file of one folder, `.amlignore` before `.gitignore`, and matches relative names as strings: the last
+matching rule decides. It never reads ignore files of parent folders.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from allranks.errors import InputError, Problem
 from allranks.sdk.paths import shown
 
 NAMES = (".amlignore", ".gitignore")
-"""In the order in which the SDK looks for them; it reads the first alone."""
+"""In the order in which the SDK looks for them; only the first one found is read."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class IgnoreRules:
     patterns: tuple[Any, ...] = ()
 
     def exclude(self, name: str) -> bool:
-        """Return whether a file is left out. name: relative to the folder of the rules; "." is that folder."""
+        """Return whether a file is excluded. name: relative to the folder of the rules; "." is that folder."""
         excluded = False
         for pattern in self.patterns:
             if pattern.match_file(name) is not None:
@@ -38,10 +38,10 @@ class IgnoreRules:
         return excluded
 
     def exclude_all_in(self, folder: str) -> bool:
-        """Return whether everything in a folder is left out, so that it need not be read.
+        """Return whether everything in a folder is excluded, so that it need not be read.
 
-        A rule that matches a folder's name, with or without a slash at its end, matches all that is in it. A later rule
-        with an exclamation mark can take single files back in.
+        A rule that matches a folder's name, with or without a slash at its end, matches all of its content. A later
+        rule with an exclamation mark can include single files again.
         """
         whole = False
         for pattern in self.patterns:
@@ -64,7 +64,7 @@ def read_rules(file: Path) -> IgnoreRules:
     from azure.ai.ml._utils._asset_utils import IgnoreFile
 
     try:
-        # Opening a pipe would wait for its other end.
+        # Opening a pipe would block until its other end is opened.
         lines = IgnoreFile(file)._get_ignore_list() if file.is_file() else None
     except (OSError, ValueError) as error:
         raise InputError(Problem(shown(file), f"it cannot be read: {error}", "a text file in UTF-8")) from None

@@ -1,7 +1,7 @@
-"""What never leaves the machine: version control, workspaces of allranks, secrets, keys, caches, virtual environments.
+"""Files that are never uploaded: version control, allranks workspaces, secrets, keys, caches, virtual environments.
 
-No ignore file can bring one of these back. A job that needs a secret gets it from Azure Key Vault, and a job that needs
-a package gets it from its environment. `node_modules` is not among them: Node finds packages beside the code alone.
+No ignore file can include them again. A job that needs a secret gets it from Azure Key Vault, and a job that needs a
+package gets it from its environment. `node_modules` is not excluded: Node finds packages only next to the code.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _NAMES = {
         ".ruff_cache", ".tox", ".ds_store",
     ),
     VIRTUAL_ENVIRONMENT: (".venv", ".venvs"),
-    # As github/gitignore leaves them out: `.env` and its variants, but not the template of it.
+    # As in github/gitignore: `.env` and its variants, but not its templates.
     SETTINGS: (".env", ".env.*", ".envrc"),
     CREDENTIALS: (".aws", ".azure", ".docker", ".gnupg", ".kube", ".ssh"),
 }  # fmt: skip
-"""Of files and folders, in lower case."""
+"""Names of files and folders, in lower case."""
 
 _FILES = {
     # Names and endings by which scanners of repositories find keys (gitrob, core/signatures.go).
@@ -48,25 +48,25 @@ _FILES = {
         "secrets.yml", "terraform.tfstate", "terraform.tfstate.*",
     ),
 }  # fmt: skip
-"""Of files alone: a package may be called `credentials`."""
+"""Names of files only: a package may be called `credentials`."""
 
 _TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist")
 
 _MARKS = {"allranks.db": WORKSPACE, "pyvenv.cfg": VIRTUAL_ENVIRONMENT, "conda-meta": VIRTUAL_ENVIRONMENT}
-"""What a folder has in it, whatever its own name is. `pyvenv.cfg`: PEP 405."""
+"""Entries that identify a folder, whatever its name is. `pyvenv.cfg`: PEP 405."""
 
 _HEAD = 4096
 _KEY_TEXT = re.compile(
     rb"\s*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-|---- BEGIN SSH2 ENCRYPTED PRIVATE)"
 )
-"""How a private key begins: what pre-commit's detect-private-key looks for."""
+"""The beginning of a private key, as in pre-commit's detect-private-key."""
 
 _CERTIFICATE = re.compile(rb"-----BEGIN (?:TRUSTED )?CERTIFICATE-----")
 _LARGEST_CERTIFICATE = 4 << 20
 
 
 def why_name(name: str, folder: bool) -> str:
-    """Return why a file or folder of that name never leaves the machine, or "" where it may."""
+    """Return why a file or folder of that name is never uploaded; "" if it may be."""
     name = name.lower()
     if name in _TEMPLATES:
         return ""
@@ -79,24 +79,24 @@ def why_name(name: str, folder: bool) -> str:
 
 
 def why_folder(names: Iterable[str]) -> str:
-    """Return why a folder with these entries never leaves the machine, or "" where it may."""
+    """Return why a folder with these entries is never uploaded; "" if it may be."""
     return next((_MARKS[name] for name in names if name in _MARKS), "")
 
 
 def why_file(path: Path) -> str:
-    """Return why a regular file never leaves the machine, by its name and its first bytes, or "" where it may.
+    """Return why a regular file is never uploaded, by its name and its first bytes; "" if it may be.
 
-    A `.pem` file with certificates and no key may leave. Raise OSError if the file cannot be read.
+    A `.pem` file with certificates and no key may be uploaded. Raise OSError if the file cannot be read.
     """
     with open(path, "rb") as file:
         head = file.read(_HEAD)
     if _KEY_TEXT.match(head):
         return KEY
     reason = why_name(path.name, folder=False)
-    return "" if reason == KEY and path.suffix.lower() == ".pem" and _has_certificates_alone(path) else reason
+    return "" if reason == KEY and path.suffix.lower() == ".pem" and _has_only_certificates(path) else reason
 
 
-def _has_certificates_alone(path: Path) -> bool:
+def _has_only_certificates(path: Path) -> bool:
     with open(path, "rb") as file:
         content = file.read(_LARGEST_CERTIFICATE + 1)
     return len(content) <= _LARGEST_CERTIFICATE and bool(_CERTIFICATE.search(content)) and b"PRIVATE KEY" not in content

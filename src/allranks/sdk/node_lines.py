@@ -1,4 +1,4 @@
-"""Which line of the user's code made each node of a pipeline."""
+"""The line of the user's code that created each node of a pipeline."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from allranks.sdk.user_code import Line
 
 
 class NodeLines:
-    """The nodes that a file's pipeline functions make, at any depth, with the lines that make them."""
+    """The nodes that a file's pipeline functions create, at any depth, with the lines that create them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # The nodes and components are kept, so that no other object gets the identity of one of them.
-        self._made: dict[int, tuple[Any, Line | None]] = {}
+        # Hold the nodes and components, so that no other object gets the id of one of them.
+        self._nodes: dict[int, tuple[Any, Line | None]] = {}
         self._functions: dict[int, tuple[Any, Callable[..., Any]]] = {}
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
-        """Record what is made inside of this block."""
+        """Record the nodes that are created inside of the block."""
         from azure.ai.ml.dsl._pipeline_component_builder import PipelineComponentBuilder as Builder
 
         add_node, build = Builder.add_node, Builder.build
 
         def add(builder: Any, node: Any) -> None:
-            self._made[id(node)] = node, user_code.caller(sys._getframe(1), self._path)
+            self._nodes[id(node)] = node, user_code.caller(sys._getframe(1), self._path)
             add_node(builder, node)
 
         def built(builder: Any, **arguments: Any) -> Any:
@@ -44,21 +44,21 @@ class NodeLines:
             Builder.add_node, Builder.build = add_node, build
 
     def function(self, component: Any) -> Callable[..., Any] | None:
-        """Return the pipeline function that made this component, where one of the file's did."""
-        found = self._functions.get(id(component))
-        return found[1] if found else None
+        """Return the file's pipeline function that created the component; None if there is none."""
+        entry = self._functions.get(id(component))
+        return entry[1] if entry else None
 
     def is_node(self, value: Any) -> bool:
-        """Return whether this object stands in a pipeline."""
-        return id(value) in self._made
+        """Return whether the object is a node of a pipeline."""
+        return id(value) in self._nodes
 
     def line(self, job: Any, path: str) -> Line | None:
-        """Return the line that made a job's node at this path: ``prepare``, or ``tune.train`` in a nested pipeline."""
+        """Return the line that created a job's node at a path: ``prepare``, or ``tune.train`` in a nested pipeline."""
         nodes = getattr(job, "jobs", None)
         node = None
         for name in path.split("."):
             node = nodes.get(name) if isinstance(nodes, dict) else None
             component = getattr(node, "component", None)
             nodes = getattr(component, "jobs", None)
-        found = self._made.get(id(node))
-        return found[1] if found else None
+        entry = self._nodes.get(id(node))
+        return entry[1] if entry else None

@@ -1,6 +1,6 @@
-"""A Jupyter notebook's cells, run in order as "Run all" does, without IPython.
+"""Run a Jupyter notebook's cells in order, as "Run all" does, without IPython.
 
-Lines that only IPython reads are left out: shell lines (``!pip install``), help (``name?``) and magics, except for
+Lines in IPython's own syntax are skipped: shell lines (``!pip install``), help (``name?``) and magics, except for
 those that a later cell may need: ``%%writefile``, ``%run``, ``%cd``, ``%time``, and ``%%time`` and ``%%capture``, whose
 cells are run. The format is nbformat 4: https://nbformat.readthedocs.io/en/latest/format_description.html
 """
@@ -29,19 +29,19 @@ _MAGIC = "_allranks_magic"
 _LINE_MAGIC = re.compile(r"(\s*)((?:[\w.,\s]+=\s*)?)([%!])(.*)")
 _HELP = re.compile(r"\s*(\?\??\s*[\w.]+|[\w.]+\s*\?\??)\s*;?")
 _RUN_CELL = ("time", "timeit", "capture", "prun")
-"""The magics of a cell that run it as Python."""
+"""Cell magics that run the cell as Python."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of code. number: from 1, counted with the cells of text, as editors and linters count them."""
+    """A code cell. number: from 1; text cells are counted too, as in editors and linters."""
 
     number: int
     source: str
 
 
 def cells(path: Path) -> list[Cell]:
-    """Return a notebook's cells of code. Raise InputError if the file is no notebook of Python."""
+    """Return a notebook's code cells. Raise InputError if the file is not a Python notebook."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
@@ -67,12 +67,12 @@ def cells(path: Path) -> list[Cell]:
 
 
 def run(path: Path, module: ModuleType) -> None:
-    """Run the cells in the module's namespace, one after the other. What they raise is not caught.
+    """Run the cells in order in the module's namespace. Their exceptions are not caught.
 
-    Raise InputError if the file is no notebook of Python.
+    Raise InputError if the file is not a Python notebook.
     """
     namespace = vars(module)
-    namespace.setdefault("display", _nothing)
+    namespace.setdefault("display", _do_nothing)
     namespace.setdefault("get_ipython", _Shell)
     namespace[_MAGIC] = lambda text: _line_magic(text, module)
     with _ipython():
@@ -93,16 +93,16 @@ def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any]) -> None:
         lines[first] = ""
     file = cell_file(path, cell.number)
     code, text = _compiled("\n".join(lines), file)
-    # So that tracebacks, and whoever asks for a function's source, find the lines. None: it never grows stale.
+    # Tracebacks and inspect.getsource read the lines from here. None: the entry never expires.
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     exec(code, namespace)
 
 
 def _compiled(source: str, file: str) -> tuple[Any, str]:
-    """Return the code of a cell, and its text as Python: each line that only IPython reads is replaced, and lines stay
-    where they are. What Python reads is never looked at, such as a text of several lines that begin with %.
+    """Return a cell's compiled code, and its text as Python.
 
-    Raise SyntaxError for what neither reads.
+    Lines in IPython's syntax are replaced without changing line numbers. Lines that Python accepts are not changed,
+    such as lines of a string that begin with %. Raise SyntaxError for lines that neither accepts.
     """
     lines = source.split("\n")
     while True:
@@ -117,8 +117,8 @@ def _compiled(source: str, file: str) -> tuple[Any, str]:
 
 
 def _replaceable(lines: list[str], number: int) -> int | None:
-    """Return the line that Python stumbled over, or, where it says that a bracket or a quote before was not closed, the
-    nearest one above."""
+    """Return the index of the line that Python rejected, or of the nearest replaceable line above it, since Python may
+    report a bracket or quote that was not closed before; None if there is none."""
     for place in range(min(number, len(lines)) - 1, -1, -1):
         if _LINE_MAGIC.fullmatch(lines[place]) or _HELP.fullmatch(lines[place]):
             return place
@@ -126,18 +126,18 @@ def _replaceable(lines: list[str], number: int) -> int | None:
 
 
 def _replace(lines: list[str], place: int) -> None:
-    """Replace a line that only IPython reads, with the lines that continue it."""
+    """Replace a line in IPython's syntax, with its continuation lines."""
     end = place
     while lines[end].endswith("\\") and end + 1 < len(lines):
         end += 1
-    whole = " ".join(text.rstrip("\\").strip() for text in lines[place + 1 : end + 1])
+    continuation = " ".join(text.rstrip("\\").strip() for text in lines[place + 1 : end + 1])
     match = _LINE_MAGIC.fullmatch(lines[place].rstrip("\\"))
     for other in range(place, end + 1):
         lines[other] = ""
     if match is None:
         return
     indent, target, kind, rest = match.groups()
-    rest = f"{rest} {whole}".strip()
+    rest = f"{rest} {continuation}".strip()
     if kind == "!":
         lines[place] = f"{indent}{target}[]" if target else f"{indent}pass"
     elif not target and (timed := re.fullmatch(r"time\s+(.*)", rest)):
@@ -147,7 +147,7 @@ def _replace(lines: list[str], place: int) -> None:
 
 
 def _line_magic(text: str, module: ModuleType) -> None:
-    """What stands in place of a line such as ``%run ../common.ipynb``."""
+    """Run a line magic such as ``%run ../common.ipynb``."""
     name, _, argument = text.partition(" ")
     namespace = vars(module)
     words = [_expanded(word, namespace) for word in shlex.split(argument)] if name in ("run", "cd") else []
@@ -165,7 +165,7 @@ def _line_magic(text: str, module: ModuleType) -> None:
 
 
 def _write_file(argument: str, text: str, namespace: dict[str, Any]) -> None:
-    """Write what ``%%writefile [-a] PATH`` writes. A file that already says this is left alone."""
+    """Write the file of ``%%writefile [-a] PATH``. A file with the same content is not rewritten."""
     words = shlex.split(argument)
     append = bool(words) and words[0] in ("-a", "--append")
     path = Path(_expanded(" ".join(words[1:] if append else words), namespace)).expanduser()
@@ -177,7 +177,7 @@ def _write_file(argument: str, text: str, namespace: dict[str, Any]) -> None:
 
 
 def _expanded(text: str, namespace: dict[str, Any]) -> str:
-    """Return a magic's argument, in which IPython puts the values of ``{expression}`` and ``$name``."""
+    """Return a magic's argument with ``{expression}`` and ``$name`` replaced by their values, as IPython does."""
     text = re.sub(r"\{([^{}]+)\}", lambda match: str(eval(match[1], namespace)), text)
     return re.sub(r"\$(\w+)", lambda match: str(namespace.get(match[1], match[0])), text)
 
@@ -186,29 +186,29 @@ def _text(source: Any) -> str:
     return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
-def _nothing(*arguments: Any, **options: Any) -> None:
-    """What shows something in a notebook."""
+def _do_nothing(*arguments: Any, **options: Any) -> None:
+    """Do nothing, in place of a function that displays output."""
 
 
 class _Shell:
-    """What `get_ipython()` returns: every method does nothing."""
+    """The result of `get_ipython()`: every method does nothing."""
 
-    config: Mapping[str, Any] = MappingProxyType({})  # the SDK asks it for the kernel that runs
+    config: Mapping[str, Any] = MappingProxyType({})  # the SDK reads the running kernel from it
 
     def __getattr__(self, name: str) -> Any:
-        return _nothing
+        return _do_nothing
 
 
 @contextlib.contextmanager
 def _ipython() -> Iterator[None]:
-    """Stand in for IPython's module `display` where IPython is not installed."""
+    """Replace IPython's module `display` if IPython is not installed."""
     if "IPython" in sys.modules or importlib.util.find_spec("IPython") is not None:
         yield
         return
     names = ("IPython", "IPython.display", "IPython.core", "IPython.core.display")
     modules = {name: ModuleType(name) for name in names}
     for name, module in modules.items():
-        vars(module).update({"__path__": [], "__getattr__": _shown, "get_ipython": _Shell})
+        vars(module).update({"__path__": [], "__getattr__": _module_attribute, "get_ipython": _Shell})
         parent, _, child = name.rpartition(".")
         if parent:
             setattr(modules[parent], child, module)
@@ -220,7 +220,7 @@ def _ipython() -> Iterator[None]:
             sys.modules.pop(name, None)
 
 
-def _shown(name: str) -> Any:
+def _module_attribute(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    return _nothing
+    return _do_nothing

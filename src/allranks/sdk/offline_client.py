@@ -1,8 +1,8 @@
-"""An `MLClient` that answers from this machine while a user's file is read, and asks no workspace.
+"""An `MLClient` that answers from this machine while a user's file is read, without contacting a workspace.
 
-What the file registers is found again; a job that it submits is noted, not run; a compute target is this machine.
-Everything else is answered with a value that can be passed on (see `offline_values`). A `get` raises
-`ResourceNotFoundError` where the file catches that in order to create what is missing.
+Entities that the file registers can be looked up; jobs that it submits are recorded, not run; a compute target is this
+machine. Every other call returns a placeholder (see `offline_values`). A `get` raises `ResourceNotFoundError` if the
+file catches it in order to create what is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from allranks.sdk.offline_values import Asset, Component, Unknown
 from allranks.sdk.try_blocks import creates_when_it_fails
 
 Find = Callable[[str], Path | None]
-"""Gives the spec of a registered component on this machine, by its id, where there is one."""
+"""Returns the local spec of a registered component by its id; None if there is none."""
 
 _THIS_MACHINE = "this-machine"
 _COLLECTIONS = ("components", "environments", "models", "data")
@@ -30,10 +30,10 @@ _FINISHED = "Completed"
 
 @dataclass
 class Workspace:
-    """What a file has told of a workspace while it was read.
+    """The jobs that a file submits and the entities that it creates while it is read.
 
     submitted:  the jobs, each once, in order
-    registered: what was created, by (collection such as ``environments``, name), the last one of a name
+    registered: the last created entity by (collection such as ``environments``, name)
     """
 
     path: Path
@@ -43,7 +43,7 @@ class Workspace:
     _before: list[tuple[Any, dict[str, Any]]] = field(default_factory=list)
 
     def submit(self, job: Any, settings: dict[str, Any]) -> Any:
-        """Note a job, and return it as one that has completed."""
+        """Record a job, and return it as completed."""
         for name in ("description", "compute", "tags", "experiment_name"):
             if settings.get(name) is not None:
                 setattr(job, name, settings[name])
@@ -55,7 +55,7 @@ class Workspace:
         return job
 
     def restore(self) -> None:
-        """Give the jobs the names back that they had: a name that was made up is not sent to Azure ML."""
+        """Restore the jobs' own names and states: a generated name is not sent to Azure ML."""
         for job, own in self._before:
             for name, value in own.items():
                 setattr(job, name, value)
@@ -64,7 +64,7 @@ class Workspace:
 
 @contextlib.contextmanager
 def offline(workspace: Workspace) -> Iterator[None]:
-    """Answer from this machine, inside of this block, to every MLClient and credential that is imported in it."""
+    """Replace every MLClient and credential that is imported inside of the block: they answer from this machine."""
     azure: Any = importlib.import_module("azure")
     import azure.ai.ml as sdk
     from azure.ai.ml import _ml_client
@@ -90,7 +90,7 @@ def offline(workspace: Workspace) -> Iterator[None]:
 
 
 class _Poller:
-    """What a `begin_...` call returns: it is done."""
+    """The result of a `begin_...` call, which is complete."""
 
     def __init__(self, result: Any) -> None:
         self._result = result
@@ -109,10 +109,10 @@ class _Poller:
 
 
 def _client_class(workspace: Workspace) -> type:
-    """Return the class that stands for MLClient: every client made of it tells this workspace."""
+    """Return the class that replaces MLClient. Its instances record in this workspace."""
 
     class MLClient:
-        """An MLClient that asks no workspace."""
+        """An MLClient that contacts no workspace."""
 
         def __init__(
             self,
@@ -161,9 +161,9 @@ class _Operations:
     registry: str | None
 
     def get(self, name: Any = "", version: Any = None, label: Any = None, **options: Any) -> Any:
-        found = self.workspace.registered.get((self.collection, str(name)))
-        if found is not None and str(version or "") in ("", str(found.version if hasattr(found, "version") else "")):
-            return found
+        entity = self.workspace.registered.get((self.collection, str(name)))
+        if entity is not None and str(version or "") in ("", str(entity.version if hasattr(entity, "version") else "")):
+            return entity
         if self.collection == "jobs":
             return next((job for job in self.workspace.submitted if job.name == name), Unknown(f"job {name}"))
         asset = self._asset(str(name), version, label)
@@ -179,7 +179,7 @@ class _Operations:
         return asset
 
     def _list(self, name: Any = "", *arguments: Any, **options: Any) -> list[Any]:
-        """Return the versions of an asset: the latest one. Without a name, what the file created."""
+        """Return an asset's latest version only. Without a name, return what the file created."""
         if not name or self.collection not in _COLLECTIONS:
             return [
                 entity for (collection, _), entity in self.workspace.registered.items() if collection == self.collection
@@ -198,12 +198,12 @@ class _Operations:
         return kind(self.collection, self.registry, name, version, label)
 
     def create_or_update(self, entity: Any = None, **settings: Any) -> Any:
-        if entity is None:  # its name differs: job, model, schedule
+        if entity is None:  # the keyword differs: job, model, schedule
             entity = settings.pop(next(iter(settings), ""), None)
         if self.collection == "jobs":
             return self.workspace.submit(entity, settings)
         name = getattr(entity, "name", None)
-        # A function under @command_component has its component beside it.
+        # A function with @command_component has the component as an attribute.
         entity = getattr(entity, "component", entity) if self.collection == "components" else entity
         if self.collection in _COLLECTIONS and not getattr(entity, "version", None):
             entity.version = "1"
@@ -243,7 +243,7 @@ def _compute(name: str) -> Any:
 
 
 def _collection_of(entity: Any) -> str:
-    """Return where `MLClient.create_or_update` puts an entity of this class, by the SDK's own names of the classes."""
+    """Return the collection in which `MLClient.create_or_update` stores the entity, by the SDK's class names."""
     names = [kind.__name__ for kind in type(entity).__mro__]
     collections = {
         "Job": "jobs",
@@ -258,7 +258,7 @@ def _collection_of(entity: Any) -> str:
 
 
 def _configuration(path: Any, file_name: str) -> dict[str, str]:
-    """Return what the workspace's configuration file says, which the SDK looks for here and in the folders above."""
+    """Return the workspace's configuration file, which the SDK looks for in the folder and its parents."""
     start = Path(path or ".").absolute()
     if start.is_file():
         files = [start]

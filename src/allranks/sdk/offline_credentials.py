@@ -1,4 +1,4 @@
-"""Credentials that need no sign-in, for the files that are read on this machine."""
+"""Credentials without a sign-in, for reading users' files on this machine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from allranks.sdk.offline_values import Unknown
 
 
 class _Token(NamedTuple):
-    """What `azure.core.credentials.AccessToken` is."""
+    """Equivalent to `azure.core.credentials.AccessToken`."""
 
     token: str
     expires_on: int
 
 
 class _Credential:
-    """Stands for each of azure-identity's credentials."""
+    """A replacement for each of azure-identity's credentials."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         pass
@@ -38,7 +38,7 @@ class _Credential:
 
 
 def identity() -> Any:
-    """Return a module that stands for azure.identity, without the half second that importing that takes."""
+    """Return a replacement for the module azure.identity, which takes half a second to import."""
     module = ModuleType("azure.identity")
     real = importlib.util.find_spec("azure.identity")
     module.__path__ = list(real.submodule_search_locations or ()) if real else []

@@ -1,4 +1,4 @@
-"""Values that stand for what only a workspace knows, such as a registered asset, while a user's file is read."""
+"""Placeholders for values that only a workspace knows, such as a registered asset, while a user's file is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Unknown(str):
-    """A value that only a workspace knows. It is a text, its attributes are such values too, and it has no items."""
+    """A placeholder for a value of the workspace: a string without items, whose attributes are placeholders too."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -25,14 +25,14 @@ class Unknown(str):
 
 
 class _Label(str):
-    """A label in place of a version. It counts as the first version where the greatest of several is looked for."""
+    """A label in place of a version. As an integer it is 1, so that code can look for the highest version."""
 
     def __int__(self) -> int:
         return 1
 
 
 class Asset(Unknown):
-    """Something registered, whose text is its id: ``azureml:NAME:VERSION``, or ``azureml://registries/...``."""
+    """A registered asset, whose text is its id: ``azureml:NAME:VERSION``, or ``azureml://registries/...``."""
 
     name: str
     version: str
@@ -44,9 +44,9 @@ class Asset(Unknown):
             text = f"azureml://registries/{registry}/{collection}/{name}/{tail}"
         else:
             text = f"azureml:{name}:{number}" if number else f"azureml:{name}@{label or 'latest'}"
-        made = super().__new__(cls, text)
-        made.name, made.version = name, number or _Label(label or "latest")
-        return made
+        asset = super().__new__(cls, text)
+        asset.name, asset.version = name, number or _Label(label or "latest")
+        return asset
 
     @property
     def id(self) -> str:
@@ -66,21 +66,21 @@ class Asset(Unknown):
 
 
 class Component(Asset):
-    """A registered component of which this machine has no spec: calling it makes a node that names it."""
+    """A registered component without a local spec. Calling it creates a node that refers to it."""
 
     def __call__(self, *arguments: Any, **inputs: Any) -> Any:
         from azure.ai.ml.entities import Command
 
         if arguments:
             raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
-        given = {name: value for name, value in inputs.items() if value is not None}
-        node = Command(component=str(self), inputs=given, _from_component_func=True)
+        set_inputs = {name: value for name, value in inputs.items() if value is not None}
+        node = Command(component=str(self), inputs=set_inputs, _from_component_func=True)
         node._outputs = _any_outputs(node)
         return node
 
 
 def _any_outputs(node: Any) -> Any:
-    """Return the outputs of a node whose component is not known: each that is asked for is there."""
+    """Return the outputs of a node with an unknown component: every requested output exists."""
     from azure.ai.ml.entities._job.pipeline._io import OutputsAttrDict
 
     class AnyOutputs(OutputsAttrDict):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""A user's Python file or notebook, read: imported, while what it asks of a workspace is answered on this machine."""
+"""Read a user's Python file or notebook: import it, with requests to a workspace answered on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from allranks.sdk.offline_client import Find, Workspace, offline
 
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", NOTEBOOK)
-"""How the files end that are read here."""
+"""The suffixes of supported files."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class PythonFile:
     """A file that was read.
 
     workspace: what it registered and submitted
-    nodes:     the nodes that its pipeline functions made
-    cut_short: what ended the reading after a job had been submitted, where something did
+    nodes:     the nodes that its pipeline functions created
+    cut_short: the problems that ended the reading after a job had been submitted
     """
 
     path: Path
@@ -39,9 +39,9 @@ class PythonFile:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Run more of the file's code inside of this block, under the conditions under which the file was read.
+        """Run more of the file's code inside of the block, under the same conditions as when the file was read.
 
-        Raise InputError, with the line, where the code raises.
+        Raise InputError, with the line, if the code raises.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(offline(self.workspace))
@@ -53,13 +53,13 @@ class PythonFile:
 
 
 def read(path: Path, find: Find | None = None) -> PythonFile:
-    """Import a Python file, or run a notebook's cells, and return what there is afterwards.
+    """Import a Python file, or run a notebook's cells, and return the result.
 
-    An MLClient that is made meanwhile answers from this machine (see `allranks.sdk.offline_client`); only what the
-    user's code does without the SDK can touch the network. What is raised after a job has been submitted ends the
-    reading, and is no problem: that code works with a run that has not happened.
+    Every MLClient that is created meanwhile answers from this machine (see `allranks.sdk.offline_client`); only user
+    code that does not use the SDK can access the network. An exception after a job has been submitted ends the reading
+    and is not an error: that code depends on a run that has not happened.
 
-    find: gives the spec of a registered component on this machine, by its id, where there is one
+    find: returns the local spec of a registered component by its id; None if there is none
 
     Call it, and run the file's functions, inside of `importable` and `allranks.sdk.session.session`. Raise InputError
     if the file cannot be read or its code raises."""
@@ -86,9 +86,9 @@ def read(path: Path, find: Find | None = None) -> PythonFile:
 
 @contextlib.contextmanager
 def importable(path: Path) -> Iterator[None]:
-    """Let the file import what lies beside it, as ``python FILE`` does, and take that back afterwards.
+    """Let the file import modules next to it, as ``python FILE`` does, and undo that afterwards.
 
-    The search path is again what it was, and what was found by what the file itself added to it is forgotten: it keeps
+    The search path is restored, and modules from folders that were added to it are removed from sys.modules: they keep
     working, but the next file's modules may have the same names.
     """
     search, modules = list(sys.path), set(sys.modules)
@@ -99,7 +99,7 @@ def importable(path: Path) -> Iterator[None]:
     finally:
         added = [str(Path(folder).absolute()) for folder in sys.path if folder not in search]
         sys.path[:] = search
-        # A package of several folders cannot say where it is once its parent is gone, so all are asked first.
+        # A namespace package cannot compute its path after its parent is removed, so collect all of them first.
         own = [name for name in set(sys.modules) - modules if _is_from(sys.modules[name], added)]
         for name in own:
             del sys.modules[name]
@@ -107,8 +107,8 @@ def importable(path: Path) -> Iterator[None]:
 
 
 def _is_from(module: ModuleType, folders: list[str]) -> bool:
-    """Return whether a module of the user's was found in one of the folders."""
-    # A folder without __init__.py is a module that has no file.
+    """Return whether a module is the user's and in one of the folders."""
+    # A namespace package, a folder without __init__.py, has no file.
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     return (
         bool(file)
@@ -117,8 +117,8 @@ def _is_from(module: ModuleType, folders: list[str]) -> bool:
     )
 
 
-class _Nowhere(io.TextIOBase):
-    """A stream that drops what is written, and is no terminal: `help` would start a pager on one."""
+class _NullStream(io.TextIOBase):
+    """A stream that discards its input and is not a terminal: on a terminal, `help` would start a pager."""
 
     def writable(self) -> bool:
         return True
@@ -129,15 +129,15 @@ class _Nowhere(io.TextIOBase):
 
 @contextlib.contextmanager
 def _as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
-    """What a cell finds in Jupyter: the notebook's folder is the current one, and the cells are ``__main__``.
+    """Reproduce what cells find in Jupyter: the notebook's folder is the current one, and the cells are ``__main__``.
 
-    What cells print is dropped: it is shown in the notebook.
+    The cells' output is discarded: the notebook shows it.
     """
     folder, main = Path.cwd(), sys.modules["__main__"]
     os.chdir(path.parent)
     sys.modules["__main__"] = module
     try:
-        with contextlib.redirect_stdout(_Nowhere()):
+        with contextlib.redirect_stdout(_NullStream()):
             yield
     finally:
         sys.modules["__main__"] = main

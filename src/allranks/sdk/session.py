@@ -1,4 +1,4 @@
-"""azure-ai-ml as a library that is quiet and quick, and leaves nothing behind."""
+"""Use azure-ai-ml without its output, its slow paths and its temporary files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _LOGGERS = ("azure", "azure.ai.ml", "marshmallow", "mldesigner", "msrest", "open
 def session() -> Iterator[None]:
     """Import and use azure-ai-ml inside of this block.
 
-    What it logs and warns of is dropped, what anybody prints goes to the standard error, control flow nodes are on,
-    the temporary folders that it never deletes are deleted, and it uploads exactly what `allranks.sdk.files` lists.
+    Its logs and warnings are discarded, standard output is redirected to standard error, control flow nodes are
+    enabled, its temporary folders are deleted, and it uploads exactly what `allranks.sdk.files` lists.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        # Schema classes are built at import, so this must be set by then.
+        # Must be set before the import, which builds the schema classes.
         stack.enter_context(variable(_PRIVATE_FEATURES, "true"))
         stack.enter_context(_muted())
         folder = stack.enter_context(_temporary_folders())
-        stack.enter_context(_hurried())
+        stack.enter_context(_faster_nodes())
         stack.enter_context(exact_uploads(folder))
         yield
 
@@ -59,9 +59,9 @@ def variable(name: str, value: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _temporary_folders() -> Iterator[Path]:
-    """Delete the folders that two modules make, for additional includes and for expressions, and leave behind.
+    """Delete the folders that two SDK modules create and leave behind, for additional includes and for expressions.
 
-    Gives the folder that they are in.
+    Yield the folder that contains them.
     """
     from azure.ai.ml.entities._component import _additional_includes
     from azure.ai.ml.entities._job.pipeline import _pipeline_expression
@@ -81,7 +81,7 @@ def _temporary_folders() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _muted() -> Iterator[None]:
-    _import()  # it gives its logger a handler and a level
+    _import()  # the import sets a handler and a level of the SDK's logger
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -94,7 +94,7 @@ def _muted() -> Iterator[None]:
 
 
 def _import() -> None:
-    """Import the SDK without looking for garbage among what it makes, which stays: that takes a tenth of the time."""
+    """Import the SDK without garbage collection, which takes a tenth of the time and finds nothing to free."""
     if "azure.ai.ml" in sys.modules:
         return
     enabled = gc.isenabled()
@@ -108,23 +108,23 @@ def _import() -> None:
 
 
 @contextlib.contextmanager
-def _hurried() -> Iterator[None]:
-    """Spare two things that take most of the time that a node costs, and change nothing.
+def _faster_nodes() -> Iterator[None]:
+    """Avoid two operations that take most of the time of a node, without changing the result.
 
-    The SDK writes the whole component as YAML into the doc string of the function that makes a node, for each node; and
-    reads a component's file once for each step, with the loader that is written in Python.
+    For each node, the SDK writes the whole component as YAML into the docstring of the function that creates the node.
+    For each step, it reads the component's file with the YAML loader that is written in Python.
     """
     from azure.ai.ml.entities._job.pipeline import _load_component
 
     to_function, safe_load = _load_component.to_component_func, yaml.safe_load
 
     def without_yaml(component: Any, create: Any) -> Any:
-        written = component._yaml_str
-        component._yaml_str = written or "-"
+        yaml_text = component._yaml_str
+        component._yaml_str = yaml_text or "-"
         try:
             return to_function(component, create)
         finally:
-            component._yaml_str = written
+            component._yaml_str = yaml_text
 
     _load_component.to_component_func = without_yaml
     yaml.safe_load = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

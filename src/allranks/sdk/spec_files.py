@@ -1,4 +1,4 @@
-"""Which files describe components and jobs: decided by what they say, whatever they are called."""
+"""Find the files that describe components and jobs, by their content, whatever their names are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEYS = re.compile(r"^[\"']?(\$schema|type|command|jobs)[\"']?\s*:", re.MULTILIN
 _TYPES = ("automl", "command", "data_transfer", "import", "parallel", "pipeline", "spark", "sweep")
 """The types that jobs and components share; assets, computes and endpoints have others."""
 _STEP_KEYS = ("command", "component", "type")
-_NOT_THE_USERS = ("__pycache__", "node_modules", "site-packages")
+_SKIPPED = ("__pycache__", "node_modules", "site-packages")
 
 
 class Kind(Enum):
@@ -42,31 +42,32 @@ class SpecFiles:
 def below(folder: Path) -> SpecFiles:
     """Return the specs in a folder and the folders below it.
 
-    Hidden folders (``.git``, ``.venv``), virtual environments and caches are left out. A job or a pipeline counts where
-    it is YAML: Python files and notebooks are not run to see whether they make one.
+    Hidden folders (``.git``, ``.venv``), virtual environments and caches are left out. Jobs
+    and pipelines are found in YAML only: Python files and notebooks are not run to see whether they define one.
     """
     kinds = {path: kind(path) for path in _files(folder)}
     return SpecFiles(
-        components=tuple(path for path, found in kinds.items() if found is Kind.COMPONENT),
-        jobs=tuple(path for path, found in kinds.items() if found is Kind.JOB and path.suffix != ".py"),
+        components=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.COMPONENT),
+        jobs=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.JOB and path.suffix != ".py"),
     )
 
 
 def kind(path: Path) -> Kind | None:
-    """Return what a file describes; None where that is neither a component nor a job, or where it cannot be read.
+    """Return what a file describes; None if that is neither a component nor a job, or if it cannot be read.
 
-    Nothing is run. A component in Python is a file with functions under mldesigner's @command_component, and without a
-    pipeline.
+    No code is run. A component in Python is a file with functions that have mldesigner's @command_component, and
+    without a pipeline.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         text = ""
     if path.suffix == ".py":
-        found = Kind.COMPONENT if "command_component" in text and _is_component_in_python(text) else None
+        detected = Kind.COMPONENT if "command_component" in text and _is_component_in_python(text) else None
     else:
-        found = _kind_of(_document(text)) if path.suffix.lower() in (".yaml", ".yml") and _KEYS.search(text) else None
-    return found or (Kind.COMPONENT if path.name in SPECS and not _is_python(path, text) else None)
+        is_yaml = path.suffix.lower() in (".yaml", ".yml")
+        detected = _kind_of(_document(text)) if is_yaml and _KEYS.search(text) else None
+    return detected or (Kind.COMPONENT if path.name in SPECS and not _is_python(path, text) else None)
 
 
 def is_component(path: Path) -> bool:
@@ -79,19 +80,19 @@ def _files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(
             name
             for name in folders
-            if not name.startswith(".") and name not in _NOT_THE_USERS and not Path(where, name, "pyvenv.cfg").exists()
+            if not name.startswith(".") and name not in _SKIPPED and not Path(where, name, "pyvenv.cfg").exists()
         )
         yield from (Path(where, name) for name in sorted(names) if name.lower().endswith((".py", ".yaml", ".yml")))
 
 
 def _document(text: str) -> Mapping[str, Any]:
-    """Return a YAML file's keys; of one that is not YAML, the schema that it claims to have."""
+    """Return a YAML file's content; if it is not valid YAML, only the schema that it names."""
     try:
-        found = yaml.load(text, Loader=_LOADER)
+        document = yaml.load(text, Loader=_LOADER)
     except (yaml.YAMLError, ValueError):
         schema = _SCHEMA.search(text)
         return {"$schema": schema[1]} if schema else {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _kind_of(document: Mapping[str, Any]) -> Kind | None:
@@ -100,9 +101,9 @@ def _kind_of(document: Mapping[str, Any]) -> Kind | None:
         return Kind.COMPONENT if "component" in schema else Kind.JOB if "job." in schema else None
     jobs, command, declared = document.get("jobs"), document.get("command"), document.get("type")
     if declared is None:
-        # Others' YAML has jobs and commands too: GitHub's workflows, for example.
+        # Other YAML has jobs and commands too, for example GitHub workflows.
         steps = list(jobs.values()) if isinstance(jobs, dict) else []
-        is_pipeline = bool(steps) and all(isinstance(one, dict) and one.keys() & set(_STEP_KEYS) for one in steps)
+        is_pipeline = bool(steps) and all(isinstance(step, dict) and step.keys() & set(_STEP_KEYS) for step in steps)
         if not is_pipeline and not (isinstance(command, str) and "environment" in document):
             return None
     elif declared not in _TYPES:
@@ -120,7 +121,7 @@ def _is_component_in_python(text: str) -> bool:
 
 
 def _is_python(path: Path, text: str) -> bool:
-    """Return whether a file that is called component.py can be read, so that its content decides."""
+    """Return whether a Python file can be parsed, so that its content decides."""
     if path.suffix != ".py":
         return False
     try:

@@ -1,4 +1,4 @@
-"""A component's spec, loaded: component.yaml, or component.py with functions under mldesigner's @command_component."""
+"""Load a component's spec: component.yaml, or component.py with functions that have mldesigner's @command_component."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from allranks.errors import InputError, Problem
 from allranks.sdk.yaml_lines import at
 
 SPECS = ("component.yaml", "component.py")
-"""What a component's spec is called: written by hand, or a function under mldesigner's @command_component."""
+"""The file names of a component's spec: YAML, or a function with mldesigner's @command_component."""
 
 
 def load(spec: Path) -> list[Any]:
-    """azure-ai-ml's components of a spec: one of a YAML file, at least one of a Python file. Touches no network.
+    """Return azure-ai-ml's components of a spec: one for a YAML file, at least one for a Python file, without network.
 
     Raise InputError if the spec cannot be read or does not describe a component.
     """
@@ -32,9 +32,9 @@ def load(spec: Path) -> list[Any]:
         results = [component._validate() for component in components]
     except InputError:
         raise
-    # Whatever a user's file or the SDK raises means that this component cannot be loaded; there is no common class.
+    # Any exception of the user's file or the SDK means that the component cannot be loaded; they have no common class.
     except Exception as error:
-        raise InputError.of(_problem(spec, key, said) for key, said in _complaints(error)) from error
+        raise InputError.of(_problem(spec, key, message) for key, message in _complaints(error)) from error
     if not components:
         raise InputError(
             Problem(
@@ -44,24 +44,24 @@ def load(spec: Path) -> list[Any]:
                 fix="decorate the function",
             )
         )
-    complaints = [_problem(spec, key, said) for result in results for key, said in result.error_messages.items()]
+    complaints = [_problem(spec, key, message) for result in results for key, message in result.error_messages.items()]
     if complaints:
         raise InputError.of(complaints)
     return components
 
 
-def _problem(spec: Path, key: str, said: str) -> Problem:
+def _problem(spec: Path, key: str, message: str) -> Problem:
     where = str(spec)
     if key:
         place = where if spec.suffix == ".py" else at(spec, *key.split("."))
         where = f"{place}, key {key}"
-    return Problem(where=where, found=_shortened(said), fix="correct the spec")
+    return Problem(where=where, found=_shortened(message), fix="correct the spec")
 
 
 def _load_yaml(spec: Path) -> Any:
     from azure.ai.ml import load_component
 
-    # Read here first: the SDK would not say where in the file the mistake is.
+    # Parse here first: the SDK does not report the line of a mistake.
     try:
         yaml.safe_load(spec.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
@@ -71,12 +71,12 @@ def _load_yaml(spec: Path) -> Any:
 
 
 def _load_python(spec: Path) -> list[Any]:
-    module = _import_alone(spec)
+    module = _import_file(spec)
     return [value.component for value in vars(module).values() if getattr(value, "_is_mldesigner_component", False)]
 
 
-def _import_alone(file: Path) -> ModuleType:
-    """Import a file with its folder importable, leaving sys.path and sys.modules as they were."""
+def _import_file(file: Path) -> ModuleType:
+    """Import a file with its folder importable, and restore sys.path and sys.modules."""
     name = f"{file.parent.name}_{file.stem}"
     specification = importlib.util.spec_from_file_location(name, file)
     if specification is None or specification.loader is None:
@@ -89,7 +89,7 @@ def _import_alone(file: Path) -> ModuleType:
         specification.loader.exec_module(module)
     finally:
         sys.path[:] = path
-        # A neighbour's helper may have the same name: those that were imported from this folder are forgotten.
+        # Modules of another component may have the same names, so remove those that were imported from this folder.
         for imported in set(sys.modules) - before:
             if _is_below(getattr(sys.modules[imported], "__file__", None), file.parent):
                 del sys.modules[imported]
@@ -101,26 +101,24 @@ def _is_below(file: str | None, folder: Path) -> bool:
 
 
 def _complaints(error: Exception) -> list[tuple[str, str]]:
-    """Return what an exception says: keys and messages of the JSON that the SDK's have in their text, else its first
-    line."""
+    """Return an exception's keys and messages: from the JSON in the text of an SDK exception, else its first line."""
     text = str(error)
     with contextlib.suppress(ValueError):
-        found, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
-        if isinstance(found, dict) and found.get("errors"):
-            return [(item.get("path", "").strip("*"), str(item.get("message", ""))) for item in found["errors"]]
+        details, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+        if isinstance(details, dict) and details.get("errors"):
+            return [(item.get("path", "").strip("*"), str(item.get("message", ""))) for item in details["errors"]]
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return [("", f"{type(error).__name__}: {first}" if first else type(error).__name__)]
 
 
 def _shortened(text: str) -> str:
-    """Return a message in one line. Where a value fits none of several schemas the SDK says so of each; the first will
-    do."""
+    """Return a message in one line. If a value matches none of several schemas, the SDK reports each; use the first."""
     return " ".join(text.split("; ", 1)[0].split())
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what the SDK warns and logs of off the terminal."""
+    """Suppress the SDK's warnings and logs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = logging.root.manager.disable

@@ -1,8 +1,8 @@
-"""azure-ai-ml uploads exactly the list of `allranks.sdk.files`: it is given folders that have nothing else.
+"""Make azure-ai-ml upload exactly the list of `allranks.sdk.files`, by giving it folders that contain nothing else.
 
-A folder of links stands for the code, or for the build context. The SDK hashes and uploads what links lead to, under
-the links' own names, so an asset's hash follows from names and bytes as before. The folder has the name of the
-original, since the SDK uploads below that name.
+A folder of links replaces the code or the build context. The SDK hashes and uploads the links' targets under the links'
+names, so an asset's hash still depends on names and bytes. The folder has the name of the original, since the SDK
+uploads below that name.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MERGED = "code_with_additional_includes"
 
 @contextlib.contextmanager
 def exact_uploads(folder: Path) -> Iterator[None]:
-    """Make the SDK upload exactly what is listed inside of the block. folder: where the links are.
+    """Make the SDK upload exactly the listed files inside of the block. folder: for the links
 
-    There are three places in the SDK where local folders become uploads: where a component's code is merged with its
-    additional includes, where a Code is made of any folder, and where a build context is hashed and uploaded.
+    The SDK turns local folders into uploads in three places: it merges a component's code with its additional includes,
+    creates a Code of any folder, and hashes and uploads a build context.
     """
     from azure.ai.ml._artifacts import _artifact_utilities as utilities
     from azure.ai.ml._utils._asset_utils import IgnoreFile
@@ -37,7 +37,7 @@ def exact_uploads(folder: Path) -> Iterator[None]:
     from azure.ai.ml.exceptions import ErrorTarget
 
     if AdditionalIncludes.merge_local_code_and_additional_includes.__module__ == __name__:
-        # Within another session, whose links live longer.
+        # Nested in another session, whose links exist longer.
         yield
         return
     stage = _Stage(folder)
@@ -77,7 +77,7 @@ def exact_uploads(folder: Path) -> Iterator[None]:
 
 
 class _Stage:
-    """The folder with links."""
+    """The folder that contains the folders of links."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = Path(os.path.realpath(folder)) / "uploads"
@@ -85,7 +85,7 @@ class _Stage:
         self._count = itertools.count()
 
     def code(self, includes: Any) -> Path | None:
-        """Return the folder, or the single file, that stands for a component's code; None where it has none."""
+        """Return the folder, or the single file, that replaces a component's code; None if it has none."""
         code = includes.resolved_code_path
         scratch = self._new()
         scratch.mkdir()
@@ -100,7 +100,7 @@ class _Stage:
         return target
 
     def path(self, path: Path) -> Path:
-        """Return the folder that stands for any code; a file, and what does not exist, stand for themselves."""
+        """Return the folder that replaces any code folder. Files and missing paths are returned unchanged."""
         if path.is_relative_to(self._folder) or not path.exists():
             return path
         files = code_at(path, shown(path)).files
@@ -111,7 +111,7 @@ class _Stage:
         return target
 
     def context(self, path: Path) -> Path:
-        """Return the folder that stands for a build context."""
+        """Return the folder that replaces a build context."""
         if path.is_relative_to(self._folder) or not path.is_dir():
             return path
         target = self._new() / path.name

@@ -1,4 +1,4 @@
-"""Whether the code that makes a call has an answer to its failure."""
+"""Determine whether the code that makes a call handles its failure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import FrameType
 
 
 def creates_when_it_fails(frame: FrameType | None, is_users: Callable[[str], bool]) -> bool:
-    """Return whether the call stands in a ``try`` whose handler creates something, as in "get it, or else create it".
+    """Return whether the call is in a ``try`` whose handler creates something, as in "get it, or else create it".
 
-    frame: the frame that makes the call; the innermost one of the user's counts
+    frame: the frame that makes the call; the innermost frame of the user's code is used
     """
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back

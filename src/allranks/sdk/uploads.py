@@ -1,4 +1,4 @@
-"""What the SDK uploads: of a component its code with what it includes, of an environment its build context."""
+"""What the SDK uploads: a component's code with its additional includes, an environment's build context."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CODE, CONTEXT = "code", "build context"
 
 @dataclass(frozen=True)
 class Upload:
-    """One folder that goes along with a job.
+    """A folder that is uploaded with a job.
 
     kind:  CODE or CONTEXT
     users: the steps that need it
@@ -37,13 +37,13 @@ class Upload:
 def code_of(
     component: Any, where: str, includes_where: str = "", without: Collection[Path] = ()
 ) -> Iterator[FileList | None]:
-    """Give the files of a component's code; None where it has no local code.
+    """Yield the files of a component's code; None if it has no local code.
 
     where:          the place that messages name
-    includes_where: that of the additional includes, where it is another
-    without:        folders that are left out: those that snapshots are written to
+    includes_where: the place of the additional includes, if different
+    without:        folders to omit: those that snapshots are written to
 
-    Raise InputError if they cannot be put together, or all of them have to stay.
+    Raise InputError if the files cannot be collected, or all of them are left out.
     """
     code = component._get_origin_code_in_str()
     if code is not None and (is_remote(code) or code.startswith("git+")):
@@ -56,7 +56,7 @@ def code_of(
 def merged(
     includes: Any, scratch: Path, where: str, includes_where: str, without: Collection[Path] = ()
 ) -> FileList | None:
-    """Return what the SDK would upload of its AdditionalIncludes, less what may not leave; None where there is no code.
+    """Return the files to upload of the SDK's AdditionalIncludes, see `list_merged`; None if there is no code.
 
     scratch: a folder for archives
     """
@@ -69,9 +69,9 @@ def merged(
 
 
 def _included(includes: Any, base: Path, where: str) -> list[Path]:
-    """Return the paths that are included. Raise InputError if one is not there."""
+    """Return the included paths. Raise InputError if one does not exist."""
     try:
-        # Those that are artifacts of Azure DevOps are downloaded.
+        # This downloads artifacts of Azure DevOps.
         paths = [Path(path) for path in includes._get_resolved_additional_include_configs()]
     except (ValueError, RuntimeError, OSError) as error:
         found = " ".join(str(error).split())
@@ -88,41 +88,41 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
 
 
 def code_at(path: Path, where: str) -> FileList:
-    """Return the files of code that no component includes more in: a folder or a file. Raise InputError as above."""
+    """Return the files of code without additional includes: a folder or a file. Raise InputError like `code_of`."""
     return _not_empty(list_path(path, where), where)
 
 
 def context_of(folder: Path, where: str = "") -> FileList:
-    """Return the files of an environment's build context. Raise InputError if something cannot be read."""
+    """Return the files of an environment's build context. Raise InputError if a file cannot be read."""
     return list_path(folder, where or str(folder))
 
 
 def uploads_of(job: Any) -> list[Upload]:
-    """Return what goes along with the SDK's job, each once. Raise InputError if something cannot be read."""
-    found: dict[str, Upload] = {}
+    """Return the uploads of the SDK's job, each once. Raise InputError if a file cannot be read."""
+    uploads: dict[str, Upload] = {}
     users: dict[str, list[str]] = {}
     problems: list[Problem] = []
     for step, node in _nodes(job, ""):
         for kind, source in _sources(node, alone=not step):
             key = json.dumps([kind, *_identity(source)], default=str)
-            if key not in found:
+            if key not in uploads:
                 where = (
                     f"step {step}, key {'code' if kind == CODE else 'environment.build.path'}" if step else "the job"
                 )
-                found[key] = Upload(kind, (), FileList(), 0)
+                uploads[key] = Upload(kind, (), FileList(), 0)
                 try:
                     with _files_of(kind, source, where) as files:
-                        found[key] = Upload(kind, (), files or FileList(), files.size() if files else 0)
+                        uploads[key] = Upload(kind, (), files or FileList(), files.size() if files else 0)
                 except InputError as error:
                     problems += error.problems
             users.setdefault(key, []).append(step or "the job")
     if problems:
         raise InputError.of(problems)
-    return [replace(one, users=tuple(users[key])) for key, one in found.items() if one.files.files]
+    return [replace(upload, users=tuple(users[key])) for key, upload in uploads.items() if upload.files.files]
 
 
 def _identity(source: Any) -> tuple[Any, ...]:
-    """Return what tells one folder that is sent from another before it is read."""
+    """Return a key that identifies an uploaded folder before it is read."""
     if isinstance(source, Path):
         return (source,)
     includes: Any = getattr(source, "_get_all_additional_includes_configs", list)()
@@ -142,11 +142,11 @@ def _files_of(kind: str, source: Any, where: str) -> Iterator[FileList | None]:
 
 
 def _not_empty(files: FileList, where: str) -> FileList:
-    """Return the files; raises InputError where there are none because each has to stay."""
+    """Return the files. Raise InputError if all of them are left out."""
     if files.files or not files.left_out:
         return files
-    left = ", ".join(f"{one.name} ({one.reason})" for one in files.left_out[:5])
-    raise InputError(Problem(where, f"all of the code is left out: {left}", "a file that may leave the machine"))
+    examples = ", ".join(f"{entry.name} ({entry.reason})" for entry in files.left_out[:5])
+    raise InputError(Problem(where, f"all of the code is left out: {examples}", "a file that may leave the machine"))
 
 
 def _includes_of(component: Any) -> Any:
@@ -154,13 +154,13 @@ def _includes_of(component: Any) -> Any:
         return component._generate_additional_includes_obj()
     from azure.ai.ml.entities._component._additional_includes import AdditionalIncludes
 
-    # A parallel component has code and includes nothing.
+    # A parallel component has code, but no additional includes.
     code, base = component._get_origin_code_in_str(), component._get_base_path_for_code()
     return AdditionalIncludes(origin_code_value=code, base_path=base, configs=[])
 
 
 def _nodes(job: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield each node with its address, those of pipelines in pipelines and of loops too; "" for a job by itself."""
+    """Yield each node with its address, including those of nested pipelines and loops; "" for a single job."""
     inner = _members(job)
     if inner is None:
         yield path, job
@@ -170,9 +170,9 @@ def _nodes(job: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _members(node: Any) -> dict[str, Any] | None:
-    """Return the nodes of a pipeline or of a loop; None of what is a step by itself.
+    """Return the nodes of a pipeline or a loop; None for a step.
 
-    A pipeline has the bodies of its loops beside them: they are left to the loops.
+    A pipeline also lists the bodies of its loops; only the loops return them.
     """
     from azure.ai.ml.entities import PipelineJob
     from azure.ai.ml.entities._builders.control_flow_node import LoopNode
@@ -194,9 +194,9 @@ def _without_bodies(nodes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sources(node: Any, *, alone: bool) -> Iterator[tuple[str, Any]]:
-    """Yield what a node takes along: a component or a local path as its code, and a local build context.
+    """Yield what a node uploads: a component or a local path as its code, and a local build context.
 
-    alone: whether it is a job by itself, whose own environment is sent; of a step the SDK sends its component's
+    alone: whether it is a single job, whose own environment is sent; for a step the SDK sends its component's
     """
     from azure.ai.ml.entities import Environment
     from azure.ai.ml.entities._component.code import ComponentCodeMixin

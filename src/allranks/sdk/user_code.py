@@ -1,4 +1,4 @@
-"""Which code on the stack is the user's, and what a message says of an exception that it raises."""
+"""Find the user's code on the stack, and describe the exceptions that it raises."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Line:
     """A line of the user's code.
 
     file: as messages name it
-    cell: of a notebook, from 1, counted with the cells of text as editors count them; 0: the file is no notebook
+    cell: of a notebook, from 1; text cells are counted too, as in editors; 0: the file is not a notebook
     """
 
     file: str
@@ -71,7 +71,7 @@ def caller(frame: FrameType | None, path: Path) -> Line | None:
 
 @contextlib.contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Turn what the user's code raises into one problem with its file and line."""
+    """Convert exceptions of the user's code to InputError, with the file and line."""
     try:
         yield
     except InputError:
@@ -81,7 +81,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 def problem(error: BaseException, path: Path) -> Problem:
-    """Return what is told of an exception that the code of this file raised."""
+    """Return the problem for an exception that the file's code raised."""
     if isinstance(error, SyntaxError) and error.filename and not _is_library(error.filename):
         return Problem(str(line(error.filename, error.lineno or 1)), f"it is not Python: {error.msg}", "Python")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]

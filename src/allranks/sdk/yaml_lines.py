@@ -1,4 +1,4 @@
-"""A YAML file as keys and values, and on which line something stands in it."""
+"""Read a YAML file as a mapping, and find the lines of its keys."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from allranks.errors import InputError, Problem
 
 
 def line_of(path: Path, *keys: str) -> int:
-    """Return the line, from 1, of the value at the end of those keys; of as much of the way as there is."""
+    """Return the line, from 1, of a nested key; of its innermost existing parent if it is missing."""
     node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     line = 1
     for key in keys:
         if not isinstance(node, yaml.MappingNode):
             break
-        found = next(((one, value) for one, value in node.value if one.value == key), None)
-        if found is None:
+        item = next(((key_node, value) for key_node, value in node.value if key_node.value == key), None)
+        if item is None:
             break
-        line, node = found[0].start_mark.line + 1, found[1]
+        line, node = item[0].start_mark.line + 1, item[1]
     return line
 
 
 def at(path: Path, *keys: str) -> str:
-    """Return the same as a place: file:line."""
+    """Return file:line of a nested key."""
     return f"{path}:{line_of(path, *keys)}"
 
 
 def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any]:
-    """Return what the file says. Raise InputError if it cannot be read, is no YAML, or no keys and values.
+    """Return the file's content. Raise InputError if it cannot be read or is not a mapping in YAML.
 
-    fix: what to do where it is not there
+    fix: what to do if it cannot be read
     """
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(Problem(str(path), error.strerror or str(error), "a YAML file", fix)) from error
     except yaml.MarkedYAMLError as error:
@@ -44,6 +44,6 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
     except (yaml.YAMLError, ValueError) as error:
         found = " ".join(str(error).split())
         raise InputError(Problem(str(path), f"not YAML: {found}", fix="correct the file")) from error
-    if not isinstance(found, dict):
-        raise InputError(Problem(str(path), f"{type(found).__name__}", "keys and values", "correct the file"))
-    return found
+    if not isinstance(content, dict):
+        raise InputError(Problem(str(path), f"{type(content).__name__}", "keys and values", "correct the file"))
+    return content

@@ -1,4 +1,4 @@
-"""A YAML file as data, with the line on which each key stands."""
+"""A YAML file as data, with the line of each key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class YamlText:
-    """What a file says.
+    """The content of a file.
 
     tree:  its content
     lines: the line of each key, such as ``jobs.train.inputs.lr``, from 1
@@ -28,16 +28,16 @@ class YamlText:
     lines: dict[str, int]
 
     def place(self, key: str = "") -> str:
-        """Return the file and the line of a key, or of the innermost key around it that stands in the file."""
+        """Return the file and the line of a key, or of its innermost parent that is in the file."""
         while key and key not in self.lines:
             key = key.rpartition(".")[0]
         return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
 
 
 def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
-    """Read a file. Raise InputError if it is no mapping, or says which keys are no text or stand there twice.
+    """Read a file. Raise InputError if it is not a mapping, or has keys that are not strings or are duplicated.
 
-    may_be_empty: whether a file without any key, of comments alone, is a mapping
+    may_be_empty: whether to accept a file without keys, such as one with comments only
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -53,8 +53,8 @@ def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{shown(path)}:{mark.line + 1}:{mark.column + 1}" if mark else shown(path)
-        said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise InputError(Problem(place, f"it is not YAML: {said}", "YAML")) from None
+        message = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InputError(Problem(place, f"it is not YAML: {message}", "YAML")) from None
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(Problem(shown(path), f"it is not YAML: {' '.join(str(error).split())}", "YAML")) from None
     if tree is None and may_be_empty:
@@ -75,18 +75,18 @@ def _walk(node: yaml.Node, prefix: str, lines: dict[str, int], file: str) -> Ite
             yield from _walk(inner, prefix, {}, file)
     if not isinstance(node, yaml.MappingNode):
         return
-    met: set[str] = set()
+    seen: set[str] = set()
     for key, value in node.value:
         line = key.start_mark.line + 1
         place = f"{file}:{line}"
         if not isinstance(key, yaml.ScalarNode) or key.tag not in (_TEXT, _MERGE):
-            said = key.value if isinstance(key, yaml.ScalarNode) else "a key of several values"
-            yield Problem(place, f"YAML does not read the key {said} as text", "a text", f'put it in quotes: "{said}"')
+            name = key.value if isinstance(key, yaml.ScalarNode) else "a key of several values"
+            yield Problem(place, f"YAML does not read the key {name} as text", "a text", f'put it in quotes: "{name}"')
             continue
         name = f"{prefix}.{key.value}" if prefix else str(key.value)
-        if key.value in met and key.tag != _MERGE:
+        if key.value in seen and key.tag != _MERGE:
             yield Problem(place, f"key {name} stands here a second time", "each name once", "rename one of the two")
-        met.add(key.value)
+        seen.add(key.value)
         lines.setdefault(name, line)
         yield from _walk(value, name, lines, file)
 

@@ -1,1 +1,1 @@
-"""One module a command, named as the command."""
+"""One module per command, named like the command."""

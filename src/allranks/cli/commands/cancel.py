@@ -57,8 +57,8 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
     status = history.run(workspace, record.id).status
     if not ended:
         _print_late(f"run {record.id} has not ended yet", f"allranks cancel {record.id} --now")
-    then = f"; go on with it: allranks resume {record.id}" if status is not Status.COMPLETED else ""
-    console().print(f"run {record.id} is {status}{then}", soft_wrap=True)
+    advice = f"; go on with it: allranks resume {record.id}" if status is not Status.COMPLETED else ""
+    console().print(f"run {record.id} is {status}{advice}", soft_wrap=True)
 
 
 def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now: bool) -> None:
@@ -71,11 +71,11 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
 
     _require_engine(workspace, record)
     nodes = [node_at(record, step) for step in steps]
-    over = [node for node in nodes if node.status.ended]
-    if over:
+    ended = [node for node in nodes if node.status.ended]
+    if ended:
         expected = "a step that is not over"
         where = f"run {record.id}, step"
-        raise InputError(*(Problem(f"{where} {node.path}", f"it is {node.status}", expected) for node in over))
+        raise InputError(*(Problem(f"{where} {node.path}", f"it is {node.status}", expected) for node in ended))
 
     paths = [node.path for node in nodes]
 
@@ -86,7 +86,7 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
     under_way = (Status.RUNNING, Status.PREPARING)
     if not (cancel_nodes(workspace, record, paths, at_once=now) and wait_until(lambda: no_step_is(*under_way))):
         _print_late("the steps have not ended yet", f"allranks cancel {record.id} {' '.join(steps)} --now")
-    # A step that waits for a slot, or whose inputs are read, ends at once; one that waits for others when those end.
+    # A step that waits for a slot or reads its inputs ends at once. One that waits for others ends when they do.
     wait_until(lambda: no_step_is(Status.NOT_STARTED), 1.0)
     run = history.run(workspace, record.id)
     for path in paths:
@@ -96,7 +96,7 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
 
 
 def _require_engine(workspace: Workspace, record: RunRecord) -> None:
-    """Raise InputError where no process executes the run."""
+    """Raise InputError if no process executes the run."""
     from allranks.errors import InputError, Problem
     from allranks.runs import locks
     from allranks.runs.records import Status
@@ -125,9 +125,9 @@ def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
     where = f"run {record.id}"
     assert record.submitted is not None
     if steps or now:
-        asked = f"step {steps[0]}" if steps else "--now"
+        unsupported = f"step {steps[0]}" if steps else "--now"
         fix = f"cancel the whole run: allranks cancel {record.id}"
-        raise InputError(Problem(f"{where}, {asked}", "the run is on Azure ML", "a run on this machine", fix))
+        raise InputError(Problem(f"{where}, {unsupported}", "the run is on Azure ML", "a run on this machine", fix))
     with connected(record) as client:
         if not record.status.ended:
             update(record, runs.state(client, record.id, steps=record.submitted.pipeline))

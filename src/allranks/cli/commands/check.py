@@ -54,13 +54,13 @@ def check(
     plans: list[Plan] = []
     for job in [file] if specs is None else map(str, specs.jobs):
         try:
-            plan, found, warned = _checked(job, values, components)
+            plan, job_problems, job_warnings = _checked(job, values, components)
         except InputError as error:
             problems += error.problems
             continue
         plans.append(plan)
-        problems += found
-        warnings += warned
+        problems += job_problems
+        warnings += job_warnings
     if json:
         print(to_json({"file": file, "problems": problems, "warnings": warnings}))
         sys.exit(2 if problems else 0)
@@ -68,11 +68,13 @@ def check(
     if problems:
         raise InputError(*problems)
     if specs is None:
-        what = [plans[0].name, count(sum(1 for _ in steps(plans[0].graph)), "step")]
+        parts = [plans[0].name, count(sum(1 for _ in steps(plans[0].graph)), "step")]
     else:
-        what = [count(number, noun) for number, noun in ((len(components), "component"), (len(plans), "job")) if number]
-    what += ["no problems", *([count(len(warnings), "warning")] if warnings else [])]
-    console().print(f"{file}: {', '.join(what)}", soft_wrap=True)
+        parts = [
+            count(number, noun) for number, noun in ((len(components), "component"), (len(plans), "job")) if number
+        ]
+    parts += ["no problems", *([count(len(warnings), "warning")] if warnings else [])]
+    console().print(f"{file}: {', '.join(parts)}", soft_wrap=True)
 
 
 def _specs(path: Path) -> SpecFiles | None:
@@ -99,7 +101,7 @@ def _checked(
 ) -> tuple[Plan, tuple[Problem, ...], list[Problem]]:
     """Return the plan of a job with its problems and warnings. Raise InputError if there is no plan.
 
-    components: these are checked by themselves
+    components: those that are checked separately
     """
     import tempfile
     from datetime import date

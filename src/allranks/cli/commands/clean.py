@@ -82,8 +82,8 @@ def _remove(workspace: Workspace, plan: CleaningPlan) -> None:
 def _seconds(age: str) -> float:
     from allranks.errors import InputError, Problem
 
-    found = re.fullmatch(r"(\d+)([mhdw])", age)
-    if found is None:
+    match = re.fullmatch(r"(\d+)([mhdw])", age)
+    if match is None:
         expected = "a number with m, h, d or w: minutes, hours, days or weeks"
         raise InputError(Problem(f"--older-than {age}", "is no age", expected, "for example: --older-than 30d"))
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(match[1]) * _SECONDS[match[2]]

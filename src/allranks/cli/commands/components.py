@@ -40,13 +40,13 @@ def components(
     from allranks.cli.views.tables import print_components
     from allranks.components.find import find_components
 
-    found = find_components(folder)
+    infos = find_components(folder)
     if page or open_:
-        _show_page(found, page, open_)
+        _show_page(infos, page, open_)
     elif json:
-        print(to_json(list(found)))
+        print(to_json(list(infos)))
     else:
-        print_components(console(), found)
+        print_components(console(), infos)
 
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
@@ -64,5 +64,5 @@ def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(Problem(str(page), reason, "a writable file", "name another file")) from None
-    shown = open_ and webbrowser.open(page.absolute().as_uri())
-    console().print(f"{'opened' if shown else 'written'}  {page}", soft_wrap=True)
+    opened = open_ and webbrowser.open(page.absolute().as_uri())
+    console().print(f"{'opened' if opened else 'written'}  {page}", soft_wrap=True)

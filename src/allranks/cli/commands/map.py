@@ -37,14 +37,14 @@ def map_(
     from allranks.sdk.paths import shown
 
     values = settings_of(settings)
-    others = 0
+    other_problems = 0
     lookup = lookup_of(file, values, Workspace.at(workspace))
     with opened(file, values, lookup) as job:
         try:
             job.plan()
         except InputError as error:
-            others = sum(problem not in lookup.problems for problem in error.problems)
-    lines = skeleton.missing(use for use in lookup.uses if not _is_made(use, lookup))
+            other_problems = sum(problem not in lookup.problems for problem in error.problems)
+    lines = skeleton.missing(use for use in lookup.uses if not _has_virtual_environment(use, lookup))
     target = lookup.file.path if lookup.file else lookup.folder / mapping_file.NAMES[0]
     if not lines:
         errors().print(f"this machine can resolve every name in {file}", soft_wrap=True)
@@ -53,11 +53,11 @@ def map_(
         console().print(f"written  {shown(target)}: {count(len(lines), 'line')} to complete", soft_wrap=True)
     else:
         print(skeleton.render(lines), end="")
-    if others:
-        errors().print(f"{count(others, 'other problem')}: allranks check {file}", soft_wrap=True)
+    if other_problems:
+        errors().print(f"{count(other_problems, 'other problem')}: allranks check {file}", soft_wrap=True)
 
 
-def _is_made(use: Use, lookup: AssetLookup) -> bool:
+def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
     """Return whether a virtual environment for this environment exists."""
     from allranks.local import interpreters
     from allranks.plan.assets import asset_id

@@ -59,12 +59,12 @@ def register(
     out = errors() if json else console()
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
         releases = release(Path(folder), components, names or (), registry)
-        done, found = _registered(options, releases, Path(folder), dry_run, out)
+        registered, differences = _registered(options, releases, Path(folder), dry_run, out)
     if json:
-        print(to_json(_rows(releases, done, found, dry_run, where)))
+        print(to_json(_rows(releases, registered, differences, dry_run, where)))
         return
-    same = len(releases) - len(found if dry_run else done)
-    result = f"{len(found)} would be registered" if dry_run else f"{len(done)} registered"
+    same = len(releases) - len(differences if dry_run else registered)
+    result = f"{len(differences)} would be registered" if dry_run else f"{len(registered)} registered"
     out.print(f"{where}: {result}, {same} unchanged", soft_wrap=True)
 
 
@@ -77,47 +77,47 @@ def _registered(
     from allranks.azure.workspace import connect
     from allranks.sdk.session import session
 
-    done: list[Release] = []
+    registered: list[Release] = []
     with session():
         with service_errors("signing in"):
             client = connect(options)
         missing = registering.missing(client, releases)
         if dry_run:
-            found = registering.differences(client, missing)
-            for each in found:
-                _print_difference(out, each)
-            return done, found
+            differences = registering.differences(client, missing)
+            for difference in differences:
+                _print_difference(out, difference)
+            return registered, differences
 
-        def report(one: Release) -> None:
-            done.append(one)
-            out.print(f"registered  {one}  ({len(done)} of {len(missing)})", soft_wrap=True)
+        def report(release: Release) -> None:
+            registered.append(release)
+            out.print(f"registered  {release}  ({len(registered)} of {len(missing)})", soft_wrap=True)
 
         registering.register(client, missing, staged, report)
-    return done, ()
+    return registered, ()
 
 
-def _print_difference(out: Any, found: Difference) -> None:
+def _print_difference(out: Any, difference: Difference) -> None:
     from rich.text import Text
 
     from allranks.cli.views.uploads import amount, print_files
     from allranks.runs.formatting import plain
 
-    one = found.release
-    sent = amount(len(one.files), one.size)
-    if not found.latest:
-        out.print(Text.assemble(("+ ", "green"), (str(one), "bold"), f"  new, {sent}"), soft_wrap=True)
-        print_files(out, [name for name, _ in one.files], one.left_out, "    ")
+    release = difference.release
+    sent = amount(len(release.files), release.size)
+    if not difference.latest:
+        out.print(Text.assemble(("+ ", "green"), (str(release), "bold"), f"  new, {sent}"), soft_wrap=True)
+        print_files(out, [name for name, _ in release.files], release.left_out, "    ")
         return
-    instead = f"  replaces {found.latest}, {sent}"
-    out.print(Text.assemble(("~ ", "yellow"), (str(one), "bold"), instead), soft_wrap=True)
-    print_files(out, [name for name, _ in one.files], one.left_out, "    ")
+    instead = f"  replaces {difference.latest}, {sent}"
+    out.print(Text.assemble(("~ ", "yellow"), (str(release), "bold"), instead), soft_wrap=True)
+    print_files(out, [name for name, _ in release.files], release.left_out, "    ")
     styles = {"+": "green", "-": "red", "@": "bright_black"}
-    for line in found.spec[2:]:
+    for line in difference.spec[2:]:
         out.print(Text(f"    {plain(line)}", style=styles.get(line[:1], "")), soft_wrap=True)
-    if found.files is None:
+    if difference.files is None:
         out.print("    its files are unknown: it was not registered by allranks")
-    for name, what in found.files or ():
-        out.print(f"    {what:<8} {plain(name)}", soft_wrap=True)
+    for name, change in difference.files or ():
+        out.print(f"    {change:<8} {plain(name)}", soft_wrap=True)
 
 
 def release_row(one: Release) -> dict[str, Any]:
@@ -126,24 +126,28 @@ def release_row(one: Release) -> dict[str, Any]:
 
 
 def _rows(
-    releases: Sequence[Release], done: Sequence[Release], found: Sequence[Difference], dry_run: bool, where: str
+    releases: Sequence[Release],
+    registered: Sequence[Release],
+    differences: Sequence[Difference],
+    dry_run: bool,
+    where: str,
 ) -> dict[str, Any]:
     from allranks.cli.views.uploads import left_out_json
 
-    changed = {(each.release.kind, each.release.name): each for each in found}
+    changed = {(difference.release.kind, difference.release.name): difference for difference in differences}
     rows = []
-    for one in releases:
-        row = release_row(one)
+    for release in releases:
+        row = release_row(release)
         if dry_run:
-            each = changed.get((one.kind, one.name))
-            row["state"] = "there" if each is None else "changed" if each.latest else "new"
-            row["latest"] = each.latest if each else one.version
-            row["diff"] = list(each.spec) if each else []
-            files = each.files if each else ()
-            sent = {"files": [name for name, _ in one.files], "size": one.size}
-            row["upload"] = {**sent, "left_out": left_out_json(one.left_out)}
-            row["files"] = None if files is None else [{"name": name, "change": what} for name, what in files]
+            difference = changed.get((release.kind, release.name))
+            row["state"] = "there" if difference is None else "changed" if difference.latest else "new"
+            row["latest"] = difference.latest if difference else release.version
+            row["diff"] = list(difference.spec) if difference else []
+            files = difference.files if difference else ()
+            sent = {"files": [name for name, _ in release.files], "size": release.size}
+            row["upload"] = {**sent, "left_out": left_out_json(release.left_out)}
+            row["files"] = None if files is None else [{"name": name, "change": change} for name, change in files]
         else:
-            row["state"] = "registered" if one in done else "there"
+            row["state"] = "registered" if release in registered else "there"
         rows.append(row)
     return {"where": where, "dry_run": dry_run, "assets": rows}

@@ -58,11 +58,11 @@ def run(
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    given = settings_of(settings)
+    values = settings_of(settings)
     if dry_run:
-        _print_dry_run(file, given, place, instances.value, json)
+        _print_dry_run(file, values, place, instances.value, json)
         return
-    plan = _read_with_code(file, given, place)
+    plan = _read_with_code(file, values, place)
     options = Options(instances.value, force_rerun, retries, slots, gpus, track)
     execute(lambda observer: run_plan(plan, place, options, observer), json)
 
@@ -119,12 +119,12 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
         plan = _check(job.plan(Path(snapshots)))
         uploads = uploads_of(job.job)
-    # What is rendered from it has no secrets either.
+    # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(instances)
-    found = preview.previews(plan, workspace, kind)
-    environments = {path: one.ranks for path, one in found.items()}
-    commands = {path: one.command for path, one in found.items()}
+    previews = preview.previews(plan, workspace, kind)
+    environments = {path: step_preview.ranks for path, step_preview in previews.items()}
+    commands = {path: step_preview.command for path, step_preview in previews.items()}
     if json:
         print(plan_json(plan, environments, commands, uploads))
     else:

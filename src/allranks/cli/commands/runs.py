@@ -21,8 +21,8 @@ def runs(
     from allranks.runs import history
     from allranks.runs.workspace import Workspace
 
-    found = history.runs(Workspace.at(workspace), limit, steps=json)
+    records = history.runs(Workspace.at(workspace), limit, steps=json)
     if json:
-        print(to_json(found))
+        print(to_json(records))
     else:
-        print_runs(console(), found)
+        print_runs(console(), records)

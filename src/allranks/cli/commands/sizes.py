@@ -56,23 +56,23 @@ def sizes(
         else:
             print_size(console(), size, _settings(size), warnings)
         return
-    found = _chosen(gpu, infiniband, retired, today)
+    matches = _matching(gpu, infiniband, retired, today)
     if json:
-        print(to_json([_row(size) for size in found]))
+        print(to_json([_row(size) for size in matches]))
     else:
-        print_sizes(console(), found, today)
+        print_sizes(console(), matches, today)
 
 
 def _refuse_filters(name: str, gpu: str | None, retired: bool) -> None:
     from allranks.errors import InputError, Problem
 
-    given = [option for option, is_given in (("--gpu", gpu is not None), ("--retired", retired)) if is_given]
-    if given:
-        fix = f"allranks sizes {name}, or allranks sizes {' '.join(given)}"
-        raise InputError(Problem(given[0], f"it is given together with the size {name}", "one of them", fix))
+    filters = [option for option, is_given in (("--gpu", gpu is not None), ("--retired", retired)) if is_given]
+    if filters:
+        fix = f"allranks sizes {name}, or allranks sizes {' '.join(filters)}"
+        raise InputError(Problem(filters[0], f"it is given together with the size {name}", "one of them", fix))
 
 
-def _chosen(gpu: str | None, infiniband: bool | None, retired: bool, today: date) -> list[Size]:
+def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: date) -> list[Size]:
     from allranks.errors import InputError, Problem
     from allranks.hardware.sizes import sizes as all_sizes
 
@@ -95,7 +95,7 @@ def _row(size: Size) -> dict[str, Any]:
 
 
 def _settings(size: Size) -> tuple[NetworkVariable, ...]:
-    """Return what the runtime would set if Azure's files exist. Values that it determines at run time are in
+    """Return the variables that the runtime would set if Azure's files exist. Values determined at run time are in
     brackets."""
     from dataclasses import replace
 
@@ -110,12 +110,12 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
         str(folder / "topo.xml") if size.topology else None,
         str(folder / "graph.xml") if size.topology in GRAPH_FAMILIES else None,
     )
-    found = (device,) if size.infiniband else ()
+    devices = (device,) if size.infiniband else ()
     return tuple(
         replace(setting, value=setting.value.replace(str(device), device.name))
         for setting in (
-            *nccl.settings(size, found, files, interface=interface),
-            *ucx.settings(size, found, files, interface=interface),
+            *nccl.settings(size, devices, files, interface=interface),
+            *ucx.settings(size, devices, files, interface=interface),
         )
     )
 

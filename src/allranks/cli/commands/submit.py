@@ -77,13 +77,13 @@ def submit(
 
     For example: allranks submit pipelines/image_classification.py --compute gpu-cluster
     """
-    given = settings_of(settings)
+    values = settings_of(settings)
     changes = _changes(compute, size or [], experiment, display_name, tag or [])
     options = workspace_options(subscription, resource_group, workspace, config=config)
     if dry_run:
-        _print_body(file, given, changes, options)
+        _print_body(file, values, changes, options)
         return
-    _submit(file, given, changes, options, folder, stream, json)
+    _submit(file, values, changes, options, folder, stream, json)
 
 
 def _changes(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
@@ -118,18 +118,18 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     from allranks.plan.secrets import shown
     from allranks.sdk.uploads import uploads_of
 
-    found = named(options)
+    workspace = named(options)
     where = WorkspaceName(
-        found.subscription_id or NO_WORKSPACE.subscription_id,
-        found.resource_group or NO_WORKSPACE.resource_group,
-        found.workspace_name or NO_WORKSPACE.workspace_name,
+        workspace.subscription_id or NO_WORKSPACE.subscription_id,
+        workspace.resource_group or NO_WORKSPACE.resource_group,
+        workspace.workspace_name or NO_WORKSPACE.workspace_name,
     )
     with opened(file, settings) as job:
         apply(job.job, changes)
         _checked(job)
         uploads = uploads_of(job.job)
         body = body_of(job.job, where)
-    if not (found.subscription_id and found.resource_group and found.workspace_name):
+    if not (workspace.subscription_id and workspace.resource_group and workspace.workspace_name):
         errors().print("note: no workspace is given, so ids contain placeholders", soft_wrap=True)
     # Standard output holds the body only, for programs.
     print_uploads(errors(), uploads)

@@ -1,4 +1,4 @@
-"""What `allranks clean` would remove, and what it frees."""
+"""Print what `allranks clean` would remove, and how much space it frees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_RUNS = 20
 
 
 def print_cleaning(console: Console, plan: CleaningPlan) -> None:
-    """Print the runs one by one, the rest by kind, and which old runs stay."""
+    """Print each run, the other removals by kind, and the old runs that are not removed."""
     runs = [removal for removal in plan.removals if removal.run is not None]
     for removal in runs[:_MOST_RUNS]:
         assert removal.run is not None
@@ -35,5 +35,5 @@ def print_cleaning(console: Console, plan: CleaningPlan) -> None:
 
 
 def print_removed(console: Console, plan: CleaningPlan) -> None:
-    """Print what was freed."""
+    """Print the freed space."""
     console.print(f"removed; {in_bytes(plan.size)} freed")

@@ -39,24 +39,24 @@ def lines_of(nodes: Sequence[Node], room: int | None = None) -> list[Line | More
 
     room: number of lines above which completed groups of every kind are folded; None: no limit
     """
-    found = _lines_of(nodes, groups=False)
-    if room is not None and len(found) > room and any(line.depth for line in found):
+    lines = _lines_of(nodes, groups=False)
+    if room is not None and len(lines) > room and any(line.depth for line in lines):
         return _lines_of(nodes, groups=True)
-    return found
+    return lines
 
 
 def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
-    """groups: whether completed groups other than iterations are folded"""
-    found: list[Line | More] = []
-    left = _stacked(nodes, 0)
-    while left:
-        line = left.pop()
+    """Return the lines. groups: whether completed groups other than iterations are folded"""
+    lines: list[Line | More] = []
+    pending = _stacked(nodes, 0)
+    while pending:
+        line = pending.pop()
         if isinstance(line, Line) and line.node.children and not _is_folded(line.node, groups):
-            found.append(line._replace(opened=True))
-            left += _stacked(line.node.children, line.depth + 1)
+            lines.append(line._replace(opened=True))
+            pending += _stacked(line.node.children, line.depth + 1)
         else:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def _stacked(nodes: Sequence[Node], depth: int) -> list[Line | More]:

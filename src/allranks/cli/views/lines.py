@@ -29,8 +29,8 @@ class PlainLines(Observer):
         self._clock = clock
         self._every = every
         self._width = 0
-        self._said: dict[str, tuple[Status, int]] = {}
-        self._told: dict[str, float] = {}
+        self._printed_states: dict[str, tuple[Status, int]] = {}
+        self._progress_times: dict[str, float] = {}
 
     def __enter__(self) -> PlainLines:
         return self
@@ -45,19 +45,19 @@ class PlainLines(Observer):
 
     def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         state = (step.status, step.attempt)
-        before = self._said.get(step.name, (Status.NOT_STARTED, 0))
+        before = self._printed_states.get(step.name, (Status.NOT_STARTED, 0))
         # No line when a rank changes: a step with 64 ranks would print 128.
         if state == before:
             return
-        self._said[step.name] = state
-        self._told.pop(step.name, None)
-        self._line(step.name, f"{step.status!s:<11}  {_what(step, self._clock())}")
+        self._printed_states[step.name] = state
+        self._progress_times.pop(step.name, None)
+        self._line(step.name, f"{step.status!s:<11}  {_description(step, self._clock())}")
 
     def progressed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         now = self._clock()
-        if now - self._told.get(step.name, -self._every) < self._every:
+        if now - self._progress_times.get(step.name, -self._every) < self._every:
             return
-        self._told[step.name] = now
+        self._progress_times[step.name] = now
         self._line(step.name, f"{'progress':<11}  {_progress(step)}")
 
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:  # noqa: ARG002
@@ -74,7 +74,7 @@ class PlainLines(Observer):
         self._console.print(line, soft_wrap=True)
 
 
-def _what(step: StepRecord, now: float) -> str:
+def _description(step: StepRecord, now: float) -> str:
     parts = [step_layout(step) if step.kind == "command" else step.kind]
     if step.attempt:
         parts.append(f"attempt {step.attempt + 1}")

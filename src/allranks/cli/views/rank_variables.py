@@ -58,10 +58,10 @@ def print_variables(console: Console, variables: RankVariables) -> None:
 
 def _instances(ranks: Sequence[Process]) -> dict[int, int]:
     """Return the index of the first rank of each instance."""
-    found: dict[int, int] = {}
+    first_ranks: dict[int, int] = {}
     for place, process in enumerate(ranks):
-        found.setdefault(process.instance_rank, place)
-    return found
+        first_ranks.setdefault(process.instance_rank, place)
+    return first_ranks
 
 
 def _follows_instance(ranks: Sequence[Process], values: Sequence[str | None]) -> bool:

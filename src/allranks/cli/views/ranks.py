@@ -1,4 +1,4 @@
-"""The ranks of a step in one line."""
+"""Render the ranks of a step in one line."""
 
 from __future__ import annotations
 

@@ -25,13 +25,13 @@ class _Nexts:
     """The next firings that have been printed."""
 
     def __init__(self) -> None:
-        self._said: dict[str, datetime | None] = {}
+        self._printed: dict[str, datetime | None] = {}
 
     def new(self, lines: list[Line]) -> Iterator[Line]:
         """Yield the schedules whose next firing has not been printed. A schedule that waits for a run has none."""
         for line in lines:
-            if not line.waiting and self._said.get(line.entry.name, ...) != line.next:
-                self._said[line.entry.name] = line.next
+            if not line.waiting and self._printed.get(line.entry.name, ...) != line.next:
+                self._printed[line.entry.name] = line.next
                 yield line
 
 
@@ -70,8 +70,8 @@ class EventLines(Watcher):
 
     def _line(self, name: str, text: str) -> None:
         now = clock(datetime.now(timezone.utc).timestamp())
-        said = f"{now}  {name + '  ' if name else ''}{' '.join(plain(text).splitlines())}"
-        self._console.print(Text(said), soft_wrap=True)
+        line = f"{now}  {name + '  ' if name else ''}{' '.join(plain(text).splitlines())}"
+        self._console.print(Text(line), soft_wrap=True)
 
 
 class JsonLines(Watcher):
@@ -89,25 +89,25 @@ class JsonLines(Watcher):
 
     def state(self, lines: list[Line]) -> None:
         for line in self._nexts.new(lines):
-            self._say("next", schedule=line.entry.name, at=line.next)
+            self._write_event("next", schedule=line.entry.name, at=line.next)
 
     def fired(self, firing: Firing) -> None:
-        self._say("fired", schedule=firing.schedule, run=firing.run, at=firing.at)
+        self._write_event("fired", schedule=firing.schedule, run=firing.run, at=firing.at)
 
     def goes_on(self, firing: Firing, *, alive: bool) -> None:
-        self._say("alive" if alive else "resumed", schedule=firing.schedule, run=firing.run, at=firing.at)
+        self._write_event("alive" if alive else "resumed", schedule=firing.schedule, run=firing.run, at=firing.at)
 
     def ended(self, firing: Firing) -> None:
         status = firing.status or firing.state
-        self._say("ended", schedule=firing.schedule, run=firing.run, status=status, reason=firing.reason)
+        self._write_event("ended", schedule=firing.schedule, run=firing.run, status=status, reason=firing.reason)
 
     def missed(self, missed: Missed) -> None:
-        self._say("missed", schedule=missed.schedule, first=missed.first, last=missed.last, count=missed.count)
+        self._write_event("missed", schedule=missed.schedule, first=missed.first, last=missed.last, count=missed.count)
 
     def stopping(self, running: int) -> None:
-        self._say("stopping", runs=running)
+        self._write_event("stopping", runs=running)
 
-    def _say(self, event: str, **values: object) -> None:
+    def _write_event(self, event: str, **values: object) -> None:
         self._write(json.dumps({"event": event, **values}, default=lambda value: value.isoformat()))
 
 

@@ -60,7 +60,7 @@ def print_size(out: Console, size: Size, settings: Sequence[NetworkVariable], wa
         out.print(warnings_text(warnings), soft_wrap=True)
     out.print()
     out.print(
-        Text("\n").join([Text("from", style="bright_black"), *(Text(f"  {one}") for one in size.sources)]),
+        Text("\n").join([Text("from", style="bright_black"), *(Text(f"  {source}") for source in size.sources)]),
         soft_wrap=True,
     )
 

@@ -1,4 +1,4 @@
-"""A curve as one line of text."""
+"""Render a curve as one line of text."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ def _heading(run: RunRecord) -> list[Text]:
         Status.CANCELED: "was canceled after",
         Status.INTERRUPTED: "was interrupted: the engine died",
     }
-    said = words.get(run.status, f"is {run.status}")
+    outcome = words.get(run.status, f"is {run.status}")
     time = elapsed(run, run.ended) if run.ended is not None else None
     style = STYLES[run.status]
     reused = sum(step.reused_from is not None for step in run.steps)
-    heading = Text.assemble((f"{SYMBOLS[run.status]} {plain(run.display_name or run.name)} {said}", style))
+    heading = Text.assemble((f"{SYMBOLS[run.status]} {plain(run.display_name or run.name)} {outcome}", style))
     if time is not None:
         heading.append(f" {duration(time)}", style=style)
     if reused:
@@ -55,15 +55,15 @@ def _verdicts(run: RunRecord) -> list[Text]:
 
 def _of_steps(run: RunRecord) -> list[Verdict]:
     """Return the verdicts in the run's order, without those of groups that contain a failed step."""
-    found: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     groups: set[str] = set()
     # In reverse order, a group comes after its nodes.
     for node in reversed(list(walk(nested(run.steps)))):
-        if any(child.path in found or child.path in groups for child in node.children):
+        if any(child.path in verdicts or child.path in groups for child in node.children):
             groups.add(node.path)
         elif node.record is not None and node.record.verdict is not None:
-            found[node.path] = node.record.verdict
-    return [found[step.name] for step in run.steps if step.name in found]
+            verdicts[node.path] = node.record.verdict
+    return [verdicts[step.name] for step in run.steps if step.name in verdicts]
 
 
 def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
@@ -121,24 +121,24 @@ def _metric_rows(run: RunRecord) -> list[_MetricRow]:
             if points:
                 curves.setdefault((in_every_iteration(step.name), name), []).append((step.name, points))
     rows = []
-    for (path, name), found in curves.items():
-        latest, points = found[-1]
-        if len(found) == 1:
+    for (path, name), iterations in curves.items():
+        latest, points = iterations[-1]
+        if len(iterations) == 1:
             rows.append(_MetricRow(latest, name, points[-1].value, _best(name, points)))
         else:
-            rows.append(_MetricRow(path, name, points[-1].value, _best_iteration(name, found)))
+            rows.append(_MetricRow(path, name, points[-1].value, _best_iteration(name, iterations)))
     # Metrics of one step are grouped, even if another iteration ran in between.
     order = {path: place for place, path in reversed(list(enumerate(row.step for row in rows)))}
     return sorted(rows, key=lambda row: order[row.step])
 
 
 def _best(name: str, points: list[Point]) -> str:
-    found = best(name, points) if len(points) > 1 else None
-    return f"  best {number(found.value)} at step {found.step:,}" if found else ""
+    point = best(name, points) if len(points) > 1 else None
+    return f"  best {number(point.value)} at step {point.step:,}" if point else ""
 
 
-def _best_iteration(name: str, found: list[tuple[str, list[Point]]]) -> str:
-    tops = [(step, point) for step, points in found if (point := best(name, points)) is not None]
+def _best_iteration(name: str, iterations: list[tuple[str, list[Point]]]) -> str:
+    tops = [(step, point) for step, points in iterations if (point := best(name, points)) is not None]
     top = best(name, [point for _, point in tops])
     return next((f"  best {number(point.value)} in {plain(step)}" for step, point in tops if point is top), "")
 

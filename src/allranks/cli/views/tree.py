@@ -1,4 +1,4 @@
-"""A run as a tree of steps and groups of steps: state, layout, ranks, time, progress and curves."""
+"""Render a run as a tree of steps and groups of steps: state, layout, ranks, time, progress and curves."""
 
 from __future__ import annotations
 
@@ -178,8 +178,8 @@ def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
         row.append(f"{duration(elapsed(step or node, now), whole=not status.ended):>11}")
     if step is not None and step.attempt:
         row.append(f"  attempt {step.attempt + 1}", style="yellow")
-    if node.children and status is Status.COMPLETED and (found := best_metric(steps_of(node))):
-        row.append(f"  {plain(found[0])} ", style="bright_black").append(number(found[1].value), style="bold")
+    if node.children and status is Status.COMPLETED and (metric := best_metric(steps_of(node))):
+        row.append(f"  {plain(metric[0])} ", style="bright_black").append(number(metric[1].value), style="bold")
     return row
 
 
@@ -204,16 +204,16 @@ def _progress(step: StepRecord) -> list[RenderableType]:
     if progress is None or not (progress.done or progress.total):
         return []
     done = f"{progress.done:,}" + (f"/{progress.total:,}" if progress.total else " steps")
-    left = remaining(step)
-    said = [done, f"epoch {progress.epoch}" if progress.epoch is not None else "", _left(left)]
-    text = Text("  ".join(part for part in said if part), style="bright_black", no_wrap=True, overflow="ellipsis")
+    seconds = remaining(step)
+    parts = [done, f"epoch {progress.epoch}" if progress.epoch is not None else "", _time_left(seconds)]
+    text = Text("  ".join(part for part in parts if part), style="bright_black", no_wrap=True, overflow="ellipsis")
     if not progress.total:
         return [text]
     bar = ProgressBar(progress.total, progress.done, width=24, complete_style="blue", finished_style="green")
     return [bar, text]
 
 
-def _left(seconds: float | None) -> str:
+def _time_left(seconds: float | None) -> str:
     return f"{duration(seconds, whole=True)} left" if seconds else ""
 
 

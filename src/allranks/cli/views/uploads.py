@@ -35,11 +35,13 @@ def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftO
         console.print(Text.assemble(indent, (f"{plain(folder)}/  ", "cyan"), files), soft_wrap=True)
     if left_out:
         console.print(Text(f"{indent}left out", style="bright_black"))
-    for reason, group in groupby(sorted(left_out, key=lambda one: (one.reason, one.name)), key=lambda one: one.reason):
-        found = [plain(one.name) for one in group]
-        more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
-        said = f"{indent}  {', '.join(found[:_MOST_NAMES])}{more}"
-        console.print(Text.assemble(said, (f"  {plain(reason)}", "bright_black")), soft_wrap=True)
+    for reason, group in groupby(
+        sorted(left_out, key=lambda file: (file.reason, file.name)), key=lambda file: file.reason
+    ):
+        listed = [plain(file.name) for file in group]
+        more = f" and {len(listed) - _MOST_NAMES:,} more" if len(listed) > _MOST_NAMES else ""
+        line = f"{indent}  {', '.join(listed[:_MOST_NAMES])}{more}"
+        console.print(Text.assemble(line, (f"  {plain(reason)}", "bright_black")), soft_wrap=True)
 
 
 def uploads_json(uploads: Sequence[Upload]) -> list[dict[str, Any]]:
@@ -57,7 +59,7 @@ def uploads_json(uploads: Sequence[Upload]) -> list[dict[str, Any]]:
 
 
 def left_out_json(left_out: Iterable[LeftOut]) -> list[dict[str, str]]:
-    return [{"name": one.name, "reason": one.reason} for one in left_out]
+    return [{"name": file.name, "reason": file.reason} for file in left_out]
 
 
 def amount(files: int, size: int) -> str:

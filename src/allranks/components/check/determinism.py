@@ -89,14 +89,14 @@ def _programs(command: str) -> Iterator[tuple[str, str]]:
 
 
 def _effects(subject: Subject) -> list[tuple[str, str, str]]:
-    """Yield file:line, the effect, and the call."""
-    found = []
+    """Return file:line, the effect, and the call of each side effect."""
+    effects = []
     for path, tree in _reachable(subject):
         lines = path.read_text(encoding="utf-8").splitlines()
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and (effect := _effect(node)) and not _waived(lines, node.lineno):
-                found.append((f"{path}:{node.lineno}", effect, ast.unparse(node.func)))
-    return found
+                effects.append((f"{path}:{node.lineno}", effect, ast.unparse(node.func)))
+    return effects
 
 
 def _effect(call: ast.Call) -> str:
@@ -116,12 +116,12 @@ def _opens_elsewhere(call: ast.Call, dotted: str) -> bool:
     """Return whether the call writes to a path that cannot be an output: open("/mnt/x", "w"),
     Path("/mnt/x").write_text(...)."""
     if dotted == "open" and len(call.args) > 1:
-        place, mode = call.args[0], call.args[1]
+        path, mode = call.args[0], call.args[1]
         writes = isinstance(mode, ast.Constant) and bool(set(str(mode.value)) & set("wax+"))
-        return writes and _is_absolute(place)
+        return writes and _is_absolute(path)
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("write_text", "write_bytes", "mkdir"):
-        made = call.func.value
-        return isinstance(made, ast.Call) and bool(made.args) and _is_absolute(made.args[0])
+        path = call.func.value
+        return isinstance(path, ast.Call) and bool(path.args) and _is_absolute(path.args[0])
     return False
 
 
@@ -144,13 +144,13 @@ def _waived(lines: list[str], number: int) -> bool:
 
 def _reachable(subject: Subject) -> Iterator[tuple[Path, ast.Module]]:
     """Yield the modules of the component that its entries import, directly or indirectly."""
-    waiting = list(subject.entries)
-    met: set[Path] = set()
-    while waiting:
-        path = waiting.pop(0)
-        if path.resolve() in met:
+    pending = list(subject.entries)
+    seen: set[Path] = set()
+    while pending:
+        path = pending.pop(0)
+        if path.resolve() in seen:
             continue
-        met.add(path.resolve())
+        seen.add(path.resolve())
         try:
             tree = ast.parse(path.read_text(encoding="utf-8"))
         except (SyntaxError, ValueError, OSError):
@@ -158,15 +158,15 @@ def _reachable(subject: Subject) -> Iterator[tuple[Path, ast.Module]]:
         yield path, tree
         for node in ast.walk(tree):
             for name in _imported(node):
-                waiting += _modules(name, path, subject)
+                pending += _modules(name, path, subject)
 
 
 def _imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
-        return [each.name for each in node.names]
+        return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         base = node.module or ""
-        return [base, *(f"{base}.{each.name}".strip(".") for each in node.names)]
+        return [base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)]
     return []
 
 

@@ -20,42 +20,42 @@ _FORMS = "azureml:NAME:VERSION, azureml:NAME@latest, azureml://registries/REGIST
 
 
 def environment(subject: Subject) -> Iterator[Problem]:
-    found = subject.environment
+    value = subject.environment
     keys = ("environment",)
-    if found is None or found == "":
+    if value is None or value == "":
         yield subject.wrong(keys, "no environment", "the image that the code runs in", f"name one: {_FORMS}")
-    elif isinstance(found, Path):
-        if not found.is_file():
+    elif isinstance(value, Path):
+        if not value.is_file():
             fix = "correct the path, or write the environment's file"
-            yield subject.wrong(keys, f"{found} is not there", "an environment's file", fix)
-    elif isinstance(found, str):
-        yield from _reference(subject, found)
+            yield subject.wrong(keys, f"{value} is not there", "an environment's file", fix)
+    elif isinstance(value, str):
+        yield from _reference(subject, value)
     else:
-        yield from _inline(subject, found)
+        yield from _inline(subject, value)
 
 
-def _reference(subject: Subject, found: str) -> Iterator[Problem]:
-    if _REGISTRY.fullmatch(found) or re.match(r"(azureml:)?/subscriptions/", found):
+def _reference(subject: Subject, reference: str) -> Iterator[Problem]:
+    if _REGISTRY.fullmatch(reference) or re.match(r"(azureml:)?/subscriptions/", reference):
         return
-    named = _NAMED.fullmatch(found)
-    if not named:
-        yield subject.wrong(("environment",), f"environment {found!r}", _FORMS, "correct the reference")
+    match = _NAMED.fullmatch(reference)
+    if not match:
+        yield subject.wrong(("environment",), f"environment {reference!r}", _FORMS, "correct the reference")
         return
-    there = registered_names(subject.path)
-    if not there or named["name"] in there or named["name"].startswith(CURATED):
+    registered = registered_names(subject.path)
+    if not registered or match["name"] in registered or match["name"].startswith(CURATED):
         return
-    near = get_close_matches(named["name"], there, n=1)
+    near = get_close_matches(match["name"], registered, n=1)
     fix = f"did you mean {near[0]}?" if near else "add its folder to environments/, or use one of a registry"
-    expected = f"one of environments/ ({', '.join(sorted(there))}), a curated one, or one of a registry"
-    yield subject.wrong(("environment",), f"no environment {named['name']!r}", expected, fix)
+    expected = f"one of environments/ ({', '.join(sorted(registered))}), a curated one, or one of a registry"
+    yield subject.wrong(("environment",), f"no environment {match['name']!r}", expected, fix)
 
 
-def _inline(subject: Subject, found: Any) -> Iterator[Problem]:
-    """found: the mapping of a YAML file, or the SDK's environment of a function"""
-    build = _get(found, "build")
-    if build is None and not _get(found, "image"):
+def _inline(subject: Subject, settings: Any) -> Iterator[Problem]:
+    """Check an inline environment. settings: the mapping of a YAML file, or the SDK's environment of a function"""
+    build = _get(settings, "build")
+    if build is None and not _get(settings, "image"):
         yield subject.wrong(("environment",), "an environment without image and build", "one of them", "add it")
-    folder = _get(found, "path") or _get(build, "path")
+    folder = _get(settings, "path") or _get(build, "path")
     file = str(_get(build, "dockerfile_path") or "Dockerfile")
     if folder and "://" not in str(folder) and not (Path(folder) / file).is_file():
         fix = "correct the path, or write the Dockerfile"

@@ -13,7 +13,7 @@ GROUPS = ("task", "category")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_SHORTEST = 20
+_MIN_LENGTH = 20
 
 
 def group_of(tags: dict[str, str]) -> str:
@@ -28,37 +28,37 @@ def name(subject: Subject) -> Iterator[Problem]:
 
 
 def version(subject: Subject) -> Iterator[Problem]:
-    found = subject.version
-    if found is None:
+    value = subject.version
+    if value is None:
         yield subject.wrong(("version",), "no version", "such as 1.0.0", 'add: version: "1.0.0"')
-    elif not isinstance(found, str):
-        said = f"version {found}, which YAML reads as a number: 1.10 becomes 1.1"
-        yield subject.wrong(("version",), said, "a text", f'put it in quotes: version: "{found}"')
-    elif not _VERSION.fullmatch(found):
+    elif not isinstance(value, str):
+        found = f"version {value}, which YAML reads as a number: 1.10 becomes 1.1"
+        yield subject.wrong(("version",), found, "a text", f'put it in quotes: version: "{value}"')
+    elif not _VERSION.fullmatch(value):
         expected = "letters, digits, dots, hyphens and underscores, at most 100"
-        yield subject.wrong(("version",), f"version {found!r}", expected, "such as 1.0.0")
+        yield subject.wrong(("version",), f"version {value!r}", expected, "such as 1.0.0")
 
 
 def display_name(subject: Subject) -> Iterator[Problem]:
-    found = subject.display_name
-    if not found:
+    text = subject.display_name
+    if not text:
         fix = f"add: display_name: {subject.name.replace('_', ' ').capitalize()}"
         yield subject.wrong(("display_name",), "no display name", "what the card in the palette says", fix)
-    elif found == subject.name and "_" in found:
-        fix = f"use words: {found.replace('_', ' ').capitalize()}"
-        yield subject.wrong(("display_name",), f"display name {found!r}, which is the name", "words", fix)
-    elif len(found) > 60 or "\n" in found:
+    elif text == subject.name and "_" in text:
+        fix = f"use words: {text.replace('_', ' ').capitalize()}"
+        yield subject.wrong(("display_name",), f"display name {text!r}, which is the name", "words", fix)
+    elif len(text) > 60 or "\n" in text:
         fix = "shorten it, and move details to the description"
-        yield subject.wrong(("display_name",), f"a display name of {len(found)} characters", "at most 60", fix)
+        yield subject.wrong(("display_name",), f"a display name of {len(text)} characters", "at most 60", fix)
 
 
 def description(subject: Subject) -> Iterator[Problem]:
-    found = subject.description
+    text = subject.description
     fix = "describe the inputs, the work and the outputs in a sentence"
-    if not found:
+    if not text:
         yield subject.wrong(("description",), "no description", "what the component does", fix)
-    elif len(found) < _SHORTEST or found in (subject.name, subject.display_name):
-        yield subject.wrong(("description",), f"description {found!r}", "a sentence", fix)
+    elif len(text) < _MIN_LENGTH or text in (subject.name, subject.display_name):
+        yield subject.wrong(("description",), f"description {text!r}", "a sentence", fix)
 
 
 def tags(subject: Subject) -> Iterator[Problem]:
@@ -72,7 +72,7 @@ def tags(subject: Subject) -> Iterator[Problem]:
             yield subject.wrong(("tags", str(key)), f"tag {key}: {value!r}", "a text", fix)
 
 
-def _same(subjects: list[Subject], key: str, what: str, of: str) -> Iterator[Problem]:
+def _duplicates(subjects: list[Subject], key: str, what: str, of: str) -> Iterator[Problem]:
     first: dict[str, Subject] = {}
     for subject in subjects:
         value = str(getattr(subject, key))
@@ -84,5 +84,5 @@ def _same(subjects: list[Subject], key: str, what: str, of: str) -> Iterator[Pro
 
 def unique_names(subjects: list[Subject]) -> Iterator[Problem]:
     """Check that no two components have the same name or display name."""
-    yield from _same(subjects, "name", "name", "component of each name")
-    yield from _same(subjects, "display_name", "display name", "card of each name")
+    yield from _duplicates(subjects, "name", "name", "component of each name")
+    yield from _duplicates(subjects, "display_name", "display name", "card of each name")

@@ -20,7 +20,7 @@ def order(subject: Subject) -> Iterator[Problem]:
     for before, port in pairwise(subject.inputs):
         if _rank(port) < _rank(before):
             found = f"{port.name} ({_KINDS[_rank(port)]}) is below {before.name} ({_KINDS[_rank(before)]})"
-            first = next(each for each in subject.inputs if _rank(each) > _rank(port))
+            first = next(other for other in subject.inputs if _rank(other) > _rank(port))
             fix = f"move {port.name} above {first.name}"
             yield subject.wrong(("inputs", port.name), found, f"the order: {', '.join(_KINDS)}", fix)
 

@@ -13,13 +13,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
 def names(subject: Subject) -> Iterator[Problem]:
-    met: dict[str, str] = {}
+    seen: dict[str, str] = {}
     for kind, port in subject.ports():
         keys = (kind, port.name)
         if not _NAME.fullmatch(port.name) or keyword.iskeyword(port.name):
             expected = "letters, digits and underscores, no digit first, and no word of Python's own"
             yield subject.wrong(keys, f"{kind} has {port.name!r}", expected, "rename it, in the command too")
-        other = met.setdefault(f"{kind}.{port.name.lower()}", port.name)
+        other = seen.setdefault(f"{kind}.{port.name.lower()}", port.name)
         if other != port.name:
             found = f"{port.name!r} and {other!r}, which Azure ML treats as the same name"
             yield subject.wrong(keys, found, "names that differ in more than case", "rename one of the two")
@@ -36,9 +36,9 @@ def types(subject: Subject) -> Iterator[Problem]:
 
 def descriptions(subject: Subject) -> Iterator[Problem]:
     for kind, port in subject.ports():
-        said = " ".join(port.description.split())
-        if not said or said.rstrip(".").lower() in (port.name.lower(), port.name.lower().replace("_", " ")):
-            found = f"{kind[:-1]} {port.name} has no description" if not said else f"description {said!r}"
+        text = " ".join(port.description.split())
+        if not text or text.rstrip(".").lower() in (port.name.lower(), port.name.lower().replace("_", " ")):
+            found = f"{kind[:-1]} {port.name} has no description" if not text else f"description {text!r}"
             fix = "describe it and its unit in a sentence; the form displays the description next to the field"
             yield subject.wrong((kind, port.name, "description"), found, "what it means", fix)
 

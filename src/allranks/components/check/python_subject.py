@@ -14,7 +14,7 @@ DECORATOR = "command_component"
 
 
 def read(path: Path, components: list[Any]) -> list[Subject]:
-    """components: those that the SDK loaded from the file"""
+    """Return the file's components as subjects. components: those that the SDK loaded from the file"""
     functions = list(decorated(ast.parse(path.read_text(encoding="utf-8"))))
     by_name = {_name(function): function for function in functions}
     return [_subject(path, component, by_name.get(component.name)) for component in components]
@@ -38,13 +38,13 @@ def _decoration(function: ast.FunctionDef) -> ast.expr | None:
 
 def _keywords(function: ast.FunctionDef | None) -> dict[str, ast.keyword]:
     decoration = _decoration(function) if function else None
-    return {each.arg: each for each in getattr(decoration, "keywords", ()) if each.arg}
+    return {keyword.arg: keyword for keyword in getattr(decoration, "keywords", ()) if keyword.arg}
 
 
 def _name(function: ast.FunctionDef) -> str:
-    given = _keywords(function).get("name")
-    if given and isinstance(given.value, ast.Constant):
-        return str(given.value.value)
+    keyword = _keywords(function).get("name")
+    if keyword and isinstance(keyword.value, ast.Constant):
+        return str(keyword.value.value)
     return function.name
 
 
@@ -77,7 +77,7 @@ def _subject(path: Path, component: Any, function: ast.FunctionDef | None) -> Su
 
 
 def _places(path: Path, function: ast.FunctionDef | None, keywords: dict[str, ast.keyword]) -> Callable[..., str]:
-    arguments = {each.arg: each for each in _arguments(function)}
+    arguments = {argument.arg: argument for argument in _arguments(function)}
     defaults = _defaults(function)
 
     def place(*keys: str) -> str:
@@ -104,9 +104,9 @@ def _defaults(function: ast.FunctionDef | None) -> dict[str, ast.expr]:
         return {}
     positional = [*function.args.posonlyargs, *function.args.args]
     last = positional[len(positional) - len(function.args.defaults) :]
-    found = {each.arg: value for each, value in zip(last, function.args.defaults, strict=True)}
+    defaults = {argument.arg: value for argument, value in zip(last, function.args.defaults, strict=True)}
     named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
-    return found | {each.arg: value for each, value in named if value is not None}
+    return defaults | {argument.arg: value for argument, value in named if value is not None}
 
 
 def _uses(path: Path, component: Any, function: ast.FunctionDef | None) -> Iterator[Use]:

@@ -35,7 +35,7 @@ RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     values.defaults,
     order.order,
 )
-"""What every component is held to."""
+"""The rules for every component."""
 
 COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     use.unread,
@@ -45,7 +45,7 @@ COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     environment.environment,
     determinism.determinism,
 )
-"""What a component with a command is held to besides. A pipeline component has none."""
+"""Additional rules for a component with a command. A pipeline component has none."""
 
 
 def check(specs: Sequence[Path]) -> list[Problem]:
@@ -56,9 +56,9 @@ def check(specs: Sequence[Path]) -> list[Problem]:
     subjects: list[Subject] = []
     problems: list[Problem] = []
     for spec in specs:
-        found, wrong = _of_spec(spec)
-        subjects += found
-        problems += wrong
+        spec_subjects, spec_problems = _of_spec(spec)
+        subjects += spec_subjects
+        problems += spec_problems
     return [*problems, *identity.unique_names(subjects)]
 
 
@@ -70,7 +70,7 @@ def of_subject(subject: Subject) -> list[Problem]:
 
 def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
     subjects: list[Subject] = []
-    refused: tuple[Problem, ...] = ()
+    sdk_problems: tuple[Problem, ...] = ()
     try:
         if spec.suffix != ".py":
             subjects = [yaml_subject.read(spec)]
@@ -79,15 +79,15 @@ def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
         if spec.suffix == ".py":
             subjects = python_subject.read(spec, components)
     except InputError as error:
-        refused = error.problems
+        sdk_problems = error.problems
     problems = [problem for subject in subjects for problem in of_subject(subject)]
-    return subjects, [*problems, *_not_reported_yet(refused, problems, spec)]
+    return subjects, [*problems, *_not_reported_yet(sdk_problems, problems, spec)]
 
 
-def _not_reported_yet(refused: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:
+def _not_reported_yet(sdk_problems: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:
     """Yield the SDK's problems that no rule reported. The SDK reports the same mistakes differently, often without a
     line."""
     places = {problem.where for problem in problems}
-    for problem in refused:
+    for problem in sdk_problems:
         if problem.where.partition(", key ")[0] not in places and not (problems and problem.where == str(spec)):
             yield problem

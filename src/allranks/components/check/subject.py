@@ -46,7 +46,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Subject:
-    """What rules check.
+    """A component as the rules check it.
 
     version:       as written: an unquoted 1.10 is a number
     deterministic: None if the spec does not set it
@@ -82,5 +82,5 @@ class Subject:
         return Problem(self.place(*keys), found, expected, fix)
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
-        """Yield every port with its section, inputs or outputs."""
+        """Return every port with its section, inputs or outputs."""
         return (*(("inputs", port) for port in self.inputs), *(("outputs", port) for port in self.outputs))

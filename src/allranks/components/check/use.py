@@ -21,10 +21,10 @@ def unread(subject: Subject) -> Iterator[Problem]:
 
 
 def unknown(subject: Subject) -> Iterator[Problem]:
-    there = {(kind, port.name) for kind, port in subject.ports()}
+    existing = {(kind, port.name) for kind, port in subject.ports()}
     for use in dict.fromkeys(subject.uses):
-        if (use.kind, use.name) not in there:
-            names = [name for kind, name in there if kind == use.kind]
+        if (use.kind, use.name) not in existing:
+            names = [name for kind, name in existing if kind == use.kind]
             near = get_close_matches(use.name, names, n=1)
             fix = f"did you mean {near[0]}?" if near else f"add it to {use.kind}, or remove the reference"
             expected = ", ".join(sorted(names)) or f"no {use.kind}"

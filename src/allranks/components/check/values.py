@@ -10,7 +10,7 @@ from allranks.components.check.subject import DATA, NUMBERS, PortSpec, Subject
 from allranks.errors import Problem
 
 _PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
-_A = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
+_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
 
 
 def ranges(subject: Subject) -> Iterator[Problem]:
@@ -29,7 +29,7 @@ def ranges(subject: Subject) -> Iterator[Problem]:
         wrong = [(key, bound) for key, bound in (("min", low), ("max", high)) if not _fits(bound, port.type)]
         for key, bound in wrong:
             found = f"{key} {bound!r} of type {port.type}"
-            yield subject.wrong(("inputs", port.name, key), found, _A[port.type], "correct it")
+            yield subject.wrong(("inputs", port.name, key), found, _EXPECTED[port.type], "correct it")
         if not wrong and low is not None and high is not None and low > high:
             found = f"min {low} is above max {high}"
             yield subject.wrong(("inputs", port.name, "min"), found, "min at most max", "exchange them")
@@ -52,7 +52,7 @@ def enums(subject: Subject) -> Iterator[Problem]:
             if port.type in _PYTHON and port.type != "boolean" and not _fits(value, port.type):
                 # YAML reads yes, no, on and off as booleans.
                 fix = f'put it in quotes: "{value}"' if port.type == "string" else "correct it"
-                yield subject.wrong(keys, f"{value!r} in the enum of type {port.type}", _A[port.type], fix)
+                yield subject.wrong(keys, f"{value!r} in the enum of type {port.type}", _EXPECTED[port.type], fix)
 
 
 def defaults(subject: Subject) -> Iterator[Problem]:
@@ -66,7 +66,7 @@ def defaults(subject: Subject) -> Iterator[Problem]:
             yield subject.wrong(keys, found, "no default: the designer connects data", fix)
         elif port.type in _PYTHON and not _fits(port.default, port.type):
             fix = f'put it in quotes: "{port.default}"' if port.type == "string" else "write it without quotes"
-            yield subject.wrong(keys, f"default {port.default!r} of type {port.type}", _A[port.type], fix)
+            yield subject.wrong(keys, f"default {port.default!r} of type {port.type}", _EXPECTED[port.type], fix)
         elif isinstance(port.enum, (list, tuple)) and str(port.default) not in map(str, port.enum):
             expected = f"one of {', '.join(map(str, port.enum))}"
             yield subject.wrong(keys, f"default {port.default!r}", expected, "name one of those, or add it to the enum")

@@ -16,16 +16,17 @@ _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 
 
 def read(path: Path) -> Subject:
-    """Raise InputError if the file is not a mapping in YAML."""
+    """Return the component as a subject. Raise InputError if the file is not a mapping in YAML."""
     document = read_mapping(path)
     # A parallel component declares its code, environment and program below this key.
     task = document.get("task")
     inner: dict[str, Any] = task if isinstance(task, dict) else {}
-    said = {**inner, **document}
-    command = str(said.get("command") or "")
-    code = said.get("code")
+    settings = {**inner, **document}
+    command = str(settings.get("command") or "")
+    code = settings.get("code")
     folder = path.parent / code if isinstance(code, str) and "://" not in code and ":" not in code else path.parent
-    includes = [path.parent / each for each in said.get("additional_includes") or () if isinstance(each, str)]
+    listed = settings.get("additional_includes") or ()
+    includes = [path.parent / include for include in listed if isinstance(include, str)]
     tags = document.get("tags")
     deterministic = document.get("is_deterministic")
     return Subject(
@@ -38,10 +39,10 @@ def read(path: Path) -> Subject:
         deterministic=deterministic if isinstance(deterministic, bool) else None,
         inputs=tuple(_ports(document.get("inputs"))),
         outputs=tuple(_ports(document.get("outputs"))),
-        environment=_environment(said.get("environment"), path.parent),
+        environment=_environment(settings.get("environment"), path.parent),
         place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
         command=command,
-        variables=tuple(map(str, said.get("environment_variables") or ())),
+        variables=tuple(map(str, settings.get("environment_variables") or ())),
         uses=tuple(_uses(document, path)),
         entries=tuple(_entries(command, folder, includes)),
         folders=(folder if folder.is_dir() else folder.parent, *includes),
@@ -49,31 +50,31 @@ def read(path: Path) -> Subject:
     )
 
 
-def _ports(found: Any) -> Iterator[PortSpec]:
-    if not isinstance(found, dict):
+def _ports(section: Any) -> Iterator[PortSpec]:
+    if not isinstance(section, dict):
         return
-    for name, said in found.items():
-        said = said if isinstance(said, dict) else {"type": said}
+    for name, port in section.items():
+        port = port if isinstance(port, dict) else {"type": port}
         yield PortSpec(
             name=str(name),
-            type=str(said.get("type") or ""),
-            description=str(said.get("description") or "").strip(),
-            optional=said.get("optional", False),
-            default=said.get("default"),
-            minimum=said.get("min"),
-            maximum=said.get("max"),
-            enum=said.get("enum"),
+            type=str(port.get("type") or ""),
+            description=str(port.get("description") or "").strip(),
+            optional=port.get("optional", False),
+            default=port.get("default"),
+            minimum=port.get("min"),
+            maximum=port.get("max"),
+            enum=port.get("enum"),
         )
 
 
-def _environment(found: Any, base: Path) -> Any:
-    if isinstance(found, str) and not found.startswith("azureml:") and "://" not in found:
-        return base / found.removeprefix("file:")
-    if isinstance(found, dict):
-        build = found.get("build")
+def _environment(value: Any, base: Path) -> Any:
+    if isinstance(value, str) and not value.startswith("azureml:") and "://" not in value:
+        return base / value.removeprefix("file:")
+    if isinstance(value, dict):
+        build = value.get("build")
         if isinstance(build, dict) and isinstance(build.get("path"), str) and "://" not in build["path"]:
-            return {**found, "build": {**build, "path": str(base / build["path"])}}
-    return found
+            return {**value, "build": {**build, "path": str(base / build["path"])}}
+    return value
 
 
 def _uses(document: dict[str, Any], path: Path) -> Iterator[Use]:
@@ -114,9 +115,10 @@ def _entries(command: str, folder: Path, includes: list[Path]) -> Iterator[Path]
     except ValueError:
         words = command.split()
     for before, word in zip(["", *words], words, strict=False):
-        tries = [Path(word)] if word.endswith(".py") else []
+        candidates = [Path(word)] if word.endswith(".py") else []
         if before == "-m":
             name = Path(*word.split("."))
-            tries = [name.with_suffix(".py"), name / "__main__.py"]
-        for each in tries:
-            yield from (base / each for base in (folder, *(one.parent for one in includes)) if (base / each).is_file())
+            candidates = [name.with_suffix(".py"), name / "__main__.py"]
+        for candidate in candidates:
+            bases = (folder, *(include.parent for include in includes))
+            yield from (base / candidate for base in bases if (base / candidate).is_file())

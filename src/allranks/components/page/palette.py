@@ -27,13 +27,13 @@ class Group:
 
 def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
     """Return the components by their group tag, sorted by name, those without one last."""
-    found: dict[str, list[ComponentInfo]] = {}
+    by_tag: dict[str, list[ComponentInfo]] = {}
     for component in components:
         tag = group_of(dict(component.tags)).replace("-", " ").strip()
-        found.setdefault(tag[:1].upper() + tag[1:], []).append(component)
-    names = sorted(filter(None, found)) + ([""] if "" in found else [])
+        by_tag.setdefault(tag[:1].upper() + tag[1:], []).append(component)
+    names = sorted(filter(None, by_tag)) + ([""] if "" in by_tag else [])
     return tuple(
-        Group(name or OTHERS, tuple(sorted(found[name], key=lambda each: each.display_name))) for name in names
+        Group(name or OTHERS, tuple(sorted(by_tag[name], key=lambda each: each.display_name))) for name in names
     )
 
 
@@ -75,7 +75,7 @@ def _number(value: float) -> str:
 
 
 def _plain(value: float | None) -> str:
-    """Return a number as an attribute of HTML."""
+    """Return a number as text for an HTML attribute; "" for None."""
     return "" if value is None else str(int(value)) if value == int(value) else repr(value)
 
 

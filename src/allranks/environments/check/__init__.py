@@ -1,4 +1,4 @@
-"""What is wrong with an environment: one module for each kind of mistake, all of them called from here."""
+"""Check an environment: one module for each kind of mistake, all of them called from here."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ CHECKS: tuple[Callable[[EnvironmentFolder, Path], Iterator[Problem]], ...] = (
 
 
 def check(environment: EnvironmentFolder, root: Path, resolve: bool = False) -> list[Problem]:
-    """Everything that is wrong with an environment; each problem has file and line.
+    """Return all problems of an environment, each with its file and line.
 
     root:    the folder of all environments, with the base in it
-    resolve: ask pip whether the pinned packages go together, which takes a minute and the network
+    resolve: let pip check that the pinned packages are compatible, which takes a minute and the network
     """
     checks = (*CHECKS, resolving.problems) if resolve else CHECKS
     return [problem for each in checks for problem in each(environment, root)]

@@ -1,4 +1,4 @@
-"""The base's stages in a Dockerfile are the base's, word for word."""
+"""Check that a Dockerfile's copy of the base's stages equals the base, word for word."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def problems(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
     base = read(root / BASE / DOCKERFILE)
     line = base_block.first_difference(own.lines, base.lines)
     if line is not None:
-        place = base_block.block(own.lines), base_block.block(base.lines)
-        assert place[0] is not None
-        assert place[1] is not None
-        wanted = base.lines[place[1][0] + line - 1 - place[0][0] :][:1]
+        own_range, base_range = base_block.block(own.lines), base_block.block(base.lines)
+        assert own_range is not None
+        assert base_range is not None
+        expected = base.lines[base_range[0] + line - 1 - own_range[0] :][:1]
         yield Problem(
             where=f"{own.path}:{line}",
             found=own.lines[line - 1].strip(),
-            expected=f"as in {base.path}: {(wanted or ('nothing',))[0].strip()}",
+            expected=f"as in {base.path}: {(expected or ('nothing',))[0].strip()}",
             fix=f"change it there, then run: allranks environments sync {environment.name}",
         )

@@ -1,4 +1,4 @@
-"""What an image is built from over the network is known by its checksum or its commit."""
+"""Check that everything that a build downloads is identified by a checksum or a commit."""
 
 from __future__ import annotations
 

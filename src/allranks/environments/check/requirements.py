@@ -1,4 +1,4 @@
-"""The files of pinned packages, line by line."""
+"""Read the files of pinned packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PIN = re.compile(r"==\s*([^\s;\\]+)$")
 
 @dataclass(frozen=True)
 class Pin:
-    """One package of a file. version: None where it is not pinned by ==; hashed: whether it has a checksum."""
+    """One package of a file. version: None if it is not pinned by ==; hashed: whether it has a checksum."""
 
     name: str
     version: str | None
@@ -43,7 +43,7 @@ def pins(path: Path) -> Iterator[Pin]:
 
 
 def normal(name: str) -> str:
-    """Return the name as all its spellings have in common."""
+    """Return the normalized name, which is the same for all spellings."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

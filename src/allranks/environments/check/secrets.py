@@ -1,4 +1,4 @@
-"""Nothing secret is in the files: an image keeps what it was built with, for everybody who can pull it."""
+"""Check that the files contain no secrets: everyone who can pull an image can read what it was built with."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from allranks.secrets import is_secret_name, secrets_in
 _SETTING = re.compile(r"^\s*(?:ARG|ENV)\s+(?P<settings>\S.*)", re.IGNORECASE)
 _PAIR = re.compile(r"(\w+)=[^\s$]")
 _OLD_PAIR = re.compile(r"(\w+)\s+[^\s$]")
-"""``ENV NAME value``, which Docker still takes."""
+"""``ENV NAME value``, which Docker still accepts."""
 _SEARCHED = (".in", ".sh", ".txt", ".yaml", ".yml")
 
 
 def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
-    """Yield a problem for each secret in a line, and for each variable of the image whose name is a secret's."""
+    """Yield a problem for each secret in a line, and for each variable of the image that is named like a secret."""
     fix = "remove it, make a new one, and give it to the build as a secret mount or to the job as a variable"
     for path in sorted(environment.folder.iterdir()):
         if path.name != DOCKERFILE and path.suffix not in _SEARCHED:
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            named = _named(line) if path.name == DOCKERFILE else []
-            found = [f"a value for {name}" for name in named] or sorted(set(secrets_in(line).values()))
-            for kind in found:
+            names = _secret_names(line) if path.name == DOCKERFILE else []
+            kinds = [f"a value for {name}" for name in names] or sorted(set(secrets_in(line).values()))
+            for kind in kinds:
                 yield Problem(f"{path}:{number}", kind, "nothing secret in an image", fix)
 
 
-def _named(line: str) -> list[str]:
-    """Return the names of secrets to which a line of a Dockerfile gives a value."""
+def _secret_names(line: str) -> list[str]:
+    """Return the secret-like names that a line of a Dockerfile sets to a value."""
     setting = _SETTING.match(line)
     if setting is None:
         return []

@@ -1,5 +1,5 @@
-"""The program that says what is true inside an environment: python -m inside, from a copy of this folder.
+"""The program that checks an environment from inside: python -m inside, from a copy of this folder.
 
-It runs in images and on clusters where nothing else of this package is: its imports are relative, and else it needs
-only the standard library and what it looks at.
+It runs in images and on clusters without the rest of this package: its imports are relative, and it needs only the
+standard library and what it checks.
 """

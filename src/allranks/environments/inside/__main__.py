@@ -38,16 +38,16 @@ UNMEASURED = {"base-image"}
 
 
 def findings(expectations: dict[str, Any], variant: set[str]) -> list[Finding]:
-    """Return what the probes of the sections of this variant find, and whether the tags are true."""
+    """Return the findings of the probes in this variant's sections, and of the tags."""
     facts: dict[str, str] = {}
-    found: list[Finding] = []
-    for section, wanted in expectations.items():
+    results: list[Finding] = []
+    for section, probes in expectations.items():
         if section != TAGS and (section == EVERY or set(section.split()) <= variant):
-            for name, value in (wanted or {}).items():
+            for name, value in (probes or {}).items():
                 probe = PROBES.get(name)
                 known = ", ".join(PROBES)
-                found += probe(value, facts) if probe else [Finding(name, f"one of {known}", "no such probe", False)]
-    return found + [_tag(name, str(value), facts) for name, value in (expectations.get(TAGS) or {}).items()]
+                results += probe(value, facts) if probe else [Finding(name, f"one of {known}", "no such probe", False)]
+    return results + [_tag(name, str(value), facts) for name, value in (expectations.get(TAGS) or {}).items()]
 
 
 def _tag(name: str, value: str, facts: dict[str, str]) -> Finding:
@@ -57,8 +57,8 @@ def _tag(name: str, value: str, facts: dict[str, str]) -> Finding:
 
 
 def variant_of(given: str | None) -> set[str]:
-    """Return what the image says it was built for; on a machine without an image, a CPU and the distribution's
-    libraries."""
+    """Return the given variant, else the one that the image was built for; without an image, a CPU and the
+    distribution's libraries."""
     if given and given != "auto":
         return set(given.split())
     return {os.environ.get("ALLRANKS_DEVICE") or "cpu", os.environ.get("ALLRANKS_OFED") or "distribution"}
@@ -67,14 +67,14 @@ def variant_of(given: str | None) -> set[str]:
 def read(path: Path) -> dict[str, Any]:
     text = path.read_text(encoding="utf-8")
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except ValueError:
         import yaml
 
-        found = yaml.safe_load(text)
-    if not isinstance(found, dict):
-        raise SystemExit(f"{path}: found {type(found).__name__}, expected sections such as {EVERY}")
-    return found
+        content = yaml.safe_load(text)
+    if not isinstance(content, dict):
+        raise SystemExit(f"{path}: found {type(content).__name__}, expected sections such as {EVERY}")
+    return content
 
 
 def main() -> None:
@@ -84,12 +84,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--report", type=Path)
     args = parser.parse_args()
-    found = findings(read(args.expectations), variant_of(args.variant))
+    results = findings(read(args.expectations), variant_of(args.variant))
     if args.report:
         args.report.mkdir(parents=True, exist_ok=True)
-        (args.report / "verification.json").write_text(json.dumps(as_data(found), indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(as_data(found)) if args.json else as_text(found))
-    sys.exit(0 if is_right(found) else 1)
+        (args.report / "verification.json").write_text(json.dumps(as_data(results), indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(as_data(results)) if args.json else as_text(results))
+    sys.exit(0 if is_right(results) else 1)
 
 
 if __name__ == "__main__":

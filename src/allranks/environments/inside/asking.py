@@ -1,4 +1,4 @@
-"""Small questions to the machine: a program's output, a module's answer, a version. Nothing here raises."""
+"""Helpers of the probes: a program's output, the result of Python code, versions. None of them raises."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 120
-"""How long one question may take; importing TensorFlow on a busy machine is the longest."""
+"""Time limit of one command; importing TensorFlow on a busy machine takes longest."""
 
 
 def output(*command: str, env: dict[str, str] | None = None, seconds: float = SECONDS) -> tuple[int, str]:
-    """Return the exit code and what the command printed on both streams; 127 and the reason where it cannot be
-    started."""
+    """Run a command; return its exit code, and stdout and stderr together.
+
+    127 and the reason if it cannot be started, 124 if it runs longer than `seconds`.
+    """
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, timeout=seconds, check=False
         )
     except OSError as error:
         return 127, f"{command[0]}: {error.strerror}"
     except subprocess.TimeoutExpired:
         return 124, f"{command[0]}: no end after {seconds:.0f} s"
-    return done.returncode, done.stdout
+    return completed.returncode, completed.stdout
 
 
 def of_python(code: str) -> Any:
-    """Return what code in a Python of its own leaves in `answer`; a text that says what went wrong where it fails.
+    """Run code in a Python process of its own; return its variable `answer`, or the error as text if it fails.
 
-    A library that cannot be imported may end its process: that of the questions goes on.
+    A library that cannot be imported may abort its process; this one continues.
     """
     program = f"import json, sys\n{code}\nsys.stderr.flush(); print(); print('ANSWER', json.dumps(answer))"
-    code_, text = output(sys.executable, "-c", program)
+    exit_code, text = output(sys.executable, "-c", program)
     line = next((line for line in reversed(text.splitlines()) if line.startswith("ANSWER ")), None)
     if line is not None:
         return json.loads(line.removeprefix("ANSWER "))
-    return last_line(text) or f"exit code {code_}"
+    return last_line(text) or f"exit code {exit_code}"
 
 
 def place() -> str:
-    """Return the folder from which this package can be imported, wherever its copy lies."""
+    """Return the folder to import this package from, also for a copy."""
     package = __package__ or ""
     return str(Path(__file__).resolve().parents[package.count(".") + 1])
 
@@ -51,14 +53,16 @@ def last_line(text: str) -> str:
 
 
 def first_version(text: str) -> str:
-    """Return the first thing in a text that looks like a version; "" where there is none."""
+    """Return the first version number in a text; "" if there is none."""
     match = re.search(r"\d+(\.\d+)+", text)
     return match[0] if match else ""
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """Return whether a version is the one that is wanted, or within bounds such as >=3.11,<3.14. A build's own name
-    behind "+" counts only where the wanted one has it."""
+    """Return whether a version equals the wanted one, or is within bounds such as >=3.11,<3.14.
+
+    A local version label ("+cu126") is compared only if the wanted version has one.
+    """
     if "+" not in wanted:
         version = version.split("+")[0]
     return all(_holds(version, bound.strip()) for bound in wanted.split(","))

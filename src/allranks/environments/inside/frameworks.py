@@ -1,6 +1,6 @@
-"""Probes of the Python packages and of what they were built with.
+"""Probes of the Python packages and of their build options.
 
-Each takes what expect.yaml says of it, gives findings, and notes in `facts` the versions that it saw.
+Each takes its value from expect.yaml, returns findings, and records the versions that it saw in `facts`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .system import version
 
 
 def packages(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """Return the version of each distribution."""
+    """Check the version of each distribution."""
     findings = []
     for name, expected in wanted.items():
         try:
@@ -30,64 +30,64 @@ def packages(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def modules(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """Import each module, which proves that it finds its libraries."""
-    said = {name: of_python(f"import {name}; answer = True") for name in wanted}
+    """Import each module, which proves that its shared libraries are found."""
+    answers = {name: of_python(f"import {name}; answer = True") for name in wanted}
     return [
         Finding(f"import {name}", "works", "works" if answer is True else str(answer), answer is True)
-        for name, answer in said.items()
+        for name, answer in answers.items()
     ]
 
 
 def torch(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """backends of torch.distributed, and the cuda and nccl that it was built with."""
-    said = of_python(
+    """Check the backends of torch.distributed, and the CUDA and NCCL versions that torch was built with."""
+    build = of_python(
         "import torch, torch.distributed as d\n"
         "nccl = '.'.join(map(str, torch.cuda.nccl.version())) if torch.version.cuda else ''\n"
         "built = {'gloo': d.is_gloo_available(), 'nccl': d.is_nccl_available(), 'mpi': d.is_mpi_available()}\n"
         "answer = {'cuda': torch.version.cuda or '', 'nccl': nccl, 'backends': built}"
     )
-    if not isinstance(said, dict):
-        return [Finding("torch", "imports", str(said), False)]
-    facts.update({name: said[name] for name in ("cuda", "nccl") if said[name]})
+    if not isinstance(build, dict):
+        return [Finding("torch", "imports", str(build), False)]
+    facts.update({name: build[name] for name in ("cuda", "nccl") if build[name]})
     findings = [
-        version(f"torch's {name}", str(wanted[name]), said[name] or "none")
+        version(f"torch's {name}", str(wanted[name]), build[name] or "none")
         for name in ("cuda", "nccl")
         if name in wanted
     ]
     return findings + [
-        _built(f"torch's backend {name}", bool(said["backends"].get(name))) for name in wanted.get("backends", [])
+        _built(f"torch's backend {name}", bool(build["backends"].get(name))) for name in wanted.get("backends", [])
     ]
 
 
 def tensorflow(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """cuda: whether it was built for GPUs; nccl and cuda_libraries: the distributions that bring those."""
-    said = of_python("import tensorflow as t\nanswer = bool(t.sysconfig.get_build_info().get('is_cuda_build'))")
-    findings = [Finding("tensorflow for GPUs", str(wanted["cuda"]), str(said), said is wanted["cuda"])]
+    """Check whether TensorFlow was built for GPUs; if so, the distributions that provide its NCCL and CUDA."""
+    is_cuda = of_python("import tensorflow as t\nanswer = bool(t.sysconfig.get_build_info().get('is_cuda_build'))")
+    findings = [Finding("tensorflow for GPUs", str(wanted["cuda"]), str(is_cuda), is_cuda is wanted["cuda"])]
     for name, package in (("nccl", "nvidia-nccl-cu12"), ("cuda", "nvidia-cuda-runtime-cu12")):
         if wanted["cuda"]:
             (finding,) = packages({package: wanted[f"{name}_version"]}, {})
-            # CUDA is known by its first two numbers, its runtime has three.
+            # A CUDA version has two numbers, that of its runtime three.
             facts[name] = ".".join(finding.found.split(".")[: 2 if name == "cuda" else 3])
             findings.append(finding)
     return findings
 
 
 def deepspeed_ops(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """Return the ops that were compiled with the package, and need no compiler where it is used."""
-    said = of_python("from deepspeed.git_version_info import installed_ops\nanswer = installed_ops")
-    if not isinstance(said, dict):
-        return [Finding("deepspeed's ops", ", ".join(wanted), str(said), False)]
-    return [_built(f"deepspeed's op {name}", bool(said.get(name))) for name in wanted]
+    """Check the ops that were compiled with the package, and need no compiler at run time."""
+    ops = of_python("from deepspeed.git_version_info import installed_ops\nanswer = installed_ops")
+    if not isinstance(ops, dict):
+        return [Finding("deepspeed's ops", ", ".join(wanted), str(ops), False)]
+    return [_built(f"deepspeed's op {name}", bool(ops.get(name))) for name in wanted]
 
 
 def horovod(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """Return what Horovod was built with: mpi, gloo, nccl. Importing it proves torch."""
+    """Check what Horovod was built with: mpi, gloo, nccl. Importing it proves that it was built with torch."""
     questions = ", ".join(f"'{name}': bool(h.{name}_built())" for name in wanted)
-    said = of_python(f"import horovod.torch as h\nanswer = {{{questions}}}")
-    if not isinstance(said, dict):
-        return [Finding("horovod with torch", ", ".join(wanted), str(said), False)]
-    return [_built(f"horovod with {name}", bool(said.get(name))) for name in wanted]
+    features = of_python(f"import horovod.torch as h\nanswer = {{{questions}}}")
+    if not isinstance(features, dict):
+        return [Finding("horovod with torch", ", ".join(wanted), str(features), False)]
+    return [_built(f"horovod with {name}", bool(features.get(name))) for name in wanted]
 
 
-def _built(what: str, there: bool) -> Finding:
-    return Finding(what, "built", "built" if there else "not built", there)
+def _built(what: str, is_built: bool) -> Finding:
+    return Finding(what, "built", "built" if is_built else "not built", is_built)

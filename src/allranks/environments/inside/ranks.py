@@ -1,6 +1,6 @@
-"""Two real ranks: whether Open MPI's mpirun starts them, and whether they can add up.
+"""Check that Open MPI's mpirun starts real ranks, and that they can all-reduce.
 
-As a program it is one of the ranks: python -m inside.ranks KIND FOLDER.
+Run as a program, it is one of the ranks: python -m inside.ranks KIND FOLDER.
 """
 
 from __future__ import annotations
@@ -18,32 +18,37 @@ SECONDS = 180
 
 
 def ranks(wanted: dict[str, Any], _facts: dict[str, str]) -> list[Finding]:
-    """count ranks under mpirun, and over: the libraries by which they add up (mpi4py, torch), or none."""
-    return [_tried(int(wanted["count"]), kind) for kind in (wanted.get("over") or ["none"])]
+    """Start `count` ranks under mpirun, once for each library of `over` that they all-reduce by (mpi4py, torch)."""
+    return [_run(int(wanted["count"]), kind) for kind in (wanted.get("over") or ["none"])]
 
 
-def _tried(count: int, kind: str) -> Finding:
+def _run(count: int, kind: str) -> Finding:
     what = f"{count} ranks under mpirun" + ("" if kind == "none" else f", all-reduce by {kind}")
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
         command = ["mpirun", "-np", str(count), "--oversubscribe", "--bind-to", "none", "--host", f"localhost:{count}"]
-        here = place()
-        env = {**os.environ, "OMPI_MCA_mpi_yield_when_idle": "1", "PYTHONPATH": here, "GLOO_SOCKET_IFNAME": "lo"}
-        # Containers may not read each other's memory, which Open MPI would say of every message.
+        import_folder = place()
+        env = {
+            **os.environ,
+            "OMPI_MCA_mpi_yield_when_idle": "1",
+            "PYTHONPATH": import_folder,
+            "GLOO_SOCKET_IFNAME": "lo",
+        }
+        # Processes in a container may not read each other's memory; Open MPI would warn on every message.
         env["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
         if os.geteuid() == 0:
             env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         program = [sys.executable, "-m", f"{__package__}.ranks", kind, folder]
         code, text = output(*command, *program, env=env, seconds=SECONDS)
-        said = sorted(path.read_text(encoding="utf-8") for path in Path(folder).glob("rank-*"))
+        reports = sorted(path.read_text(encoding="utf-8") for path in Path(folder).glob("rank-*"))
     total = "-" if kind == "none" else str(sum(range(1, count + 1)))
-    right = [f"rank {rank} of {count}: {total}" for rank in range(count)]
-    if code == 0 and said == right:
+    expected = [f"rank {rank} of {count}: {total}" for rank in range(count)]
+    if code == 0 and reports == expected:
         return Finding(what, "right", "right", True)
-    return Finding(what, "; ".join(right), f"exit code {code}: {'; '.join(said) or last_line(text)}", False)
+    return Finding(what, "; ".join(expected), f"exit code {code}: {'; '.join(reports) or last_line(text)}", False)
 
 
 def main(kind: str, folder: str) -> None:
-    """Add up rank + 1 over all ranks, and write the sum to a file: printed lines of several ranks may mix."""
+    """Sum rank + 1 over all ranks, and write the sum to a file: printed lines of several ranks may interleave."""
     rank, size = int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"])
     total = {"mpi4py": _by_mpi4py, "torch": _by_torch, "none": lambda *_: "-"}[kind](rank, size, folder)
     Path(folder, f"rank-{rank}").write_text(f"rank {rank} of {size}: {total}", encoding="utf-8")
@@ -70,4 +75,4 @@ if __name__ == "__main__":
     main(*sys.argv[1:])
     sys.stdout.flush()
     if sys.argv[1] == "torch":
-        os._exit(0)  # gloo's threads race with the interpreter's end, and may abort a rank that has done its work
+        os._exit(0)  # gloo's threads race with the interpreter's exit, and may abort a rank that has finished

@@ -1,4 +1,4 @@
-"""What was looked at, and whether it is as it should be. Standard library alone: this runs inside environments."""
+"""Findings and their formatting. Standard library only: this runs inside environments."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
-    ok: True or False; None where it could not be tried, and found says why
+    ok: True or False; None if it could not be checked, with the reason in found
     """
 
     what: str
@@ -27,10 +27,10 @@ def as_data(findings: list[Finding]) -> list[dict[str, object]]:
 
 
 def as_text(findings: list[Finding]) -> str:
-    """Return a line for each, and what was expected where it is something else."""
+    """Return a line for each finding, with the expected value if the check failed."""
     lines = []
     for finding in findings:
         mark = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]
-        wanted = f", expected {finding.expected}" if finding.ok is False else ""
-        lines.append(f"{mark}  {finding.what}: {finding.found}{wanted}")
+        expectation = f", expected {finding.expected}" if finding.ok is False else ""
+        lines.append(f"{mark}  {finding.what}: {finding.found}{expectation}")
     return "\n".join(lines)

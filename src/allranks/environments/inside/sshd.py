@@ -1,6 +1,6 @@
-"""Whether a user can start an sshd of his own and be let in by key: what mpirun needs to reach an instance.
+"""Check that a user can start an sshd and log in by key, as mpirun does to reach an instance.
 
-As a program, run by that user: python -m inside.sshd.
+Run it as a program by that user: python -m inside.sshd.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def sshd(wanted: dict[str, Any], _facts: dict[str, str]) -> list[Finding]:
         return [Finding(what, "lets in by key", f"no user {user}", False)]
     if os.geteuid() not in (0, account.pw_uid):
         return [Finding(what, "lets in by key", f"not tried: {getpass.getuser()} cannot become {user}", None)]
-    here = place()
-    program = ["env", f"PYTHONPATH={here}", sys.executable, "-m", f"{__package__}.sshd"]
+    import_folder = place()
+    program = ["env", f"PYTHONPATH={import_folder}", sys.executable, "-m", f"{__package__}.sshd"]
     become = ["runuser", "-u", user, "--"] if os.geteuid() == 0 else []
     code, text = output(*become, *program, seconds=4 * SECONDS)
     return [Finding(what, "lets in by key", "lets in by key" if code == 0 else last_line(text), code == 0)]
 
 
 def main() -> str:
-    """Start sshd on a free port of the loopback interface, and log in. Return what went wrong, or ""."""
+    """Start sshd on a free port of the loopback interface, and log in. Return the error, or ""."""
     with tempfile.TemporaryDirectory(prefix="sshd-") as name:
         folder = Path(name)
         for key in ("host", "own"):
@@ -54,7 +54,7 @@ def main() -> str:
         with open(folder / "log", "w+", encoding="utf-8") as log:
             server = subprocess.Popen([PROGRAM, "-D", "-e", "-f", "/dev/null", *options], stderr=log)
             try:
-                return _go_in(server, port, folder / "own") or ""
+                return _log_in(server, port, folder / "own") or ""
             finally:
                 server.terminate()
                 server.wait()
@@ -62,7 +62,7 @@ def main() -> str:
                 sys.stderr.write(log.read())
 
 
-def _go_in(server: subprocess.Popen[bytes], port: int, key: Path) -> str:
+def _log_in(server: subprocess.Popen[bytes], port: int, key: Path) -> str:
     deadline = time.monotonic() + SECONDS
     while not _answers(port):
         if server.poll() is not None:
@@ -70,10 +70,10 @@ def _go_in(server: subprocess.Popen[bytes], port: int, key: Path) -> str:
         if time.monotonic() > deadline:
             return f"sshd did not answer in {SECONDS} s"
         time.sleep(0.05)
-    known = ["-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "BatchMode=yes"]
+    options = ["-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "BatchMode=yes"]
     target = f"{getpass.getuser()}@127.0.0.1"
     code, text = output(
-        "ssh", "-F", "none", "-i", str(key), "-p", str(port), *known, target, "echo let in", seconds=SECONDS
+        "ssh", "-F", "none", "-i", str(key), "-p", str(port), *options, target, "echo let in", seconds=SECONDS
     )
     return "" if code == 0 and "let in" in text else last_line(text)
 
@@ -91,6 +91,6 @@ def _free_port() -> int:
 
 
 if __name__ == "__main__":
-    wrong = main()
-    print(wrong)
-    sys.exit(bool(wrong))
+    error = main()
+    print(error)
+    sys.exit(bool(error))

@@ -1,6 +1,6 @@
 """Probes of the system: Python, Open MPI, UCX, OFED, libraries and commands.
 
-Each takes what expect.yaml says of it, gives findings, and notes in `facts` the versions that it saw.
+Each takes its value from expect.yaml, returns findings, and records the versions that it saw in `facts`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def python(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def openmpi(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """version, `with` (components that it must have), `from` (the folder that it must come from)."""
+    """Check `version`, `with` (required components) and `from` (the folder that mpirun must be in)."""
     path = shutil.which("mpirun")
     if path is None:
         return [Finding("openmpi", str(wanted["version"]), "no mpirun on PATH", False)]
@@ -44,7 +44,7 @@ def openmpi(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def ucx(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """version, and the transports whose libraries must load: an InfiniBand transport needs the image's libibverbs."""
+    """Check `version`, and load the libraries of `transports`: one for InfiniBand needs the image's libibverbs."""
     folder = Path(os.environ.get("OPAL_PREFIX", "/usr"), "lib/openmpi")
     try:
         library = ctypes.CDLL(str(folder / "libucp.so.0"))
@@ -58,13 +58,13 @@ def ucx(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def ofed(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """version and doca: those of OFED's user space and of the DOCA that brought it."""
-    _, said = output("ofed_info", "-n")
-    facts["ofed"] = first_version(said)
+    """Check `version` and `doca`: those of OFED's user space and of the DOCA that installed it."""
+    _, info = output("ofed_info", "-n")
+    facts["ofed"] = first_version(info)
     _, package = output("dpkg-query", "--show", "--showformat=${Version}", "doca-ofed-userspace")
     facts["doca"] = first_version(package)
     return [
-        Finding("ofed", str(wanted["version"]), facts["ofed"] or last_line(said), facts["ofed"] == wanted["version"]),
+        Finding("ofed", str(wanted["version"]), facts["ofed"] or last_line(info), facts["ofed"] == wanted["version"]),
         Finding("doca", str(wanted["doca"]), facts["doca"] or last_line(package), facts["doca"] == wanted["doca"]),
     ]
 
@@ -74,9 +74,9 @@ def libraries(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
 
 
 def commands(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    found = {name: shutil.which(name, path=PATH) for name in wanted}
+    paths = {name: shutil.which(name, path=PATH) for name in wanted}
     return [
-        Finding(f"command {name}", "on PATH", path or "not found", path is not None) for name, path in found.items()
+        Finding(f"command {name}", "on PATH", path or "not found", path is not None) for name, path in paths.items()
     ]
 
 

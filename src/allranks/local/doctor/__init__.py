@@ -1,1 +1,1 @@
-"""The stacks by which trainings are spread over ranks, every launch of each, and trials that show whether they work."""
+"""The stacks for distributed training, every launch of each, and trials that check whether they work."""

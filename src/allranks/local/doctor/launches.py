@@ -1,4 +1,4 @@
-"""Every launch of every stack: its distribution, its command, and the layouts in which it can be."""
+"""Every launch of every stack: its distribution, its command, and its possible layouts."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ DEEPSPEED_OWN = (
     "deepspeed --hostfile hostfile --no_ssh --node_rank $NODE_RANK --num_gpus {each} "
     "--master_addr $MASTER_ADDR --master_port $MASTER_PORT --no_local_rank --module allranks.runtime"
 )
-# mpirun names no address in what it sets; Azure ML names the first instance in another way on one than on several.
+# mpirun sets no variable with an address. Azure ML's variable for it depends on whether there are several instances.
 MPI_MASTER = (
     "export MASTER_PORT=${{MASTER_PORT:-6105}} "
     "MASTER_ADDR=${{AZ_BATCHAI_MPI_MASTER_NODE:-${{AZ_BATCH_MASTER_NODE%:*}}}}; "
 )
 CLEAN = "python -m allranks.runtime "
-"""Runs somebody's script with what the runtime prepares, and ends it well."""
+"""Runs a user's script with the libraries that the runtime prepares, and exits cleanly."""
 
 
 def _pytorch(layout: Layout) -> Distribution:
@@ -82,10 +82,10 @@ def _ray(layout: Layout) -> Distribution:  # noqa: ARG001
 class Launch:
     """One way to start a stack's ranks.
 
-    stacks:  what must be installed; the first is the one that the launch shows
+    stacks:  the required stacks; the launch demonstrates the first
     command: with {nodes} and {each} for the layout's two numbers, and {rank} for the variable of the instance's rank
-    layouts: those in which it can be
-    told:    how many ranks tell their place, where it is not all
+    layouts: the possible layouts
+    told:    returns how many ranks print their place; default: all
     """
 
     name: str
@@ -96,13 +96,13 @@ class Launch:
     told: Callable[[Layout], int] = lambda layout: layout.world_size
 
     def command_for(self, layout: Layout) -> str:
-        """Return the command on every instance."""
+        """Return the command that runs on every instance."""
         rank = "$OMPI_COMM_WORLD_RANK" if self.distribution is _mpi_per_node else "$NODE_RANK"
         each = layout.process_count_per_instance
         return self.command.format(nodes=layout.instance_count, each=each, rank=rank)
 
     def missing(self, project: Path) -> Stack | None:
-        """Return a stack that this machine lacks."""
+        """Return a required stack that is not installed; None if all are."""
         return next((stack for stack in self.stacks if stack.version(project) is None), None)
 
 
@@ -140,6 +140,6 @@ LAUNCHES = (
 )
 
 FIRST = tuple({launch.stacks[0].name: launch for launch in reversed(LAUNCHES)}.values())[::-1]
-"""One launch of each stack, its simplest."""
+"""The simplest launch of each stack."""
 
 TWO_RANKS = (Layout(1, 2), Layout(2, 1))

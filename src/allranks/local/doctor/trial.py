@@ -1,4 +1,4 @@
-"""A launch in a layout on a kind of instances, run by the local engine, and what came of it."""
+"""Run a launch in a layout on a kind of instances with the local engine, and check the result."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from allranks.runs.workspace import Workspace
 
 RANKS = Path(__file__).resolve().parent / "ranks"
 TIMEOUT = 240.0
-"""Seconds: a bound on a hang."""
+"""Seconds after which a launch counts as hanging."""
 
 
 def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, project: Path) -> str:
-    """Return what is wrong with the launch; nothing where all ranks are distinct, world size and local ranks are right,
-    the stack's own all-reduce is correct, and every rank ended with 0.
+    """Return what is wrong with the launch. Return an empty text if all ranks are distinct, world size and local ranks
+    are right, the stack's own all-reduce is correct, and every rank ended with 0.
 
     kind:    of the instances: auto, rack or loopback
-    project: the folder with the virtual environments of stacks that have one of their own
+    project: the folder with the virtual environments of stacks that have their own
     """
     step = Step(
         "ranks",
@@ -41,26 +41,26 @@ def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, pro
     )
     plan = Plan("stacks", Graph((step,)), source=str(project / "stacks"))
     record = run(plan, workspace, Options(instances=kind, track=False))
-    return _wrong(record, layout, launch.told(layout))
+    return _failure(record, layout, launch.told(layout))
 
 
-def _wrong(record: RunRecord, layout: Layout, told: int) -> str:
+def _failure(record: RunRecord, layout: Layout, world_size: int) -> str:
     (step,) = record.steps
     if record.status is not Status.COMPLETED:
         tail = "\n".join(step.verdict.tail) if step.verdict else ""
         return f"{step.verdict.reason if step.verdict else record.status}\n{tail}"
-    found = sorted(_places(step.ranks), key=lambda place: int(place["rank"]))
-    total = sum(range(1, told + 1))
+    places = sorted(_places(step.ranks), key=lambda place: int(place["rank"]))
+    total = sum(range(1, world_size + 1))
     expected = [
-        {"rank": rank, "world_size": told, "local_rank": layout.local_rank(rank), "total": total}
-        for rank in range(told)
+        {"rank": rank, "world_size": world_size, "local_rank": layout.local_rank(rank), "total": total}
+        for rank in range(world_size)
     ]
-    return "" if found == expected else f"found {found}, expected {expected}"
+    return "" if places == expected else f"found {places}, expected {expected}"
 
 
 def _places(ranks: list[RankRecord]) -> list[dict[str, float]]:
     return [
-        json.loads(found)
+        json.loads(text)
         for rank in ranks
-        for found in re.findall(r"place (\{.*?\})", Path(rank.log).read_text(encoding="utf-8", errors="replace"))
+        for text in re.findall(r"place (\{.*?\})", Path(rank.log).read_text(encoding="utf-8", errors="replace"))
     ]

@@ -26,7 +26,7 @@ class InstanceKind(Protocol):
     name: str
 
     isolation: str
-    """The supervisor's half, as ``MODULE:CLASS``. The module imports the standard library alone."""
+    """The supervisor's part, as ``MODULE:CLASS``. The module imports the standard library only."""
 
     interface: str
     """The network interface that connects the instances."""

@@ -58,10 +58,10 @@ def sweep(root: Path) -> None:
 
 def leftovers(root: Path) -> list[Path]:
     """Return what `sweep` would remove."""
-    found = _dead(root)
-    for _, lock in found:
+    dead = _dead(root)
+    for _, lock in dead:
         os.close(lock)
-    return [folder for folder, _ in found]
+    return [folder for folder, _ in dead]
 
 
 def _dead(root: Path) -> list[tuple[Path, int]]:

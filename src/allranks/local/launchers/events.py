@@ -20,9 +20,9 @@ def read(path: Path, offset: int = 0) -> tuple[list[Event], int]:
     with open(path, "rb") as file:
         file.seek(offset)
         whole, newline, _ = file.read().rpartition(b"\n")
-    messages = [json.loads(line) for line in whole.splitlines()]
+    entries = [json.loads(line) for line in whole.splitlines()]
     events = [
-        Event(one["event"], "", one["time"], rank_name(one["rank"]), one.get("code"), pid=one.get("pid"))
-        for one in messages
+        Event(entry["event"], "", entry["time"], rank_name(entry["rank"]), entry.get("code"), pid=entry.get("pid"))
+        for entry in entries
     ]
     return events, offset + len(whole) + len(newline)

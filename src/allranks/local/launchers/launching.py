@@ -34,10 +34,10 @@ class Assignment:
 
     def by_instance(self) -> list[list[Program]]:
         """Return the ranks of each instance."""
-        found: list[list[Program]] = [[] for _ in self.launch.addresses]
+        programs: list[list[Program]] = [[] for _ in self.launch.addresses]
         for process, rank in zip(processes(self.launch), self.ranks, strict=True):
-            found[process.instance_rank].append(rank)
-        return found
+            programs[process.instance_rank].append(rank)
+        return programs
 
 
 @dataclass(frozen=True)

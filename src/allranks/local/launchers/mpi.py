@@ -83,7 +83,7 @@ def launch(assignment: Assignment) -> Launching:
 def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:
     settings, hosts = assignment.launch.distribution, assignment.launch.hostnames
     assert isinstance(settings, Mpi)
-    each = settings.process_count_per_instance
+    process_count = settings.process_count_per_instance
     mpirun = shutil.which(MPIRUN, path=path)
     assert mpirun is not None
     mca = {
@@ -96,13 +96,13 @@ def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:
         "oob_tcp_if_include": assignment.kind.interface,
         "btl_tcp_if_include": assignment.kind.interface,
     }
-    settings_of_mca = (part for name, value in mca.items() for part in ("--mca", name, value))
-    slots = ",".join(f"{host}:{each}" for host in hosts)
+    mca_arguments = (part for name, value in mca.items() for part in ("--mca", name, value))
+    slots = ",".join(f"{host}:{process_count}" for host in hosts)
     return (
         mpirun,
-        *("--allow-run-as-root", "-np", str(each * len(hosts)), "--host", slots),
+        *("--allow-run-as-root", "-np", str(process_count * len(hosts)), "--host", slots),
         *("--map-by", "slot", "--bind-to", "none"),
-        *settings_of_mca,
+        *mca_arguments,
     )
 
 

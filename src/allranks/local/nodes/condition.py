@@ -1,4 +1,4 @@
-"""An if_else node: decides which of its nodes run. The executor skips the others."""
+"""An if_else node: decide which of its nodes run. The executor skips the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRUTH = {"true": True, "false": False}
 
 
 async def run(execution: Execution, scope: Scope, node: Condition, record: StepRecord) -> None:
-    """Decide the branch, once for the run: a run that is resumed keeps it."""
+    """Decide the branch, once per run. A resumed run keeps the decision."""
     record.started = time.time()
     text = execution.decision(record.name, BRANCH) or values.resolve(node.condition, scope.lookup) or ""
     outcome = truth(text)
@@ -31,10 +31,10 @@ async def run(execution: Execution, scope: Scope, node: Condition, record: StepR
 
 
 def truth(text: str) -> bool | None:
-    """Return what the text of a boolean means; None for any other text."""
+    """Parse the text of a boolean. Return None for any other text."""
     return _TRUTH.get(text.strip().lower())
 
 
 def outcome_of(execution: Execution, record: StepRecord) -> bool | None:
-    """Return what a condition that has run decided."""
+    """Return the decision of a condition that has run."""
     return truth(execution.decision(record.name, BRANCH) or "")

@@ -1,4 +1,4 @@
-"""What the runner of a node may ask of the execution of its run."""
+"""The interface through which a node's runner uses the execution of its run."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ class Execution(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing more is to start."""
+        """Whether no more nodes may start."""
 
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
-        """Run a step's command, or reuse an earlier result. The record has how it went."""
+        """Run a step's command, or reuse an earlier result. Set the record's status."""
 
     async def run_graph(self, scope: Scope) -> Status:
-        """Run every node of a graph that can run. Return how it went."""
+        """Run every node of a graph that can run. Return the resulting status."""
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
-        """Return the record and the scope of one iteration of a loop, new or of the run that is resumed."""
+        """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
 
     def decision(self, path: str, key: str) -> str | None:
-        """Return what a node decided before the run was resumed; None where it has not."""
+        """Return a node's decision; None if it has not decided."""
 
     def decide(self, path: str, key: str, value: str) -> None:
-        """Save what a node decides, before it takes effect."""
+        """Save a node's decision before it takes effect."""
 
     def changed(self, record: StepRecord) -> None:
-        """Save a record, and tell the observer."""
+        """Save a record, and notify the observer."""
 
     def note(self, record: StepRecord, text: str) -> None:
-        """Tell the user something about a node."""
+        """Add a note for the user to a node."""
 
 
 class NodeRunner(Protocol):
-    """Runs a node of one kind."""
+    """The runner of one kind of node."""
 
     async def __call__(self, execution: Execution, scope: Scope, node: Any, record: StepRecord) -> None:
-        """Run the node; every node that it needs has ended. Set the record's status, and its outputs."""
+        """Run the node after all nodes that it needs have ended. Set the record's status and outputs."""

@@ -1,4 +1,4 @@
-"""A pipeline component: a graph of its own, which runs in a scope of its own."""
+"""A pipeline component: a graph that runs in its own scope."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from allranks.runs.records import Status, StepRecord
 
 
 async def run(execution: Execution, scope: Scope, node: Pipeline, record: StepRecord) -> None:
-    """Run the graph. The node's outputs are the graph's."""
-    given = inputs_of(node, scope)
-    begin(execution, record, given)
-    inner = Scope(node.graph, f"{record.name}.", given, passed_on(node.graph, scope.wanted_paths(node)))
+    """Run the graph. The graph's outputs become the node's outputs."""
+    inputs = inputs_of(node, scope)
+    begin(execution, record, inputs)
+    inner = Scope(node.graph, f"{record.name}.", inputs, passed_on(node.graph, scope.wanted_paths(node)))
     record.status = await execution.run_graph(inner)
     record.outputs = inner.outputs()
     end(execution, record)
 
 
 def inputs_of(node: Pipeline, scope: Scope) -> dict[str, str | None]:
-    """Return the texts of the inputs of the graph that a node holds; the graph's own defaults where the node gives
-    nothing."""
-    given = {port.name: values.resolve(port.value, scope.lookup) for port in node.inputs}
+    """Return the inputs of a node's graph as text. An input that the node does not set has the graph's own default."""
+    bound = {port.name: values.resolve(port.value, scope.lookup) for port in node.inputs}
     return {
-        port.name: text if (text := given.get(port.name)) is not None else values.resolve(port.value, scope.lookup)
+        port.name: text if (text := bound.get(port.name)) is not None else values.resolve(port.value, scope.lookup)
         for port in node.graph.inputs
     }
 
 
 def begin(execution: Execution, record: StepRecord, given: Mapping[str, str | None]) -> None:
-    """Set the record of a node that holds others to Running."""
+    """Set the record of a node that contains others to Running, and save it. given: its inputs as text"""
     record.status, record.ended = Status.RUNNING, None
     record.started = record.started or time.time()
     record.inputs = {name: text for name, text in given.items() if text is not None}
@@ -42,6 +41,6 @@ def begin(execution: Execution, record: StepRecord, given: Mapping[str, str | No
 
 
 def end(execution: Execution, record: StepRecord) -> None:
-    """Save the record of a node that holds others, once its status is set."""
+    """Set the end time of a node that contains others, and save its record. Its status must be set."""
     record.ended = time.time()
     execution.changed(record)

@@ -22,41 +22,41 @@ from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 ITEMS = "items"
 
 Items: TypeAlias = dict[str, dict[str, str | None]]
-"""By the name of the item, the texts that it gives to inputs of the body."""
+"""By item name, the item's values for inputs of the body, as text."""
 
 
 async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record: StepRecord) -> None:
     """Run the body until its condition is false, or the limit is reached. Iterations are numbered from 0.
 
-    What an iteration decides is saved before the next one starts, so that a killed run goes on inside the loop.
+    The decision of an iteration is saved before the next one starts, so that a killed run resumes inside the loop.
     """
     body = as_pipeline(node.body)
-    given = inputs_of(body, scope)
-    begin(execution, record, given)
-    wanted = scope.wanted_paths(node)
+    inputs = inputs_of(body, scope)
+    begin(execution, record, inputs)
+    output_paths = scope.wanted_paths(node)
     for number in range(node.limit):
         iteration, inner = execution.iteration(record, str(number), body.graph)
-        inner.inputs, inner.output_paths = given, passed_on(body.graph, wanted)
+        inner.inputs, inner.output_paths = inputs, passed_on(body.graph, output_paths)
         await _run_iteration(execution, iteration, inner)
         record.status, record.outputs = iteration.status, iteration.outputs
         if iteration.status is not Status.COMPLETED:
             break
         written = {output.name: output for output in iteration.outputs}
         if node.condition:
-            goes_on = _goes_on(execution, record, number, written.get(node.condition), node.condition)
-            if not goes_on:
+            continues = _continues(execution, record, number, written.get(node.condition), node.condition)
+            if not continues:
                 break
         if number + 1 == node.limit:
             execution.note(record, f"stopped after {node.limit} iterations, its limit")
-        fed = {name: text_of(written[output]) for output, name in node.feedback if output in written}
-        given = {**given, **fed}
+        feedback = {name: text_of(written[output]) for output, name in node.feedback if output in written}
+        inputs = {**inputs, **feedback}
     end(execution, record)
 
 
-def _goes_on(
+def _continues(
     execution: Execution, record: StepRecord, number: int, output: OutputRecord | None, name: str
 ) -> bool | None:
-    """Return whether there is another iteration; None, with a verdict, if the condition is no boolean."""
+    """Return whether there is another iteration. If the condition is not a boolean, set a verdict and return None."""
     key = f"continue[{number}]"
     text = execution.decision(record.name, key)
     if text is None:
@@ -64,37 +64,37 @@ def _goes_on(
     answer = truth(text)
     if answer is None:
         record.status = Status.FAILED
-        found = f"was not written in iteration {number}" if output is None else f"is {text!r}"
-        record.verdict = Verdict(record.name, f"the condition {name} {found}; expected true or false")
+        problem = f"was not written in iteration {number}" if output is None else f"is {text!r}"
+        record.verdict = Verdict(record.name, f"the condition {name} {problem}; expected true or false")
         return None
     execution.decide(record.name, key, str(answer))
     return answer
 
 
 async def run_parallel_for(execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord) -> None:
-    """Run the body for each item, side by side as far as the slots go. An iteration is named by its item."""
+    """Run the body for each item, concurrently if there are free slots. Each iteration is named after its item."""
     body = as_pipeline(node.body)
-    given = inputs_of(body, scope)
-    begin(execution, record, given)
+    inputs = inputs_of(body, scope)
+    begin(execution, record, inputs)
     try:
         items = _items(execution, scope, node, record)
     except ValueError as error:
         record.status, record.verdict = Status.FAILED, Verdict(record.name, str(error))
         end(execution, record)
         return
-    side_by_side = asyncio.Semaphore(node.max_concurrency or len(items) or 1)
+    semaphore = asyncio.Semaphore(node.max_concurrency or len(items) or 1)
 
     async def run_one(label: str, item: Mapping[str, str | None]) -> StepRecord:
-        async with side_by_side:
+        async with semaphore:
             iteration, inner = execution.iteration(record, label, body.graph)
-            inner.inputs = {**given, **item}
+            inner.inputs = {**inputs, **item}
             await _run_iteration(execution, iteration, inner)
             return iteration
 
     iterations = await asyncio.gather(*(run_one(label, item) for label, item in items.items()))
     states = {iteration.status for iteration in iterations}
-    worst = (Status.FAILED, Status.CANCELED, Status.NOT_STARTED)
-    record.status = next((status for status in worst if status in states), Status.COMPLETED)
+    precedence = (Status.FAILED, Status.CANCELED, Status.NOT_STARTED)
+    record.status = next((status for status in precedence if status in states), Status.COMPLETED)
     if record.status is Status.COMPLETED:
         record.outputs = [_gathered(port, scope.wanted_path(node, port), record, iterations) for port in node.outputs]
     end(execution, record)
@@ -112,21 +112,21 @@ async def _run_iteration(execution: Execution, iteration: StepRecord, inner: Sco
 def _items(
     execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord
 ) -> dict[str, dict[str, str | None]]:
-    """Return the items by name, each with the texts that it gives to inputs of the body. Decided once for the run.
+    """Return the items by name, each with its values for inputs of the body, as text. Decided once per run.
 
-    Raise ValueError where they are no list or mapping of mappings.
+    Raise ValueError if they are not a list or a mapping of mappings.
     """
-    decided = execution.decision(record.name, ITEMS)
-    if decided is not None:
-        found: Items = json.loads(decided)
-        return found
+    saved = execution.decision(record.name, ITEMS)
+    if saved is not None:
+        texts: Items = json.loads(saved)
+        return texts
     items = node.items
     if not isinstance(items, tuple):
         text = values.resolve(items, scope.lookup) or ""
         items = _parsed(text)
-    found = {item.name: {name: values.resolve(value, scope.lookup) for name, value in item.values} for item in items}
-    execution.decide(record.name, ITEMS, json.dumps(found))
-    return found
+    texts = {item.name: {name: values.resolve(value, scope.lookup) for name, value in item.values} for item in items}
+    execution.decide(record.name, ITEMS, json.dumps(texts))
+    return texts
 
 
 def _parsed(text: str) -> tuple[Item, ...]:
@@ -137,25 +137,27 @@ def _parsed(text: str) -> tuple[Item, ...]:
             Item(str(name), tuple((key, Literal(value)) for key, value in item.items())) for name, item in pairs
         )
     except (ValueError, AttributeError, TypeError):
-        shown = text if len(text) <= 80 else f"{text[:80]}..."
-        raise ValueError(f"the items are {shown!r}; expected a list or a mapping of mappings as JSON") from None
+        excerpt = text if len(text) <= 80 else f"{text[:80]}..."
+        raise ValueError(f"the items are {excerpt!r}; expected a list or a mapping of mappings as JSON") from None
 
 
-def _gathered(port: Output, wanted: str | None, record: StepRecord, iterations: list[StepRecord]) -> OutputRecord:
-    """Return what all iterations wrote to an output: their texts as a JSON list, their data as an mltable."""
-    written = [output for one in iterations for output in one.outputs if output.name == port.name]
-    place = Path(wanted) if wanted and "://" not in wanted else Path(record.folder) / "named-outputs" / port.name
-    place.parent.mkdir(parents=True, exist_ok=True)
+def _gathered(port: Output, user_path: str | None, record: StepRecord, iterations: list[StepRecord]) -> OutputRecord:
+    """Return an output with what all iterations wrote to it: texts as a JSON list, data as an mltable."""
+    written = [output for iteration in iterations for output in iteration.outputs if output.name == port.name]
+    path = (
+        Path(user_path) if user_path and "://" not in user_path else Path(record.folder) / "named-outputs" / port.name
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
     if port.type in PRIMITIVES:
         text = json.dumps([_literal(output) for output in written])
-        place.write_text(text, encoding="utf-8")
-        return OutputRecord(port.name, port.type, str(place), text, digest.of_path(place))
-    place.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return OutputRecord(port.name, port.type, str(path), text, digest.of_path(path))
+    path.mkdir(exist_ok=True)
     paths = [{"folder" if os.path.isdir(output.path) else "file": f"file://{output.path}"} for output in written]
-    # JSON is YAML, which an MLTable file is.
-    (place / "MLTable").write_text(json.dumps({"type": "mltable", "paths": paths}, indent=2), encoding="utf-8")
+    # An MLTable file is YAML, and JSON is valid YAML.
+    (path / "MLTable").write_text(json.dumps({"type": "mltable", "paths": paths}, indent=2), encoding="utf-8")
     content = digest.of_text(*(output.digest for output in written))
-    return OutputRecord(port.name, "mltable", str(place), digest=content)
+    return OutputRecord(port.name, "mltable", str(path), digest=content)
 
 
 def _literal(output: OutputRecord) -> object:

@@ -41,10 +41,10 @@ class SystemClock:
         self._stop = stop
 
     def __enter__(self) -> SystemClock:
-        self._ears, self._mouth = socket.socketpair()
-        self._ears.setblocking(False)
-        self._mouth.setblocking(False)
-        self._wakeup = signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
+        self._receiver, self._sender = socket.socketpair()
+        self._receiver.setblocking(False)
+        self._sender.setblocking(False)
+        self._wakeup = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         self._handlers = {number: signal.signal(number, lambda *_: self._stop()) for number in numbers}
         # Only signals with a handler wake the scheduler.
@@ -55,8 +55,8 @@ class SystemClock:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup)
-        self._ears.close()
-        self._mouth.close()
+        self._receiver.close()
+        self._sender.close()
 
     def now(self) -> datetime:
         return datetime.now(timezone.utc)
@@ -67,5 +67,5 @@ class SystemClock:
 
     def listen(self, seconds: float) -> None:
         """Wait for a signal, for at most `seconds`."""
-        if select.select([self._ears], [], [], seconds)[0]:
-            self._ears.recv(4096)
+        if select.select([self._receiver], [], [], seconds)[0]:
+            self._receiver.recv(4096)

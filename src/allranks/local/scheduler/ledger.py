@@ -138,17 +138,17 @@ class Ledger:
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("UPDATE schedule SET active = 0")
-            for position, kept in enumerate(schedules):
-                trigger = _dumped(kept.trigger)
-                begun = connection.execute(
-                    "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (kept.name, trigger)
+            for position, item in enumerate(schedules):
+                trigger = _dumped(item.trigger)
+                existing = connection.execute(
+                    "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
                 ).fetchone()
                 # One microsecond earlier, because a recurrence without a start fires at its creation, which is a full
                 # second.
-                created, cursor = begun or (second, second - 1)
+                created, cursor = existing or (second, second - 1)
                 connection.execute(
                     "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
-                    (kept.name, position, kept.display_name, kept.source, trigger, kept.plan, created, cursor),
+                    (item.name, position, item.display_name, item.source, trigger, item.plan, created, cursor),
                 )
 
     def schedules(self) -> list[Entry]:
@@ -176,11 +176,11 @@ class Ledger:
             connection.execute("BEGIN IMMEDIATE")
             self._miss(missed)
             connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
-            done = connection.execute(
+            inserted = connection.execute(
                 "INSERT OR IGNORE INTO firing (run, schedule, at, state, workspace) VALUES (?, ?, ?, ?, ?)",
                 (run, schedule, _number(at), CLAIMED, str(workspace)),
             )
-        return self.firing(run) if done.rowcount else None
+        return self.firing(run) if inserted.rowcount else None
 
     def miss(self, missed: Missed) -> None:
         """Record skipped firings, and move the schedule's cursor past them."""
@@ -222,13 +222,13 @@ class Ledger:
     def begin(self, run: str, pid: int, now: datetime) -> Firing | None:
         """Record that the process of a run has started. Return its firing, or None if the run has already ended."""
         # A run that was asked to stop before it started stays in that state.
-        done = self._connection.execute(
+        updated = self._connection.execute(
             "UPDATE firing SET state = CASE state WHEN ? THEN state ELSE ? END, pid = ?, attempts = attempts + 1,"
             " started = coalesce(started, ?)"
             " WHERE run = ? AND state != ?",
             (STOPPING, RUNNING, pid, _number(now), run, ENDED),
         )
-        return self.firing(run) if done.rowcount else None
+        return self.firing(run) if updated.rowcount else None
 
     def stop(self, run: str) -> None:
         """Record that a run will be asked to stop. The next scheduler resumes it."""

@@ -44,14 +44,14 @@ class SchedulesPlace:
         from allranks.local.scheduler.ledger import Ledger
         from allranks.runs.store import Store
 
-        found = []
+        texts = []
         if self.ledger.exists():
             with Ledger(self.ledger) as ledger:
-                found += [ledger.plan(schedule.name) for schedule in ledger.schedules()]
+                texts += [ledger.plan(schedule.name) for schedule in ledger.schedules()]
         for database in (self.workspace.root / "overlaps").glob("*/allranks.db"):
             with Store(database) as store:
-                found += [store.plan(run.id) for run in store.runs()]
-        return found
+                texts += [store.plan(run.id) for run in store.runs()]
+        return texts
 
     def make(self) -> None:
         """Create the folders. Raise InputError on failure."""

@@ -28,16 +28,16 @@ def read(place: SchedulesPlace, target: Path | None) -> None:
 
     Raise InputError with all problems. The ledger does not change then.
     """
-    words = [sys.executable, "-m", "allranks.local.scheduler.reading", str(place.workspace.root)]
+    command = [sys.executable, "-m", "allranks.local.scheduler.reading", str(place.workspace.root)]
     with tempfile.NamedTemporaryFile(prefix="allranks-", suffix=".json") as answer:
         # Ctrl-C at the terminal must reach this process only, which then ends the other one.
-        done = subprocess.run(
-            [*words, answer.name, *([str(target)] if target else [])], check=False, start_new_session=True
+        process = subprocess.run(
+            [*command, answer.name, *([str(target)] if target else [])], check=False, start_new_session=True
         )
         problems = json.loads(answer.read() or "null")
     if problems:
         raise InputError.of(Problem(**problem) for problem in problems)
-    if done.returncode:
+    if process.returncode:
         raise InputError(
             Problem(str(target or "schedules"), "the process that reads them ended without a reason", "", "see above")
         )
@@ -49,12 +49,12 @@ def read_here(place: SchedulesPlace, target: Path | None) -> None:
     from allranks.sdk import session
 
     with session.session(), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        kept = _kept(place, target, Path(snapshots))
+        schedules = _read_schedules(place, target, Path(snapshots))
     with Ledger(place.ledger) as ledger:
-        ledger.replace(kept, datetime.now(timezone.utc))
+        ledger.replace(schedules, datetime.now(timezone.utc))
 
 
-def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[Kept]:
+def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[Kept]:
     from allranks.local import requirements
     from allranks.local.scheduler.ledger import Kept
     from allranks.plan.assets.lookup import AssetLookup
@@ -65,8 +65,8 @@ def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[K
     from allranks.runs import secret_values
     from allranks.schedules.finding import find_schedules
 
-    kept: list[Kept] = []
-    values: dict[str, Mapping[str, str]] = {}
+    schedules: list[Kept] = []
+    secrets_by_schedule: dict[str, Mapping[str, str]] = {}
     problems: list[Problem] = []
     for declared in find_schedules(target):
         schedule = declared.schedule
@@ -80,21 +80,21 @@ def _kept(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[K
             job = declared.entity.create_job
             lookup = AssetLookup.of(Path(job.base_path or "."), place.workspace)
             plan = pipeline.read(job, snapshots, schedule.where, lookup=lookup)
-            if wrong := requirements.problems(plan):
-                raise InputError(*wrong)
+            if missing := requirements.problems(plan):
+                raise InputError(*missing)
             plan = snapshot.save(plan, place.workspace.snapshots)
         except InputError as error:
             problems += error.problems
             continue
-        text = hidden(converter().dumps(plan, Plan))
-        values[schedule.name] = text.values
-        kept.append(Kept(schedule.name, schedule.display_name, schedule.where, schedule.trigger, text.plan))
+        masked = hidden(converter().dumps(plan, Plan))
+        secrets_by_schedule[schedule.name] = masked.values
+        schedules.append(Kept(schedule.name, schedule.display_name, schedule.where, schedule.trigger, masked.plan))
     if problems:
         raise InputError.of(problems)
-    for name, found_values in values.items():
+    for name, secrets_of_plan in secrets_by_schedule.items():
         secret_values.remove(place.secrets(name))
-        secret_values.save(place.secrets(name), found_values)
-    return kept
+        secret_values.save(place.secrets(name), secrets_of_plan)
+    return schedules
 
 
 def main() -> None:

@@ -32,9 +32,9 @@ Execute = Callable[[str, Firing], tuple[str, str]]
 def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descriptor: int) -> subprocess.Popen[bytes]:
     """Start the process in its own session, so that neither Ctrl-C nor the end of the scheduler ends it."""
     module = "allranks.local.scheduler.running"
-    words = [sys.executable, "-m", module, str(place.workspace.root), firing.run, json.dumps(options), str(descriptor)]
+    command = [sys.executable, "-m", module, str(place.workspace.root), firing.run]
     return subprocess.Popen(
-        words,
+        [*command, json.dumps(options), str(descriptor)],
         stdin=subprocess.DEVNULL,
         stdout=descriptor,
         stderr=descriptor,
@@ -83,14 +83,15 @@ def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspac
     from allranks.runs import history, locks
     from allranks.runs.records import Status
 
-    chosen = Options(**options, trigger_time=firing.at, run_name=firing.run)
-    begun = [record for record in history.runs(workspace, steps=False) if record.job_name == firing.run]
-    if not begun:
-        return run(converter().loads(plan, Plan), workspace, chosen)
-    locks.wait(workspace.run_folder(begun[0].id))
-    if history.run(workspace, begun[0].id).status in (Status.COMPLETED, Status.FAILED):
-        return history.run(workspace, begun[0].id)  # the process was killed before it recorded the result in the ledger
-    return resume(begun[0].id, workspace, chosen)
+    engine_options = Options(**options, trigger_time=firing.at, run_name=firing.run)
+    existing = [record for record in history.runs(workspace, steps=False) if record.job_name == firing.run]
+    if not existing:
+        return run(converter().loads(plan, Plan), workspace, engine_options)
+    locks.wait(workspace.run_folder(existing[0].id))
+    if history.run(workspace, existing[0].id).status in (Status.COMPLETED, Status.FAILED):
+        # The process was killed before it recorded the result in the ledger.
+        return history.run(workspace, existing[0].id)
+    return resume(existing[0].id, workspace, engine_options)
 
 
 def main() -> None:

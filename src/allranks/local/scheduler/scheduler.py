@@ -146,8 +146,8 @@ class Scheduler:
         """Start the runs of a schedule that are due and may start."""
         while True:
             entry = self._entries[name]
-            chosen, left = self._choose(self._due(entry, now), now)
-            missed = Missed(name, left[0], left[-1], len(left)) if left else None
+            chosen, skipped = self._choose(self._due(entry, now), now)
+            missed = Missed(name, skipped[0], skipped[-1], len(skipped)) if skipped else None
             if chosen is None:
                 if missed is not None:
                     self._ledger.miss(missed)
@@ -158,8 +158,8 @@ class Scheduler:
             if busy and not (self._overlap and now - chosen <= TOLERANCE):
                 return
             # A run that overlaps with another one gets its own workspace.
-            beside = self._overlap and bool(self._running)
-            workspace = self._place.own(run_name(name, chosen)) if beside else self._place.workspace
+            overlaps = self._overlap and bool(self._running)
+            workspace = self._place.own(run_name(name, chosen)) if overlaps else self._place.workspace
             firing = self._ledger.claim(name, chosen, workspace.root, missed)
             self._entries[name] = replace(entry, cursor=chosen)
             if missed is not None:
@@ -181,12 +181,12 @@ class Scheduler:
         """Return the firing to run now, if any, and the earlier firings to skip."""
         if self._policy is MissedPolicy.ALL:
             return next(due, None), []
-        left: list[datetime] = []
+        skipped: list[datetime] = []
         for at in due:
             if self._policy is MissedPolicy.SKIP and now - at <= TOLERANCE:
-                return at, left
-            left.append(at)
-        return (left.pop(), left) if left and self._policy is MissedPolicy.ONCE else (None, left)
+                return at, skipped
+            skipped.append(at)
+        return (skipped.pop(), skipped) if skipped and self._policy is MissedPolicy.ONCE else (None, skipped)
 
     def _begin(self, firing: Firing, descriptor: int) -> None:
         try:
@@ -208,8 +208,8 @@ class Scheduler:
             del self._running[run]
             self._children.pop(run, None)
             if self._ledger.firing(run).state != ENDED:
-                how = "" if code is None else f" ({_how(code)})"
-                reason = f"its process ended before its run did{how}: allranks resume"
+                exit_text = "" if code is None else f" ({_exit_text(code)})"
+                reason = f"its process ended before its run did{exit_text}: allranks resume"
                 self._ledger.end(run, "Interrupted", reason, self._clock.now())
             self._watcher.ended(self._ledger.firing(run))
 
@@ -262,5 +262,5 @@ class Scheduler:
         return False
 
 
-def _how(code: int) -> str:
+def _exit_text(code: int) -> str:
     return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

@@ -1,1 +1,1 @@
-"""One attempt of a step: inputs staged, ranks started and monitored, outputs saved, the verdict."""
+"""One attempt of a step: stage inputs, start and monitor ranks, save outputs, determine the verdict."""

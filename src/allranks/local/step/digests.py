@@ -1,4 +1,5 @@
-"""Digests of the data that the steps of a run read and write: each path is digested once, however many read it."""
+"""Digests of the data that the steps of a run read and write. Each path is digested once, however many steps read
+it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from allranks.runs.records import OutputRecord
 
 @dataclass
 class _Digesting:
-    """The digest of one path. end: stops it, once no step waits for it any more."""
+    """The digest of one path. end: stops it when no step waits for it any more"""
 
     task: asyncio.Task[str]
     end: threading.Event
@@ -28,20 +29,20 @@ class Digests:
     """The digests that are known in one run. Use it on one thread."""
 
     def __init__(self) -> None:
-        self._found: dict[str, _Digesting] = {}
+        self._by_path: dict[str, _Digesting] = {}
         self._written: dict[str, str] = {}
 
     def add(self, outputs: Iterable[OutputRecord]) -> None:
-        """Add what a step has written, which was digested then."""
+        """Add the outputs of a step, which have a digest already."""
         for output in outputs:
             if output.digest:
                 self._written[output.path] = output.digest
-                self._found.pop(output.path, None)
+                self._by_path.pop(output.path, None)
 
     async def of_inputs(self, ports: Iterable[Given], stop: Stop) -> dict[str, str | None]:
-        """Return for each port what its reuse depends on: the text of a primitive, the digest of data.
+        """Return for each port what a reuse depends on: the text of a primitive, or the digest of data.
 
-        Raise OSError where data cannot be read, StoppedError once `stop` is set.
+        Raise OSError if data cannot be read, StoppedError once `stop` is set.
         """
         return {
             port.name: port.value
@@ -51,20 +52,20 @@ class Digests:
         }
 
     async def _of_path(self, path: str, stop: Stop) -> str:
-        found = self._found.get(path)
-        if found is None or found.end.is_set() or (found.task.done() and _failed(found.task)):
+        digesting = self._by_path.get(path)
+        if digesting is None or digesting.end.is_set() or (digesting.task.done() and _failed(digesting.task)):
             end = threading.Event()
             task = asyncio.create_task(asyncio.to_thread(digest.of_path, Path(path), end))
-            task.add_done_callback(_failed)  # it may be nobody's any more
-            found = self._found[path] = _Digesting(task, end)
-        found.waiting += 1
+            task.add_done_callback(_failed)  # retrieve its exception, because no step may wait for it any more
+            digesting = self._by_path[path] = _Digesting(task, end)
+        digesting.waiting += 1
         try:
-            # Several steps wait for it: one that is canceled must not take it from the others.
-            return await stop.or_result(found.task)
+            # Several steps may wait for the task, so a canceled step must not cancel it.
+            return await stop.or_result(digesting.task)
         finally:
-            found.waiting -= 1
-            if not found.waiting and not found.task.done():
-                found.end.set()
+            digesting.waiting -= 1
+            if not digesting.waiting and not digesting.task.done():
+                digesting.end.set()
 
 
 def _failed(task: asyncio.Task[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The folders of a step and of its instances, as they are before its ranks start."""
+"""Prepare the folders of a step and of its instances before its ranks start."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from allranks.plan.values import Given
 
 @dataclass(frozen=True)
 class InstanceFolders:
-    """What an instance has of a step.
+    """A step's folders on one instance.
 
-    code:  the folder in which its processes start
-    ports: what the step's inputs and outputs are there
+    code:  the working directory of its processes
+    ports: the step's inputs and outputs on this instance
     """
 
     code: Path
@@ -43,11 +43,11 @@ def prepare(
     """Make a step's folders, and on each instance the copy of its code and its ports.
 
     folder: the step's own
-    places: each output with the place where it ends up
+    places: each output with its final path
     count:  how many instances the step has
     mounts: whether an instance can mount
 
-    Raise OSError where something cannot be copied, StoppedError once `stop` is set.
+    Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("reports", logs.FOLDER, "instances"):
@@ -56,15 +56,16 @@ def prepare(
     code = Path(step.code.folder) if step.code else None
     prepared = []
     for rank in range(count):
-        own = folder / "instances" / str(rank)
-        own.mkdir(exist_ok=True)
-        copy = _working_copy(code, own, folder / "outputs", stop)
-        prepared.append(InstanceFolders(copy, stage(given, places, own, mounts=mounts, stop=stop)))
+        instance_folder = folder / "instances" / str(rank)
+        instance_folder.mkdir(exist_ok=True)
+        copy = _working_copy(code, instance_folder, folder / "outputs", stop)
+        prepared.append(InstanceFolders(copy, stage(given, places, instance_folder, mounts=mounts, stop=stop)))
     return prepared
 
 
 def _make_artifacts(folder: Path, places: Sequence[tuple[Output, Path]]) -> None:
-    """Make the step's ./outputs, which lies within the output of the step that is the root of its artifacts."""
+    """Make the step's ./outputs. If an output is the root of the step's artifacts, ./outputs is a link into that
+    output."""
     root = next((place for output, place in places if output.name == ARTIFACTS), None)
     if root is None:
         (folder / "outputs").mkdir(exist_ok=True)
@@ -75,8 +76,8 @@ def _make_artifacts(folder: Path, places: Sequence[tuple[Output, Path]]) -> None
 
 
 def _working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop) -> Path:
-    """Make the folder in which a step's processes start on one instance: a copy of the code, with ./outputs leading to
-    the step's artifacts."""
+    """Make the working directory of a step's processes on one instance: a copy of the code, in which ./outputs is a
+    link to the step's artifacts."""
 
     def _copy_code(source: str, target: str) -> object:
         file_tree.check(stop)
@@ -90,7 +91,7 @@ def _working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop) 
         shutil.copytree(code, copy, symlinks=True, copy_function=_copy_code)
     outputs = copy / "outputs"
     if outputs.is_dir() and not outputs.is_symlink():
-        # The snapshot has files there already: they are artifacts of the run from the start, as on Azure ML.
+        # Files that the snapshot has there are artifacts of the run from the start, as on Azure ML.
         shutil.copytree(outputs, artifacts, dirs_exist_ok=True)
         shutil.rmtree(outputs)
     if not os.path.lexists(outputs):

@@ -1,4 +1,4 @@
-"""Watches the ranks of one attempt until the last process is gone, and judges how it went."""
+"""Monitor the ranks of one attempt until its last process has ended, and determine its status and verdict."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 
 POLL = 0.2
-"""Seconds between two looks at what rank 0 reports."""
+"""Seconds between two polls of rank 0's report."""
 
 SETTLE = 2.0
-"""Seconds that the other ranks have to end by themselves once one has failed."""
+"""Seconds that the other ranks have to end by themselves after one has failed."""
 
 DISMISSAL = 5.0
-"""Seconds from SIGTERM to SIGKILL for what has nothing left to do: servers of a step whose work is done."""
+"""Seconds from SIGTERM to SIGKILL for processes without remaining work: servers of a finished step."""
 
 GRACE = 30.0
-"""Seconds from SIGTERM to SIGKILL: what Azure ML gives a process that is evicted."""
+"""Seconds from SIGTERM to SIGKILL: Azure ML's grace period at an eviction."""
 
 
 @dataclass(frozen=True)
 class AttemptHandles:
-    """What a monitor watches of an attempt.
+    """What the monitor needs to know of an attempt.
 
     agents:    one for each instance
-    launching: what was started
+    launching: the programs that were started
     log:       of the launcher's own programs
     reports:   the report file of each rank
     timeout:   seconds, or None
@@ -51,9 +51,9 @@ class AttemptHandles:
 
 
 class AttemptMonitor:
-    """Watches one attempt.
+    """The monitor of one attempt.
 
-    stopping: returns whether the run is being stopped; a rank that is ended by a signal has then not failed
+    stopping: returns whether the run is being stopped. A rank that a signal ends then has not failed.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class AttemptMonitor:
         self._recorder = recorder
         self._supervisor = supervisor
         self._stopping = stopping
-        self._left = set(handles.agents)
+        self._live_agents = set(handles.agents)
         self._running: dict[str, set[str]] = {agent: set() for agent in handles.agents}
         self._working = set(handles.launching.decisive)
-        self._read = self._launcher_offset = 0
-        self._moved = False
+        self._report_offset = self._launcher_offset = 0
+        self._changed = False
         self._pids: dict[int, int | None] = {}
         self._failed: float | None = None
         self._overdue: float | None = None
@@ -77,28 +77,28 @@ class AttemptMonitor:
         self._dismissed: float | None = None
         self._killed = False
         self._forgiven = self._orphaned = False
-        self._broken = self._launcher = ""
+        self._broken = self._launcher_failure = ""
 
     async def until_gone(self) -> None:
-        """Wait until no process of the attempt is left, and set the state of its record; if it failed, the verdict
-        too."""
+        """Wait until all processes of the attempt have ended. Then set the status of its record and, if it failed, the
+        verdict."""
         loop = asyncio.get_running_loop()
         clock = loop.time
         started = clock()
-        while self._left:
-            # A time-out of the wait for an event would cost a task of its own for each.
+        while self._live_agents:
+            # A timeout for the queue would create a task for every event.
             tick = loop.call_later(POLL, self._handles.events.put_nowait, None)
             try:
                 event = await self._handles.events.get()
             finally:
                 tick.cancel()
             if event is not None:
-                self._take(event, clock())
+                self._handle_event(event, clock())
             else:
                 self._read_report()
                 self._read_launcher_events(clock())
-                if self._moved:
-                    self._moved = False
+                if self._changed:
+                    self._changed = False
                     self._recorder.keep(self._record)
             timeout = self._handles.timeout
             if timeout is not None and self._overdue is None and clock() > started + timeout:
@@ -126,15 +126,15 @@ class AttemptMonitor:
         )
 
     async def _signal(self, number: int) -> None:
-        for agent in self._left:
+        for agent in self._live_agents:
             if not self._done or self._running[agent]:  # an agent whose programs have ended ends by itself
                 await self._supervisor.signal(agent, number)
 
-    def _take(self, event: Event, now: float) -> None:
+    def _handle_event(self, event: Event, now: float) -> None:
         if event.kind == "gone":
-            self._left.discard(event.agent)
+            self._live_agents.discard(event.agent)
             if self._running[event.agent] and not self._broken:
-                # Whoever keeps an instance tells of the end of everything on it, and has not.
+                # The instance agent stopped without reporting the exit of its processes.
                 instance = event.agent.rpartition("/")[2]
                 self._broken = f"instance {instance} was killed from outside the run"
         elif event.kind == "failed":
@@ -146,13 +146,13 @@ class AttemptMonitor:
             elif event.code is not None:
                 rank.ended = event.time
                 self._end(rank, event.code, now)
-            self._moved = True
+            self._changed = True
             self._recorder.moved(self._record)
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
-            # Whoever starts ranks ends after them: what they told is to be known first. Not so where it was killed.
+            # A launcher exits after its ranks, so their events come first. A killed launcher leaves its ranks behind.
             self._orphaned = event.code < 0
             self._read_launcher_events(now)
-            self._launcher = verdict.how(event.program, event.code)
+            self._launcher_failure = verdict.how(event.program, event.code)
         if event.kind == "started":
             self._running.get(event.agent, set()).add(event.program)
         if event.kind == "exited":
@@ -169,7 +169,7 @@ class AttemptMonitor:
             )
             self._forgiven, code = True, 0
         if code and self._dismissed is not None and self._failed is None and not self._orphaned:
-            # A server does not end by itself; that it was told to is no failure of it.
+            # A server does not exit by itself. Its end after the engine's SIGTERM is not a failure.
             code = 0
         if code == 0:
             rank.status, rank.exit_code = Status.COMPLETED, 0
@@ -190,11 +190,11 @@ class AttemptMonitor:
                 self._handles.launching.events_file, self._launcher_offset
             )
             for event in events:
-                self._take(event, now)
+                self._handle_event(event, now)
 
     def _read_report(self) -> None:
-        """What rank 0 has reported since the last look."""
-        events, self._read = report.read(self._handles.reports[0], self._read)
+        """Record what rank 0 has reported since the last call."""
+        events, self._report_offset = report.read(self._handles.reports[0], self._report_offset)
         curves: dict[str, list[Point]] = {}
         for event in events:
             if isinstance(event, report.Progress):
@@ -211,7 +211,7 @@ class AttemptMonitor:
         first = ranks[0]
         for rank in ranks:
             if rank.status is Status.RUNNING:
-                rank.status = Status.CANCELED  # killed together with the one who was to tell of its end
+                rank.status = Status.CANCELED  # killed together with the agent that reports its exit
         if any(rank.status is Status.FAILED for rank in ranks):
             record.status = Status.FAILED
             record.verdict = verdict.of_ranks(record.name, ranks, self._handles.reports)
@@ -223,10 +223,10 @@ class AttemptMonitor:
             record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         elif self._stopping():
             record.status = Status.CANCELED
-        elif self._launcher and not self._forgiven:
+        elif self._launcher_failure and not self._forgiven:
             log = str(self._handles.log)
             record.status = Status.FAILED
-            record.verdict = Verdict(record.name, self._launcher, log=log, tail=tail(log))
+            record.verdict = Verdict(record.name, self._launcher_failure, log=log, tail=tail(log))
         elif any(rank.status is not Status.COMPLETED for rank in ranks):
             reason = "its processes were killed from outside the run"
             record.status = Status.FAILED

@@ -1,4 +1,4 @@
-"""What a step writes: where it ends up, and what is recorded of it."""
+"""A step's outputs: their final paths, and what is recorded of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.sdk.paths import is_remote
 
 MAX_ARTIFACTS = 1000
-"""How many files below ./outputs a record lists."""
+"""Maximum files below ./outputs in a record."""
 
 
 def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
-    """Return where an output ends up: where the user wants it, if that is on this machine, else in the run's folder.
+    """Return the final path of an output: the user-defined path if it is on this machine, else one in the run's folder.
 
-    wanted: the path that the user gave, which may be a template or a URI
+    wanted: the path that the user set, which may be a template or a URI
     folder: of the step
     name:   of the step's job
     """
@@ -31,12 +31,12 @@ def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Pat
 
 
 def save(record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports], stop: Stop) -> None:
-    """Save and record what a step wrote. A file that the step should have written and has not is a failure.
+    """Save and record a step's outputs. The step fails if it has not written an output file.
 
-    places: each output with the place where it ends up
+    places: each output with its final path
     ports:  of each instance
 
-    Raise OSError where something cannot be read, StoppedError once `stop` is set.
+    Raise OSError if something cannot be read, StoppedError once `stop` is set.
     """
     for instance in ports:
         upload(instance, stop)
@@ -48,13 +48,13 @@ def save(record: StepRecord, places: list[tuple[Output, Path]], ports: list[Port
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
             return
-        found = digest.of_path(place, stop)
-        record.outputs.append(OutputRecord(output.name, output.type, str(place), _text(output, place), found))
+        content_digest = digest.of_path(place, stop)
+        record.outputs.append(OutputRecord(output.name, output.type, str(place), _text(output, place), content_digest))
     record.artifacts = _artifacts(Path(record.folder))
 
 
 def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
-    """Record what a step that did not complete has left."""
+    """Record the outputs that a step wrote without completing."""
     record.outputs = [
         OutputRecord(output.name, output.type, str(place), _text(output, place))
         for output, place in places
@@ -70,7 +70,7 @@ def _artifacts(folder: Path) -> list[str]:
 
 
 def _text(output: Output, place: Path) -> str | None:
-    """Return the text of a primitive without the newline that ends its line; None for data."""
+    """Return the text of a primitive without its final newline; None for data."""
     if output.type not in PRIMITIVES:
         return None
     with place.open(encoding="utf-8", errors="replace", newline="") as file:

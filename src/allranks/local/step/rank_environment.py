@@ -1,5 +1,4 @@
-"""The whole environment of a rank: what Azure ML gives it, on top of the little that any process of this machine
-needs."""
+"""The complete environment of a rank: Azure ML's variables, and the few that every process on this machine needs."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ INHERITED = (
     "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
     "HF_HOME", "HF_HUB_OFFLINE", "TORCH_HOME",
 )  # fmt: skip
-"""What a rank inherits of the user's own shell. Not the rest: a stray RANK or MASTER_ADDR of the shell would not be
-there on Azure ML either."""
+"""Variables that a rank inherits from the user's shell. All others are left out, because a stray RANK or MASTER_ADDR of
+the shell would not exist on Azure ML either."""
 
 
 def search_path(environ: Mapping[str, str], interpreter: Path) -> str:
-    """Where a rank looks for programs: beside its interpreter first. environ: the engine's own environment."""
+    """Return PATH for a rank, with its interpreter's folder first. environ: the engine's own environment"""
     return os.pathsep.join([str(interpreter.parent), environ.get("PATH", os.defpath)])
 
 
@@ -32,11 +31,11 @@ def machine(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[s
     """Return the machine's part.
 
     environ:     the engine's own environment
-    interpreter: what `python` is to mean
+    interpreter: the interpreter for `python`
     ranks:       how many ranks share this machine's cores
     """
     inherited = {name: environ[name] for name in INHERITED if name in environ}
-    # Emulated instances share one machine: without a bound each rank starts as many threads as it has cores.
+    # Emulated instances share one machine. Without a limit, each rank would start one thread per core.
     threads = max(1, (os.cpu_count() or 1) // ranks)
     return inherited | {
         "PATH": search_path(environ, interpreter),
@@ -48,7 +47,7 @@ def machine(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[s
 def given(
     variables: Mapping[str, str], job: Job, launch: Launch, process: Process, kind: InstanceKind
 ) -> dict[str, str]:
-    """Return Azure ML's part, what this kind of instances needs besides, and what the step itself sets, which wins.
+    """Return Azure ML's variables, those of this kind of instances, and the step's own, which take precedence.
 
     variables: the step's own
     """

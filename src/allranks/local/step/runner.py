@@ -1,4 +1,4 @@
-"""Runs a step's command: reuse an earlier result, or stage its inputs, start its ranks, monitor them, and save its
+"""Run a step's command: reuse an earlier result, or stage its inputs, start its ranks, monitor them, and save its
 outputs."""
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ from allranks.runs.workspace import Workspace
 Result = TypeVar("Result")
 
 
-async def _do(work: Callable[[], Result], *, aside: bool) -> Result:
-    """Works with files: aside, in a thread, where it may copy or digest many. A thread's wake-up costs a small step
-    more than its files do."""
-    return await asyncio.to_thread(work) if aside else work()
+async def _run_io(work: Callable[[], Result], *, in_thread: bool) -> Result:
+    """Run file operations, in a thread if they may copy or digest many files. For a small step, waking a thread takes
+    longer than the file operations."""
+    return await asyncio.to_thread(work) if in_thread else work()
 
 
 @contextlib.contextmanager
 def _judged(record: StepRecord) -> Iterator[None]:
-    """Make an error with the step's files, such as an input that cannot be read, the step's failure and not the run's.
+    """Turn an error with the step's files, such as an unreadable input, into a failure of the step instead of the run.
 
-    Raise OSError where this machine's disk is full.
+    Raise OSError if this machine's disk is full.
     """
     try:
         yield
@@ -71,22 +71,23 @@ def _judged(record: StepRecord) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        found = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        problem = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
         record.status = Status.FAILED
-        record.verdict = Verdict(record.name, f"its files cannot be read or written: {found}")
+        record.verdict = Verdict(record.name, f"its files cannot be read or written: {problem}")
 
 
 GpusOf: TypeAlias = Callable[[Step, Sequence[str]], list[dict[str, str]]]
-"""For each instance of a step the variables that name its GPUs, of those that the step has for itself."""
+"""Returns for each instance of a step the variables that select its GPUs, among those that the step uses
+exclusively."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is the same for every step of a run.
+    """Settings that are the same for every step of a run.
 
     experiment:  the MLflow experiment
     source:      the pipeline's file
-    force_rerun: whether earlier results are left aside
+    force_rerun: whether to ignore earlier results
     """
 
     experiment: str
@@ -95,7 +96,7 @@ class Settings:
 
 
 class CommandRunner:
-    """Runs the commands of the steps of one run. Each step's record is brought up to date, saved, and observed."""
+    """Run the commands of the steps of one run. Update and save each step's record, and notify the observer."""
 
     def __init__(
         self,
@@ -119,9 +120,9 @@ class CommandRunner:
         self.running = RunningSteps(supervisor, tracking)
         self._machines = Machines()
         self._keys: dict[str, str] = {}
-        # Each is looked up once a run, since it looks at some folders.
+        # Cached for the run, because each reads several folders.
         self._installed = functools.cache(installed.of)
-        self._kept = functools.cache(self._kept_for)
+        self._interpreter_paths = functools.cache(self._paths_of_interpreter)
         self._shell = shutil.which("bash") or "/bin/sh"
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._digests = Digests()
@@ -130,9 +131,9 @@ class CommandRunner:
                 self._digests.add(record.outputs)
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
-        """Take over an earlier result of the same inputs, if there is one. Return whether the step has ended.
+        """Reuse an earlier result for the same inputs if there is one. Return whether the step has ended.
 
-        Needs no slots. Raise OSError where this machine's disk is full.
+        Needs no slots. Raise OSError if this machine's disk is full.
         """
         if not step.deterministic:
             return False
@@ -141,7 +142,7 @@ class CommandRunner:
             self._keys[record.name] = key = await self._key(scope, step, stops)
             earlier = None if self._settings.force_rerun else self._recorder.recall(key)
             if earlier is not None:
-                await self._take_over(scope, step, record, stops, *earlier)
+                await self._reuse_result(scope, step, record, stops, *earlier)
         if record.status is status:
             return False
         if record.ended is None:
@@ -150,7 +151,7 @@ class CommandRunner:
         return True
 
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        """Try the step once with a share of the machine. Raise OSError where this machine's disk is full."""
+        """Run one attempt of the step with a share of the machine. Raise OSError if this machine's disk is full."""
         record.status, record.started = Status.PREPARING, time.time()
         self._begin(scope, step, record)
         self._recorder.changed(record)
@@ -169,14 +170,14 @@ class CommandRunner:
         self._recorder.changed(record, key)
 
     async def cancel(self, path: str) -> None:
-        """End the steps that run at that path or below it, as Canceled. A second time, their ranks end at once."""
+        """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""
         await self.running.cancel(path)
 
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
         record.outputs, record.artifacts = [], []
-        given = values.given(step.inputs, scope.lookup)
-        record.inputs = {port.name: port.value for port in given if port.value is not None}
+        resolved = values.given(step.inputs, scope.lookup)
+        record.inputs = {port.name: port.value for port in resolved if port.value is not None}
         self._recorder.forget_points(record)
 
     async def _key(self, scope: Scope, step: Step, stops: StepStops) -> str:
@@ -184,11 +185,11 @@ class CommandRunner:
         interpreter = interpreters.of_environment(step.environment, self._settings.source)
         return reuse.key(step, inputs, variables_of(step, scope), self._installed(interpreter))
 
-    async def _take_over(
+    async def _reuse_result(
         self, scope: Scope, step: Step, record: StepRecord, stops: StepStops, run: str, earlier: StepRecord
     ) -> None:
         is_intact = functools.partial(reuse.is_intact, earlier, stops.staging)
-        if not await _do(is_intact, aside=bool(earlier.outputs)):
+        if not await _run_io(is_intact, in_thread=bool(earlier.outputs)):
             self._recorder.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
             return
         self._begin(scope, step, record)
@@ -210,7 +211,7 @@ class CommandRunner:
         share: Share,
     ) -> None:
         folder = Path(record.folder)
-        given = values.given(step.inputs, scope.lookup)
+        resolved = values.given(step.inputs, scope.lookup)
         name = job_name(self._run.id, record.name)
         places = [
             (output, outputs.place_of(output, scope.wanted_path(step, output), folder, name)) for output in step.outputs
@@ -219,13 +220,13 @@ class CommandRunner:
             instance_folders.prepare,
             step,
             folder,
-            given,
+            resolved,
             places,
             len(instances),
             mounts=self._kind.isolated,
             stop=stops.staging,
         )
-        prepared = await _do(prepare, aside=bool(step.code or given))
+        prepared = await _run_io(prepare, in_thread=bool(step.code or resolved))
         ports = [instance.ports for instance in prepared]
         self._note_left_out(record, ports)
         record.mlflow_run_id = None
@@ -243,24 +244,31 @@ class CommandRunner:
         with self._temporary_folders(len(instances)) as folders:
             interpreter = interpreters.of_environment(step.environment, self._settings.source)
             machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
-            named = [{} if self._kind.isolated else {"TMPDIR": one} for one in folders]
+            temporary_variables = [
+                {} if self._kind.isolated else {"TMPDIR": temporary_folder} for temporary_folder in folders
+            ]
             gpus = self._gpus_of(step, share.gpus)
-            variables = [machine | own | gpu for own, gpu in zip(named, gpus, strict=True)]
-            ranks, reports = self._ranks(scope, step, record, launch, given, prepared, variables)
-            own = folder / "launcher"
-            assignment = Assignment(launch, ranks, self._kind, variables, own, folder / logs.mpi_log(record.attempt))
+            variables = [
+                machine | folder_variables | gpu
+                for folder_variables, gpu in zip(temporary_variables, gpus, strict=True)
+            ]
+            ranks, reports = self._ranks(scope, step, record, launch, resolved, prepared, variables)
+            launcher_folder = folder / "launcher"
+            assignment = Assignment(
+                launch, ranks, self._kind, variables, launcher_folder, folder / logs.mpi_log(record.attempt)
+            )
             launching = LAUNCHERS[step.distribution.type].launch(assignment)
             record.status = Status.RUNNING
             self._recorder.changed(record)
-            with self.running.launching(record.name, agents), _removed(own):
+            with self.running.launching(record.name, agents), _removed_at_end(launcher_folder):
                 launched = []
                 for rank, agent in enumerate(agents):
                     if stops.staging.is_set() or self.running.is_ending(record.name):
-                        break  # a signal reaches those alone that are launched
+                        break  # a signal only reaches launched agents
                     launched.append(agent)
-                    kept = self._kept_on(interpreter, given, ports[rank])
-                    onto = _machine(step, instances, rank, folders[rank], kept, ports[rank])
-                    await self._supervisor.launch(agent, onto, launching.programs[rank], events)
+                    keep = self._paths_for_instance(interpreter, resolved, ports[rank])
+                    instance_spec = _instance_spec(step, instances, rank, folders[rank], keep, ports[rank])
+                    await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events)
                 handles = AttemptHandles(
                     record, frozenset(launched), events, launching, assignment.log, reports, step.timeout
                 )
@@ -270,8 +278,8 @@ class CommandRunner:
         is_complete = record.status is Status.COMPLETED
         collect = functools.partial(outputs.save, record, places, ports, stops.saving)
         with _judged(record) if is_complete else contextlib.suppress(OSError):
-            await _do(
-                collect if is_complete else functools.partial(outputs.list_left, record, places), aside=bool(places)
+            await _run_io(
+                collect if is_complete else functools.partial(outputs.list_left, record, places), in_thread=bool(places)
             )
         if is_complete:
             self._note_left_out(record, ports)
@@ -280,23 +288,23 @@ class CommandRunner:
         await tracked_run.end(self._tracking, self._recorder, record)
         record.ended = time.time()
         if record.status is Status.COMPLETED:
-            # Nobody waits for it but the loop's end.
+            # Only the end of the event loop waits for this.
             remove = functools.partial(shutil.rmtree, folder / "instances", ignore_errors=True)
             asyncio.get_running_loop().run_in_executor(None, remove)
 
     @contextlib.contextmanager
     def _temporary_folders(self, count: int) -> Iterator[list[str]]:
-        """For each instance its temporary folder. Nobody waits for its removal but the loop's end.
+        """Yield the temporary folder of each instance. Only the end of the event loop waits for their removal.
 
-        Without a /tmp of its own an instance is given the path, which is short: what Unix sockets lie in may have 108
-        characters.
+        An instance without its own /tmp gets the folder's path, which is short, because the path of a Unix socket may
+        have 108 characters.
         """
         if self._kind.isolated:
-            made = temporary.make(self._workspace.temporary, count)
+            attempt_folders = temporary.make(self._workspace.temporary, count)
             try:
-                yield [str(folder) for folder in made.instances]
+                yield [str(folder) for folder in attempt_folders.instances]
             finally:
-                asyncio.get_running_loop().run_in_executor(None, made.remove)
+                asyncio.get_running_loop().run_in_executor(None, attempt_folders.remove)
             return
         folders = [TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) for _ in range(count)]
         try:
@@ -316,15 +324,15 @@ class CommandRunner:
         step: Step,
         record: StepRecord,
         launch: Launch,
-        given: list[Given],
+        resolved: list[Given],
         prepared: Sequence[InstanceFolders],
         variables: list[dict[str, str]],
     ) -> tuple[tuple[Program, ...], dict[int, Path]]:
-        """Return what each rank runs, and where it reports; the record gets its ranks."""
+        """Add the ranks to the record. Return the program and the report file of each rank."""
         folder = Path(record.folder)
-        commands = [render(step.command, own.ports.inputs, own.ports.outputs) for own in prepared]
-        parameters = {port.name: port.value for port in given if port.type in PRIMITIVES and port.value is not None}
-        own = variables_of(step, scope)
+        commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
+        parameters = {port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None}
+        step_variables = variables_of(step, scope)
         ranks = []
         reports: dict[int, Path] = {}
         record.ranks = []
@@ -340,15 +348,15 @@ class CommandRunner:
                 outputs=ports.outputs,
                 parameters=parameters,
             )
-            # A retry reports to a file of its own: what failed before must not be taken for a failure of now.
+            # Each attempt has its own report file, so that an earlier failure does not count for a retry.
             reports[process.rank] = folder / "reports" / f"{record.attempt}_rank_{process.rank}.jsonl"
             environment = {
                 **variables[process.instance_rank],
                 report.VARIABLE: str(reports[process.rank]),
-                **rank_environment.given(own, job, launch, process, self._kind),
+                **rank_environment.given(step_variables, job, launch, process, self._kind),
             }
             log = folder / logs.log_of(launch, process, record.attempt)
-            if record.attempt:  # which has a folder of its own
+            if record.attempt:  # the logs of a retry have their own folder
                 log.parent.mkdir(parents=True, exist_ok=True)
             log.touch()
             hostname = launch.hostnames[process.instance_rank]
@@ -359,20 +367,20 @@ class CommandRunner:
             ranks.append(Program(launcher_events.rank_name(process.rank), arguments, environment, str(copy), str(log)))
         return tuple(ranks), reports
 
-    def _kept_on(self, interpreter: Path, given: list[Given], ports: Ports) -> tuple[str, ...]:
+    def _paths_for_instance(self, interpreter: Path, resolved: list[Given], ports: Ports) -> tuple[str, ...]:
         """Return the paths of this machine that an instance needs."""
-        data = [port.value for port in given if port.value is not None and port.type not in PRIMITIVES]
+        data = [port.value for port in resolved if port.value is not None and port.type not in PRIMITIVES]
         parents = [os.path.dirname(path) for path in ports.outputs.values()]
-        return (*self._kept(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
+        return (*self._interpreter_paths(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
 
-    def _kept_for(self, interpreter: Path) -> tuple[str, ...]:
-        """Return the folders that every step of an interpreter needs."""
+    def _paths_of_interpreter(self, interpreter: Path) -> tuple[str, ...]:
+        """Return the folders that every step with this interpreter needs."""
         paths = (str(self._workspace.root), *interpreters.prefixes(interpreter), str(SOURCE))
         return tuple(path for path in paths if os.path.exists(path))
 
 
-def _machine(
-    step: Step, instances: Sequence[Instance], rank: int, temporary_folder: str, kept: tuple[str, ...], ports: Ports
+def _instance_spec(
+    step: Step, instances: Sequence[Instance], rank: int, temporary_folder: str, keep: tuple[str, ...], ports: Ports
 ) -> InstanceSpec:
     instance = instances[rank]
     return InstanceSpec(
@@ -382,14 +390,14 @@ def _machine(
         tuple((other.address, other.hostname) for other in instances),
         step.shm_size,
         temporary_folder,
-        kept,
+        keep,
         tuple(ports.read_only),
     )
 
 
 @contextlib.contextmanager
-def _removed(folder: Path) -> Iterator[None]:
-    """Remove a launcher's folder at the end: it may hold the ranks' variables, and among them secrets."""
+def _removed_at_end(folder: Path) -> Iterator[None]:
+    """Remove a launcher's folder at the end of the block, because it may contain the ranks' variables with secrets."""
     try:
         yield
     finally:

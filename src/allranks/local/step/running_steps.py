@@ -1,4 +1,4 @@
-"""The steps of a run that are at work, and how they are ended."""
+"""The running steps of a run, and how to stop them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from allranks.local.tracking.client import Tracking
 from allranks.plan.node_records import is_within
 
 TRACKING_GRACE = 5.0
-"""Seconds that MLflow has, once every rank of a run that is stopped has been killed, to learn how its runs ended."""
+"""Seconds that MLflow has to end its runs after all ranks of a stopped run have been killed."""
 
 
 class RunningSteps:
-    """Ends the steps that are at work: their files are not read or copied any further, and their ranks get signals."""
+    """Stop running steps: their files are no longer read or copied, and their ranks get signals."""
 
     def __init__(self, supervisor: Supervisor, tracking: Tracking) -> None:
         self._supervisor = supervisor
@@ -31,7 +31,7 @@ class RunningSteps:
 
     @contextlib.contextmanager
     def stoppable(self, step: str) -> Iterator[StepStops]:
-        """Yield what tells a step to stop, while it reads, copies or runs."""
+        """Yield the stops of a step while it reads, copies or runs."""
         stops = self._stops[step] = StepStops()
         if self.is_ending(step):
             stops.set()
@@ -42,7 +42,7 @@ class RunningSteps:
 
     @contextlib.contextmanager
     def launching(self, step: str, agents: Sequence[str]) -> Iterator[None]:
-        """While this lasts, these agents start and run the ranks of a step."""
+        """Register the agents that start and run the ranks of a step, for the duration of the block."""
         self._agents.update(dict.fromkeys(agents, step))
         try:
             yield
@@ -52,13 +52,13 @@ class RunningSteps:
             self._idle.set()
 
     def is_ending(self, step: str) -> bool:
-        """Return whether a step was told to end."""
+        """Return whether a step must end."""
         return self._stopping or any(is_within(step, path) for path in self._canceled)
 
     async def stop(self, grace: float) -> None:
-        """End every rank that runs, and their steps as Canceled: SIGTERM, then after `grace` seconds SIGKILL.
+        """Cancel all running steps. Send SIGTERM to their ranks, and SIGKILL after `grace` seconds.
 
-        Inputs are read no further. Outputs of ranks that have ended are saved within the same time.
+        Inputs are no longer read. Outputs of ranks that have ended are saved within the same time.
         """
         self._stopping = True
         for stops in self._stops.values():
@@ -69,7 +69,7 @@ class RunningSteps:
         await self._end(list(self._agents), grace)
 
     async def cancel(self, path: str) -> None:
-        """End the steps that run at that path or below it, as Canceled. A second time, their ranks end at once."""
+        """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""
         grace = 0.0 if path in self._canceled else GRACE
         self._canceled.add(path)
         for step, stops in self._stops.items():
@@ -78,7 +78,7 @@ class RunningSteps:
         await self._end([agent for agent, step in self._agents.items() if is_within(step, path)], grace)
 
     async def kill(self) -> None:
-        """End every rank that runs, at once."""
+        """Kill all running ranks immediately."""
         self._stopping = True
         self._stop_files()
         asyncio.get_running_loop().call_later(TRACKING_GRACE, self._tracking.abandon)

@@ -1,9 +1,9 @@
-"""Inputs and outputs of a step as its processes see them: what each mode means for files on this machine.
+"""Stage the inputs and outputs of a step on an instance, with Azure ML's modes for files on this machine.
 
-Modes are Azure ML's. A mounted input is read-only and stays where it is: a bind mount in the rack, the path itself on
-loopback, where nothing can keep a process from writing to it. A downloaded one is copied to each instance. An uploaded
-output is written to the instance and copied to the run's folder when the step has succeeded; any other is written
-there at once.
+A mounted input is read-only and is not copied. In the rack it is a bind mount; on loopback it is the path itself, and
+nothing prevents a process from writing to it. A downloaded input is copied to each instance. An uploaded output is
+written on the instance, and copied to the run's folder when the step has succeeded. All other outputs are written there
+directly.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ DOWNLOADED = frozenset({"download", "eval_download"})
 class Ports:
     """The ports of a step on one instance.
 
-    inputs, outputs: what the command's placeholders stand for
+    inputs, outputs: values of the command's placeholders
     read_only:       (source, target) that the instance must mount
-    uploads:         (folder on the instance, where it goes)
-    left_out:        what was not copied, since it has no content: a line for each
+    uploads:         (folder on the instance, destination)
+    left_out:        a line for each entry that was not copied because it has no content
     """
 
     inputs: dict[str, str | None] = field(default_factory=dict)
@@ -48,13 +48,13 @@ def stage(
     mounts: bool,
     stop: Stop | None = None,
 ) -> Ports:
-    """Make a step's ports ready on one instance.
+    """Stage a step's ports on one instance.
 
-    outputs: each port with the place where what is written must end up
+    outputs: each output with its final path
     folder:  the instance's own folder
-    mounts:  whether the instance can mount; without, a mounted input is a link
+    mounts:  whether the instance can mount. If not, a mounted input is the path itself.
 
-    Raise OSError where something cannot be copied, StoppedError once `stop` is set.
+    Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     ports = Ports()
     for port in given:
@@ -82,27 +82,27 @@ def stage(
 
 
 def seen_at(port: Given, folder: Path, *, mounts: bool) -> Path | None:
-    """Where an instance sees an input, in its own folder; None where it sees the value as it is."""
+    """Return the path of an input in an instance's own folder; None if the instance uses the value as it is."""
     if port.value is None or port.type in PRIMITIVES or port.mode == "direct":
         return None
     if port.mode not in DOWNLOADED and (port.mode == "rw_mount" or not mounts):
         return None
     source, target = Path(port.value), folder / "inputs" / port.name
-    # Programs look at a file's name, most of all at how it ends.
+    # Programs may depend on a file's name, especially its suffix.
     return target / source.name if source.is_file() else target
 
 
 def seen_output(output: Output, place: Path, folder: Path) -> Path:
-    """Return where an instance writes an output that must end up in a place. folder: the instance's own"""
+    """Return the path to which an instance writes an output. place: its final path. folder: the instance's own"""
     if output.mode == "upload" and output.type not in PRIMITIVES:
         return folder / "outputs" / output.name
     return place
 
 
 def upload(ports: Ports, stop: Stop | None = None) -> None:
-    """Copy what the instance keeps to where it belongs. Several instances' files end up side by side.
+    """Copy an instance's uploaded outputs to their destinations. Files of several instances are merged.
 
-    Raise OSError where something cannot be copied, StoppedError once `stop` is set.
+    Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     for source, target in ports.uploads:
         if source.exists():
@@ -110,9 +110,9 @@ def upload(ports: Ports, stop: Stop | None = None) -> None:
 
 
 def _copy(source: Path, target: Path, stop: Stop | None) -> list[str]:
-    """Copy a file or a folder, and return a line for each thing that has no content and was left out.
+    """Copy a file or a folder. Return a line for each entry that was left out because it has no content.
 
-    Links are followed. One that leads nowhere or back up is a link in the copy too.
+    Links are followed. A link that leads nowhere, or to a folder above it, is a link in the copy too.
     """
     if not source.is_dir():
         _copy_file(source, target, stop)
@@ -131,15 +131,15 @@ def _copy(source: Path, target: Path, stop: Stop | None) -> list[str]:
             place.symlink_to(entry.target)
         else:
             left_out.append(f"{entry.name} is a {entry.kind}, and was not copied")
-    for original, copy in reversed(folders):  # a folder that is read-only is so from the end on
+    for original, copy in reversed(folders):  # last, because a folder may become read-only
         shutil.copystat(original, copy)
     return left_out
 
 
 def _copy_file(source: Path, target: Path, stop: Stop | None) -> None:
     content = file_tree.chunks(source, stop)
-    first = next(content, b"")  # what cannot be read leaves no file
-    # A FIFO in its place would be waited for without O_NONBLOCK.
+    first = next(content, b"")  # before the target is created: an unreadable source leaves no file
+    # Without O_NONBLOCK, opening a FIFO at the target would block.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
     with open(os.open(target, flags, 0o666), "wb", buffering=0) as copy:
         for chunk in itertools.chain([first], content):

@@ -1,4 +1,4 @@
-"""How reading and copying the files of one step is told to stop: by the threads that do it, and where others wait."""
+"""Stop reading and copying the files of one step, in threads and in coroutines."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ Result = TypeVar("Result")
 
 
 class Stop:
-    """Tells threads and coroutines to stop. Threads look at `is_set`; all else is used on the loop's thread."""
+    """A request to stop, for threads and coroutines. Threads may call `is_set`; use all else on the loop's thread."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._waiting: set[asyncio.Future[None]] = set()
 
     def is_set(self) -> bool:
-        """Return whether to stop."""
+        """Return whether a stop was requested."""
         return self._event.is_set()
 
     def set(self) -> None:
-        """Tell everybody to stop."""
+        """Request the stop."""
         self._event.set()
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
 
     async def or_result(self, task: asyncio.Task[Result]) -> Result:
-        """Return the result of a task that others wait for too, and that goes on without this one.
+        """Return the result of a task for which others may wait too. The task continues if this raises.
 
         Raise StoppedError once this is set.
         """
@@ -48,10 +48,10 @@ class Stop:
 
 
 class StepStops:
-    """What tells one step to stop.
+    """The requests to stop one step.
 
-    staging: its inputs are not read or copied any more
-    saving:  its outputs are not either
+    staging: stops reading and copying its inputs
+    saving:  stops reading and copying its outputs
     """
 
     def __init__(self) -> None:

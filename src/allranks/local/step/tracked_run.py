@@ -10,7 +10,7 @@ from allranks.runs.records import Status, StepRecord
 async def create(
     tracking: Tracking, recorder: RunRecorder, experiment: str, run: str, record: StepRecord
 ) -> str | None:
-    """Create the MLflow run of an attempt and return its id; None, with a note, where MLflow refuses.
+    """Create the MLflow run of an attempt and return its id. If MLflow fails, add a note and return None.
 
     run: the id of the step's run
     """
@@ -33,7 +33,7 @@ async def end(tracking: Tracking, recorder: RunRecorder, record: StepRecord) -> 
         recorder.note(record, f"MLflow gave no metrics of this step: {error}")
         return
     if curves:
-        # MLflow has everything that was logged, also by a script that reports nothing to the engine.
+        # MLflow has all logged metrics, including those of a script that reports nothing to the engine.
         reported = {name: points for name, points in record.metrics.items() if name not in curves}
         recorder.forget_points(record)
         recorder.add_points(record, {**reported, **curves})

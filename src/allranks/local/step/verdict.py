@@ -1,4 +1,4 @@
-"""Which rank of a step failed first, and why: found among the exits, the ranks' own reports, and the logs."""
+"""Determine which rank of a step failed first, and why, from the exits, the ranks' own reports, and the logs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from allranks.runs.log_tail import tail
 from allranks.runs.records import RankRecord, Status, Verdict
 
 GLOO_ABORT = "terminate called without an active exception"
-"""What libstdc++ prints when torch's gloo threads are still there while the interpreter shuts down (seen with torch
-2.13)."""
+"""Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
 
 
 def aborted_after_its_work(rank: RankRecord, code: int, pid: int | None, reported: Path) -> bool:
-    """Return whether the rank finished its work and gloo then aborted it while it exited, which is no failure.
+    """Return whether the rank finished its work and gloo then aborted it during its exit, which is not a failure.
 
     pid:      of the rank's own process
     reported: the report file of the rank
 
-    Only the report of this very process counts. The log may show the same abort in the middle of the work, and a
-    command may start several programs, of which another one has finished.
+    Only the report of this process counts. The log may show the same abort during the work, and a command may start
+    several programs, of which another one has finished.
     """
     if code != -signal.SIGABRT or not any(GLOO_ABORT in line for line in tail(rank.log, 2)):
         return False
@@ -32,12 +31,13 @@ def aborted_after_its_work(rank: RankRecord, code: int, pid: int | None, reporte
 
 
 def hint(verdict: Verdict, *, isolated: bool) -> str:
-    """Return what a user of emulated instances may not think of, for a failure that shows it; else nothing."""
+    """Return advice on a failure that emulated instances or a missing library typically cause; an empty text for
+    others."""
     for line in verdict.tail:
         missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", line)
         if missing and missing[1] in stacks.BY_MODULE:
             return f"the Python of this step has no {missing[1]}; to get it: {stacks.BY_MODULE[missing[1]].install}"
-    # A shell in between turns the signal into exit code 134.
+    # A shell turns the signal into exit code 134.
     aborted = verdict.signal == "SIGABRT" or verdict.exit_code == 128 + signal.SIGABRT
     if aborted and any(GLOO_ABORT in line for line in verdict.tail[-2:]):
         return (
@@ -53,7 +53,7 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
 
 
 def signal_name(number: int) -> str:
-    """SIGKILL for 9; "signal 99" for one without a name."""
+    """Return the name of a signal, such as SIGKILL for 9; "signal 99" for one without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -61,17 +61,17 @@ def signal_name(number: int) -> str:
 
 
 def how(program: str, code: int) -> str:
-    """Return what a program's end says of it: nothing for exit code 0."""
+    """Return how a program ended; an empty text for exit code 0."""
     if not code:
         return ""
     return f"{program} was ended by {signal_name(-code)}" if code < 0 else f"{program} ended with exit code {code}"
 
 
 def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Verdict:
-    """Return the verdict over a step of which a rank failed.
+    """Return the verdict on a step of which a rank failed.
 
-    A rank that failed drags the others down within milliseconds ("Connection closed by peer"), so the first to fail
-    counts: by its own report where one is there, else by the time of its end.
+    A failed rank makes the others fail within milliseconds ("Connection closed by peer"), so the verdict is about the
+    rank that failed first: by the time in its own report if there is one, else by the time of its end.
 
     reports: the report file of each rank
     """

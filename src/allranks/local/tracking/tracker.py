@@ -41,12 +41,12 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
 
 def create(client: Any, artifacts: str, *, experiment: str, name: str, tags: dict[str, str]) -> dict[str, Any]:
     """Create an MLflow run, and its experiment if it does not exist."""
-    found = client.get_experiment_by_name(experiment)
-    if found is None:
+    existing = client.get_experiment_by_name(experiment)
+    if existing is None:
         location = "file://" + os.path.join(artifacts, experiment.replace("/", "_"))
         experiment_id = client.create_experiment(experiment, artifact_location=location)
     else:
-        experiment_id = found.experiment_id
+        experiment_id = existing.experiment_id
     return {"run_id": client.create_run(experiment_id, run_name=name, tags=tags).info.run_id}
 
 

@@ -1,4 +1,4 @@
-"""The id of a component, data asset, environment or model, in every form that people write.
+"""The id of a component, data asset, environment or model, in every form that users write.
 
 The forms are those of azure-ai-ml (`azure.ai.ml.constants._common`, `azure.ai.ml._utils._arm_id_utils` and
 `_storage_utils` of 1.35):
@@ -32,7 +32,7 @@ _PLURALS = {
     DATASTORE: "datastores",
 }
 _KINDS = {spelling: kind for kind, plural in _PLURALS.items() for spelling in (kind, plural)}
-# The documentation of registries has `component`, the SDK `components`.
+# The documentation of registries writes `component`, the SDK `components`.
 
 _SCOPES = {
     "subscriptions": "subscription",
@@ -41,7 +41,7 @@ _SCOPES = {
     "workspaces": "workspace",
     "registries": "registry",
 }
-"""What a segment of an id says about the next one, and the field that takes it."""
+"""Segments of an id, each with the field for the segment that follows it."""
 
 _PREFIX = "azureml:"
 _PROVIDER = "Microsoft.MachineLearningServices"
@@ -58,7 +58,7 @@ class AssetId:
     version: at most one of version and label is set
     path:    below a datastore; the whole URI for storage
 
-    The other fields say where the asset is registered; all are "" for the workspace of the job.
+    The other fields identify where the asset is registered; all are "" for the workspace of the job.
     """
 
     kind: str
@@ -83,8 +83,8 @@ class AssetId:
         if self.kind == DATASTORE:
             own += f"/paths/{self.path}" if self.path else ""
         elif self.subscription and self.group and self.workspace and not self.location:
-            where = f"/subscriptions/{self.subscription}/resourceGroups/{self.group}/providers/{_PROVIDER}"
-            return f"{_PREFIX}{where}/workspaces/{self.workspace}/{own}"
+            scope_path = f"/subscriptions/{self.subscription}/resourceGroups/{self.group}/providers/{_PROVIDER}"
+            return f"{_PREFIX}{scope_path}/workspaces/{self.workspace}/{own}"
         return f"{_PREFIX}//{'/'.join([*scope, own])}"
 
     @property
@@ -139,14 +139,14 @@ def _named(kind: str, text: str) -> AssetId:
         name, at, label = text.partition("@")
         if at and not label:
             raise ValueError("there is no label after the @")
-        found = AssetId(kind, name, label=label)
+        asset = AssetId(kind, name, label=label)
     elif not version:
         raise ValueError("there is no version after the colon")
     else:
-        found = AssetId(kind, name, version)
+        asset = AssetId(kind, name, version)
     if not name:
         raise ValueError("it has no name")
-    return found
+    return asset
 
 
 def _from_segments(text: str, rest: str) -> AssetId:

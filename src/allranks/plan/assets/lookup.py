@@ -1,6 +1,6 @@
-"""Resolve ids to what this machine has.
+"""Resolve ids to files on this machine.
 
-The lookup searches what was registered on this machine, then ``allranks.yaml``. If neither has the id, it returns a
+The lookup searches the assets registered on this machine, then ``allranks.yaml``. If neither has the id, it returns a
 problem whose fix is the line to add.
 """
 
@@ -32,7 +32,7 @@ _PLACEHOLDERS = {
     "datastores": "path/to/folder",
 }
 
-_WHAT = {
+_EXPECTED = {
     asset_id.COMPONENT: "a component's YAML file, or a folder of such files",
     asset_id.ENVIRONMENT: "a virtual environment, or an environment's YAML file",
     asset_id.MODEL: "a model's file or folder",
@@ -58,10 +58,10 @@ class Line:
 class Use:
     """One lookup of a pipeline.
 
-    asset:  what was asked for
+    asset:  the requested asset
     where:  the place that names it
-    line:   that would answer it
-    path:   that it found, None where there is none
+    line:   the line that would resolve it
+    path:   the result; None if there is none
     """
 
     asset: AssetId
@@ -74,9 +74,9 @@ class Use:
 class AssetLookup:
     """Resolves the names in one pipeline.
 
-    folder:     of the pipeline, in which a new ``allranks.yaml`` would be created
+    folder:     the pipeline's folder, in which a new ``allranks.yaml`` would be created
     file:       the ``allranks.yaml`` that applies, or None
-    workspace:  contains what was registered; None: nothing is registered
+    workspace:  contains registered assets; None: nothing is registered
     settled:    inputs of the pipeline that the user sets, which the file does not change
     uses:       every lookup so far, for `allranks map`
     problems:   lookups without a result
@@ -110,13 +110,13 @@ class AssetLookup:
         """
         asset = _parsed(text, kind, where)
         line = line_for(asset)
-        known = registered.find(self.workspace, asset) if self.workspace else registered.NOTHING
+        registration = registered.find(self.workspace, asset) if self.workspace else registered.NOTHING
         # An unusable entry raises, so only a path or None is recorded.
         misses: list[str] = []
-        path = known.path or self._in_file(asset, line, misses)
+        path = registration.path or self._in_file(asset, line, misses)
         self.uses.append(Use(asset, where, line, path))
         if path is None and required:
-            problem = self._missing(asset, where, line, known.versions, misses, advice)
+            problem = self._missing(asset, where, line, registration.versions, misses, advice)
             self.problems.append(problem)
             raise InputError(problem)
         return path
@@ -164,7 +164,7 @@ class AssetLookup:
         else:
             file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]
             fix = f"add to {shown(file)}:\n{line.section}:\n  {line}"
-        return Problem(where, found, _what(asset), f"{fix}\n{advice}" if advice else fix)
+        return Problem(where, found, _expected(asset), f"{fix}\n{advice}" if advice else fix)
 
 
 def line_for(asset: AssetId) -> Line:
@@ -190,11 +190,13 @@ def _parsed(text: str, kind: str, where: str) -> AssetId:
     is_data = kind in (asset_id.DATA, asset_id.MODEL)
     fits = asset.kind != asset_id.COMPONENT if is_data else asset.kind == kind
     if not fits:
-        raise InputError(Problem(where, f"{text} names {_a(asset.kind)}", f"the id of {_a(kind)}"))
+        raise InputError(
+            Problem(where, f"{text} names {_with_article(asset.kind)}", f"the id of {_with_article(kind)}")
+        )
     return asset
 
 
-def _a(kind: str) -> str:
+def _with_article(kind: str) -> str:
     return kind if kind in (asset_id.DATA, asset_id.STORAGE) else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
@@ -202,8 +204,8 @@ def _plural(kind: str) -> str:
     return kind if kind == asset_id.DATA else f"{kind}s"
 
 
-def _what(asset: AssetId) -> str:
-    return _WHAT.get(asset.kind, "a file or folder of this machine")
+def _expected(asset: AssetId) -> str:
+    return _EXPECTED.get(asset.kind, "a file or folder of this machine")
 
 
 def _existing(entry: Entry) -> Path:
@@ -218,24 +220,24 @@ def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
     path = _existing(entry)
     if path.is_file():
         return path
-    found = spec_folder.find(path, asset.name)
+    specs = spec_folder.find(path, asset.name)
     if asset.version:
-        fitting = [spec for spec in found if spec.version == asset.version]
+        matches = [spec for spec in specs if spec.version == asset.version]
     elif asset.label in ("", registered.LATEST):
-        fitting = [spec for spec in found if spec.version == found[0].version]
+        matches = [spec for spec in specs if spec.version == specs[0].version]
     else:
-        fitting = []
-    if len(fitting) > 1:
-        files = ", ".join(shown(spec.path) for spec in fitting[:5])
-        found_here = f"several files describe {asset.name}:{fitting[0].version}: {files}"
+        matches = []
+    if len(matches) > 1:
+        files = ", ".join(shown(spec.path) for spec in matches[:5])
+        several = f"several files describe {asset.name}:{matches[0].version}: {files}"
         raise InputError(
-            Problem(entry.where, found_here, "one", f"name the file: {asset.short}: {shown(fitting[0].path)}")
+            Problem(entry.where, several, "one", f"name the file: {asset.short}: {shown(matches[0].path)}")
         )
-    if fitting:
-        return fitting[0].path
-    if found:
-        there = ", ".join(f"{spec.version or 'no version'} ({shown(spec.path)})" for spec in found[:5])
-        misses.append(f"{shown(path)} has {asset.name} in version {there}")
+    if matches:
+        return matches[0].path
+    if specs:
+        versions = ", ".join(f"{spec.version or 'no version'} ({shown(spec.path)})" for spec in specs[:5])
+        misses.append(f"{shown(path)} has {asset.name} in version {versions}")
     else:
         misses.append(f"{shown(path)} has no component {asset.name}")
     return None
@@ -280,7 +282,7 @@ def _below(entry: Entry, asset: AssetId) -> str:
 
 
 def _literal(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """Return the name without the pattern ``*``, which matches names, not URIs."""
+    """Return the entries without the pattern ``*``, which matches names, not URIs."""
     return (entry for entry in entries if entry.literal)
 
 

@@ -80,8 +80,8 @@ class Entry:
     @property
     def literal(self) -> str:
         """Return the key up to its first wildcard."""
-        found = _WILDCARD.search(self.key)
-        return self.key[: found.start()] if found else self.key
+        match = _WILDCARD.search(self.key)
+        return self.key[: match.start()] if match else self.key
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def read(path: Path) -> MappingFile:
             where = f"key {section} ({text.place(section)})"
             problems.append(Problem(where, f"found {lines!r}", "keys and paths, such as train:3: train/component.yaml"))
         else:
-            found = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
-            entries[section] = tuple(_once([entry for entry in found if entry], problems))
+            parsed = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
+            entries[section] = tuple(_once([entry for entry in parsed if entry], problems))
     if problems:
         raise InputError.of(problems)
     return MappingFile(path, entries)
@@ -191,10 +191,10 @@ def _bare(text: str) -> str:
 
 
 def _once(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
-    met: dict[str, Entry] = {}
+    seen: dict[str, Entry] = {}
     for entry in entries:
-        if entry.key in met:
-            first = met[entry.key]
+        if entry.key in seen:
+            first = seen[entry.key]
             problems.append(Problem(entry.where, f"it duplicates {first.written} ({first.place})", "", "remove one"))
-        met[entry.key] = entry
+        seen[entry.key] = entry
         yield entry

@@ -24,8 +24,8 @@ LATEST = "latest"
 class Registration:
     """What is registered under a name.
 
-    path:     of the requested version; None if it is not registered
-    versions: all that are registered
+    path:     the path of the requested version; None if it is not registered
+    versions: all registered versions
     """
 
     path: Path | None
@@ -39,7 +39,7 @@ _Reader: TypeAlias = Callable[[sqlite3.Connection, AssetId], Registration]
 
 
 def find(workspace: Workspace, asset: AssetId) -> Registration:
-    """Return what the workspace has for an id. An id without version and label means the latest version.
+    """Return the registration of an id in the workspace. An id without version and label means the latest version.
 
     Raise InputError if the workspace's files cannot be read.
     """
@@ -56,19 +56,19 @@ def _in_database(database: Path, asset: AssetId, table: str, read: _Reader) -> R
     try:
         with closing(sqlite3.connect(database, timeout=30)) as connection:
             connection.execute("PRAGMA query_only = ON")
-            made = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
-            return read(connection, asset) if made.fetchone() else NOTHING
+            tables = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+            return read(connection, asset) if tables.fetchone() else NOTHING
     except sqlite3.Error as error:
         raise InputError(Problem(str(database), f"cannot be read: {error}", "the database of a workspace")) from None
 
 
 def _asset(connection: sqlite3.Connection, asset: AssetId) -> Registration:
-    known = assets.versions(connection, asset.kind, asset.name)
+    versions = assets.versions(connection, asset.kind, asset.name)
     if asset.version:
-        found = next((one for one in known if one.version == asset.version), None)
+        match = next((version for version in versions if version.version == asset.version), None)
     else:
-        found = known[0] if known and asset.label in ("", LATEST) else None
-    return Registration(found.path if found else None, tuple(one.version for one in known))
+        match = versions[0] if versions and asset.label in ("", LATEST) else None
+    return Registration(match.path if match else None, tuple(version.version for version in versions))
 
 
 def _model(connection: sqlite3.Connection, asset: AssetId) -> Registration:

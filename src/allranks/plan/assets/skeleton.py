@@ -41,12 +41,12 @@ def missing(uses: Iterable[Use]) -> tuple[MissingLine, ...]:
             places.setdefault(use.line, {})[use.where] = None
             if use.asset.registry and use.asset.kind == asset_id.COMPONENT:
                 registries.setdefault(use.asset.registry, set()).add(use.line)
-    lines = [MissingLine(line, tuple(found)) for line, found in places.items()]
-    for registry, together in registries.items():
-        if len(together) > 1:
+    lines = [MissingLine(line, tuple(line_places)) for line, line_places in places.items()]
+    for registry, components in registries.items():
+        if len(components) > 1:
             line = Line("components", f"registries/{registry}/components/*", "path/to/specs")
             lines.append(MissingLine(line, (f"or all components of {registry} in one folder",)))
-    return tuple(sorted(lines, key=lambda one: list(_NOTES).index(one.line.section)))
+    return tuple(sorted(lines, key=lambda missing_line: list(_NOTES).index(missing_line.line.section)))
 
 
 def render(lines: Iterable[MissingLine]) -> str:

@@ -21,7 +21,7 @@ _PYTHON_NAME = re.compile(r"\bname\s*=\s*[\"'](?P<name>\w+)[\"']|^def\s+(?P<func
 
 @dataclass(frozen=True)
 class Spec:
-    """A spec that was found."""
+    """A component's spec in a folder."""
 
     path: Path
     version: str
@@ -29,19 +29,19 @@ class Spec:
 
 def find(folder: Path, name: str) -> tuple[Spec, ...]:
     """Return the specs with a name, the highest version first; those of one version sorted by path."""
-    found = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if spec_files.is_component(path)]
-    found.sort(key=lambda spec: spec.path)
-    return tuple(sorted(found, key=lambda spec: _order(spec.version), reverse=True))
+    matches = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if spec_files.is_component(path)]
+    matches.sort(key=lambda spec: spec.path)
+    return tuple(sorted(matches, key=lambda spec: _order(spec.version), reverse=True))
 
 
 def names(folder: Path) -> tuple[str, ...]:
     """Return the names of the components that YAML specs of a folder describe, sorted."""
-    found = {match["name"] for path, text in _files(folder) if path.suffix != ".py" for match in _NAME.finditer(text)}
-    return tuple(sorted(found))
+    unique = {match["name"] for path, text in _files(folder) if path.suffix != ".py" for match in _NAME.finditer(text)}
+    return tuple(sorted(unique))
 
 
 def _candidates(folder: Path, name: str) -> Iterator[Path]:
-    """Yield files that may describe it, by searching their text, because parsing a thousand files would take a
+    """Yield files that may describe a component. Their text is searched, because parsing a thousand files would take a
     minute."""
     for path, text in _files(folder):
         pattern = _PYTHON_NAME if path.suffix == ".py" else _NAME
@@ -62,7 +62,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
 
 def _version(path: Path, name: str) -> str:
     if path.suffix == ".py":
-        return next((str(one.version or "") for one in specs.load(path) if one.name == name), "")
+        return next((str(spec.version or "") for spec in specs.load(path) if spec.name == name), "")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return str(yaml.load(path.read_text(encoding="utf-8"), Loader=loader).get("version", ""))
 

@@ -1,6 +1,6 @@
-"""What is wrong with a plan, before anything runs: above all what azure-ai-ml lets through.
+"""Check a plan before it runs, above all for mistakes that azure-ai-ml accepts.
 
-Every rule looks at one graph in its scope, so that it holds at any depth.
+Every rule checks one graph in its scope, so that it applies at any depth.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ __all__ = ["check", "warnings"]
 def check(plan: Plan, *, here: bool = True) -> list[Problem]:
     """Return every problem: those of the pipeline's inputs, of each node in order, of cycles, of the outputs.
 
-    here: whether it is to run on this machine, which then has to be able to read the data
+    here: whether the plan will run on this machine, which must then be able to read the data
 
-    Nothing is changed, and nothing but the plan is looked at, except whether local data is there.
+    Nothing is changed. Only the plan is checked, and whether local data exists.
     """
     scope = of_plan(plan)
     return [*_of_own_inputs(scope, here), *_of_graph(scope, here), *paths.written_twice(plan)]
 
 
 def warnings(plan: Plan, today: date) -> list[Problem]:
-    """Return what would run, and is probably not what is meant: here or on the sizes that steps name."""
+    """Return problems that do not prevent a run but are probably mistakes, here or on the sizes that steps name."""
     return list(_warnings(of_plan(plan), today))
 
 
@@ -61,7 +61,7 @@ def _of_graph(scope: Scope, here: bool) -> Iterator[Problem]:
 
 
 def _of_node(scope: Scope, node: Node, here: bool, supplied: frozenset[str] = frozenset()) -> Iterator[Problem]:
-    """supplied: inputs of the node to which a loop gives values."""
+    """Yield the problems of a node at any depth. supplied: inputs of the node to which a loop gives values."""
     if isinstance(node, Condition):
         yield from control_flow.of_condition(scope, node)
         return
@@ -84,7 +84,7 @@ def _of_node(scope: Scope, node: Node, here: bool, supplied: frozenset[str] = fr
         wrong = list(bindings.of_input(scope, node, port))
         yield from wrong
         if not wrong:
-            # A value that is not there, or of a wrong type, has no range to be in.
+            # A missing value, or one of a wrong type, has no range to check.
             yield from values.of_input(scope, node, port)
             yield from paths.of_input(scope, node, port, here)
     for output in node.outputs:

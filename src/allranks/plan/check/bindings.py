@@ -1,4 +1,4 @@
-"""What is bound to what: references that lead nowhere, and types that do not fit."""
+"""Check bindings: dangling references, and types that do not match."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NUMERIC = PRIMITIVES - {"string"}
 
 
 def is_given(scope: Scope, value: Value | None) -> bool:
-    """Return whether something stands in a port; an input of the graph that has no value is nothing."""
+    """Return whether a port has a value. A binding to an input of the graph without a value does not count."""
     return scope.value(value) is not None
 
 
 def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
-    """Yield what is wrong with what is bound to a node's input."""
+    """Yield the problems of the value of a node's input."""
     where = scope.key(node, f"inputs.{port.name}")
     missing = [problem for reference in references(port.value) for problem in dangling(scope, where, reference)]
     if missing:
@@ -42,7 +42,7 @@ def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     for reference in references(port.value):
         kind = scope.type_of(reference)
         if isinstance(port.value, Text) and port.type not in _NUMERIC:
-            # A path inside of a longer text is a path, or a text.
+            # A text that contains a path is a path or a string.
             continue
         if not fits(kind, port.type):
             found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
@@ -57,13 +57,13 @@ def _fix(scope: Scope, reference: Reference, port: Input) -> str:
 
 
 def _without_point(value: object) -> str:
-    """Return a number such as ``1e-8``, which YAML 1.1 takes for a string, as YAML reads it; "" for anything else."""
-    found = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
-    return f"{found[1]}.0e{found[2] or '+'}{found[3]}" if found else ""
+    """Return a number such as ``1e-8``, a string in YAML 1.1, in a form that is a number; "" for anything else."""
+    match = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
+    return f"{match[1]}.0e{match[2] or '+'}{match[3]}" if match else ""
 
 
 def of_outputs(scope: Scope) -> Iterator[Problem]:
-    """Yield what is wrong with the graph's outputs."""
+    """Yield the problems of the graph's outputs."""
     for output in scope.graph.outputs:
         where = scope.own_key(f"outputs.{output.name}")
         missing = list(dangling(scope, where, output.source))
@@ -78,7 +78,7 @@ def _unfit(scope: Scope, where: str, output: GraphOutput) -> Iterator[Problem]:
 
 
 def dangling(scope: Scope, where: str, reference: Reference) -> Iterator[Problem]:
-    """Yield a problem where a reference leads nowhere."""
+    """Yield a problem if a reference is dangling."""
     if isinstance(reference, GraphInput):
         known = list(scope.graph.input_by_name)
         if reference.name not in known:
@@ -110,7 +110,7 @@ def _missing(scope: Scope, where: str, port: Input) -> Iterator[Problem]:
 
 
 def fits(kind: str, port: str) -> bool:
-    """Return whether something of a type may be bound to a port of another."""
+    """Return whether a value of one type may be bound to a port of another."""
     return kind in _ACCEPTS[port] if port in _ACCEPTS else kind not in PRIMITIVES
 
 
@@ -119,7 +119,7 @@ def _expected(port: str) -> str:
 
 
 def called(scope: Scope, reference: Reference) -> str:
-    """Return how messages call what a reference leads to."""
+    """Return the target of a reference as named in messages."""
     if isinstance(reference, GraphInput):
         return f"input {reference.name} of {scope.name}"
     return f"output {reference.name} of step {reference.node}"

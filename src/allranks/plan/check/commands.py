@@ -1,4 +1,4 @@
-"""The command of a step: the names that it uses are ports of the step, and every input that it needs is given."""
+"""Check the command of a step: its names are ports of the step, and every input that it needs has a value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allranks.plan.graph import Step
 
 
 def of_step(scope: Scope, step: Step, supplied: frozenset[str]) -> Iterator[Problem]:
-    """Yield what is wrong with the step's command. supplied: inputs to which a loop gives values."""
+    """Yield the problems of the step's command. supplied: inputs to which a loop gives values."""
     where = scope.key(step, "command")
     if not step.command.strip():
         yield Problem(where, "it is empty", "a command")

@@ -1,4 +1,4 @@
-"""Conditions and loops: what they decide by, how often they run, and what flows from one iteration to the next."""
+"""Check conditions and loops: their conditions, limits, items, and the feedback between iterations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from allranks.plan.graph import Condition, DoWhile, ParallelFor
 from allranks.plan.ports import PRIMITIVES, GraphInput, Literal, Path, references
 
 LIMIT = 1000
-"""Iterations of a do_while loop at most (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""
+"""Maximum iterations of a do_while loop (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""
 
 
 def of_condition(scope: Scope, node: Condition) -> Iterator[Problem]:
-    """Yield what is wrong with an if_else node."""
+    """Yield the problems of an if_else node."""
     where = scope.key(node, "condition")
     for reference in references(node.condition):
         missing = list(dangling(scope, where, reference))
@@ -32,7 +32,7 @@ def of_condition(scope: Scope, node: Condition) -> Iterator[Problem]:
     for key, names in (("true_block", node.then), ("false_block", node.otherwise)):
         for name in names:
             if name not in scope.graph.by_name:
-                known = [one.name for one in scope.graph.nodes if one is not node]
+                known = [other.name for other in scope.graph.nodes if other is not node]
                 yield Problem(scope.key(node, key), f"there is no step {name}", one_of(known, ""), meant(name, known))
     for name in dict.fromkeys(name for name in node.then if name in node.otherwise):
         found = f"{name} is in both blocks, so it would always run"
@@ -40,7 +40,7 @@ def of_condition(scope: Scope, node: Condition) -> Iterator[Problem]:
 
 
 def of_do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
-    """Yield what is wrong with a do_while loop itself; its body is checked as any other node."""
+    """Yield the problems of a do_while loop itself. Its body is checked like any other node."""
     inputs = {port.name: port for port in loop.body.inputs}
     outputs = {port.name: port for port in loop.body.outputs}
     if not 1 <= loop.limit <= LIMIT:
@@ -72,13 +72,13 @@ def of_do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
 def supplied(loop: ParallelFor) -> frozenset[str]:
     """Return the inputs of the body that get their value from an item."""
     if not isinstance(loop.items, tuple):
-        # The items are known when the loop starts: any input may be among them.
+        # The items are unknown before the loop starts, so they may contain any input.
         return frozenset(port.name for port in loop.body.inputs if port.value is None)
     return frozenset(name for item in loop.items for name, _ in item.values)
 
 
 def of_parallel_for(scope: Scope, loop: ParallelFor, here: bool) -> Iterator[Problem]:
-    """Yield what is wrong with a parallel_for loop itself; its body is checked as any other node."""
+    """Yield the problems of a parallel_for loop itself. Its body is checked like any other node."""
     where = scope.key(loop, "items")
     if loop.max_concurrency is not None and loop.max_concurrency < 1:
         found = f"found {loop.max_concurrency}"
@@ -93,12 +93,12 @@ def of_parallel_for(scope: Scope, loop: ParallelFor, here: bool) -> Iterator[Pro
     ports = {port.name: port for port in loop.body.inputs}
     expected = {name for name, _ in loop.items[0].values}
     for item in loop.items:
-        given = dict(item.values)
-        if given.keys() != expected:
-            found = f"item {item.name} has {one_of(given, 'no keys').removeprefix('one of ')}"
+        item_values = dict(item.values)
+        if item_values.keys() != expected:
+            found = f"item {item.name} has {one_of(item_values, 'no keys').removeprefix('one of ')}"
             keys = f"the keys of the first item: {', '.join(sorted(expected))}"
             yield Problem(where, found, keys, "give every item the same keys")
-        for name, value in given.items():
+        for name, value in item_values.items():
             place = scope.key(loop, f"items.{item.name}.{name}")
             if name not in ports:
                 found = f"the body {loop.body.name} has no input {name}"

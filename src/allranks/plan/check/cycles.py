@@ -1,4 +1,4 @@
-"""Nodes that wait for each other."""
+"""Detect nodes that wait for each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def of_graph(scope: Scope) -> Iterator[Problem]:
     done: set[str] = set()
     for start in nodes:
         path: dict[str, None] = {}
-        # The way back from a node to what it needs, deeper and deeper, without recursion: chains can be long.
+        # A depth-first search without recursion, because chains can be long.
         stack = [iter([start])]
         while stack:
             name = next(stack[-1], None)

@@ -1,7 +1,7 @@
-"""What the Azure size that a step names would make of it.
+"""Warn of problems that a step would have on the Azure size that it names.
 
-On this machine the step runs all the same, so these are warnings. A size that the table does not have, such as one
-without GPUs, is not warned of.
+The step can run on this machine, so these are warnings. Sizes that are not in the table, such as those without GPUs,
+are skipped.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from allranks.plan.graph import Step
 
 
 def of_step(scope: Scope, step: Step, today: date) -> Iterator[Problem]:
-    """Yield the traps of each size that may be taken, by the step and the key."""
-    # A step may name several: "A or B".
+    """Yield the problems of each size that the step names."""
+    # A step may name several sizes: "A or B".
     for name in filter(None, step.instance_type.split(" or ")):
         size = sizes.known(name)
         for warning in () if size is None else _of_size(step, size, today):
@@ -25,9 +25,11 @@ def of_step(scope: Scope, step: Step, today: date) -> Iterator[Problem]:
 
 
 def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
-    wanted = traps.asks_for_infiniband({name: str(value) for name, value in step.environment_variables.items()})
-    yield from traps.of_size(size, today, wants_infiniband=wanted)
-    # Where the platform starts a process for each rank; what starts the ranks itself decides by itself.
+    wants_infiniband = traps.asks_for_infiniband(
+        {name: str(value) for name, value in step.environment_variables.items()}
+    )
+    yield from traps.of_size(size, today, wants_infiniband=wants_infiniband)
+    # Only if the platform starts every rank. A launcher inside the step chooses its own number of processes.
     processes = getattr(step.distribution, "process_count_per_instance", None)
     if processes is not None:
         yield from traps.of_processes(size, processes)

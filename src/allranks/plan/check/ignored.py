@@ -1,4 +1,4 @@
-"""What a step sets and azure-ai-ml does not send: the step runs without it, there and here."""
+"""Warn of settings of a step that azure-ai-ml does not send. The step runs without them, there and here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from allranks.plan.graph import Step
 
 
 def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield the environment of a step that is not its component's (azure-ai-ml 1.35, `Command._to_rest_object`)."""
+    """Yield a warning if a step's environment is not its component's (azure-ai-ml 1.35, `Command._to_rest_object`)."""
     if step.ignored_environment:
         yield Problem(
             scope.key(step, "environment"),

@@ -1,4 +1,4 @@
-"""How a step is spread over instances and processes, and what it is allowed to use."""
+"""Check the numbers of instances and processes of a step, and its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of steps, ports and variables: each once, and usable as the names of folders and variables."""
+"""Check that names of steps, ports and variables are unique and valid as names of folders and variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXPECTED = "letters, digits, _, - and .; a letter, digit or _ first"
 
 
 def of_graph(scope: Scope) -> Iterator[Problem]:
-    """Yield what is wrong with the names of the graph's nodes, inputs and outputs."""
+    """Yield the problems of the names of the graph's nodes, inputs and outputs."""
     graph = scope.graph
     if not graph.nodes:
         yield Problem(scope.own_key("jobs"), "the pipeline has no steps", "at least one step")
@@ -27,13 +27,13 @@ def of_graph(scope: Scope) -> Iterator[Problem]:
 
 
 def of_ports(scope: Scope, node: Node) -> Iterator[Problem]:
-    """Yield what is wrong with the names of a node's ports."""
+    """Yield the problems of the names of a node's ports."""
     yield from _wrong(scope.key(node, "inputs"), (port.name for port in node.inputs))
     yield from _wrong(scope.key(node, "outputs"), (port.name for port in node.outputs))
 
 
 def of_variables(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield what is wrong with a step's environment variables."""
+    """Yield the problems of a step's environment variables."""
     for name, value in step.environment_variables.items():
         where = scope.key(step, f"environment_variables.{name}")
         if not name or "=" in name or "\0" in name:

@@ -1,4 +1,4 @@
-"""Data: inputs that are there and readable, of the kind that the port takes; outputs that can be written."""
+"""Check data: inputs exist, are readable, and match the type of the port; outputs can be written."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 
 
 def of_pipeline_input(scope: Scope, port: Input, here: bool) -> Iterator[Problem]:
-    """Yield what is wrong with data that an input of the pipeline names. here: whether this machine has to read it."""
+    """Yield the problems of data that an input of the pipeline names. here: whether this machine must read it."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         where = scope.own_key(f"inputs.{port.name}")
         yield from wrong(where, port, port.value.path, here, f"name another: --set {port.name}=PATH")
 
 
 def of_input(scope: Scope, node: Node, port: Input, here: bool) -> Iterator[Problem]:
-    """Yield what is wrong with data that a node's input names by itself."""
+    """Yield the problems of data that a node's input names directly."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         where = scope.key(node, f"inputs.{port.name}")
         yield from wrong(
@@ -34,18 +34,18 @@ def of_input(scope: Scope, node: Node, port: Input, here: bool) -> Iterator[Prob
 
 
 def of_output(scope: Scope, node: Node, output: Output) -> Iterator[Problem]:
-    """Yield what is wrong with the path that the user wants an output of a node to have."""
+    """Yield the problems of the path that the user sets for a node's output."""
     yield from _of_path(scope.key(node, f"outputs.{output.name}"), output)
 
 
 def of_graph_output(scope: Scope, output: GraphOutput) -> Iterator[Problem]:
-    """Yield what is wrong with the path that the user wants an output of the graph to have."""
+    """Yield the problems of the path that the user sets for an output of the graph."""
     yield from _of_path(scope.own_key(f"outputs.{output.name}"), output)
 
 
 def _of_path(where: str, output: Output | GraphOutput) -> Iterator[Problem]:
     if output.path is None or paths.is_remote(output.path):
-        # What belongs into a datastore stays in the run's folder.
+        # An output for a datastore stays in the run's folder.
         return
     for name in used_placeholders(output.path):
         if name not in _PLACEHOLDERS:
@@ -60,7 +60,7 @@ def _of_path(where: str, output: Output | GraphOutput) -> Iterator[Problem]:
 
 
 def written_twice(plan: Plan) -> Iterator[Problem]:
-    """Yield a problem for each output whose path on this machine another output has too."""
+    """Yield a problem for each output whose path on this machine is also the path of another output."""
     first: dict[str, str] = {}
     for where, path in _local_paths(of_plan(plan), {}, ""):
         place = os.path.normpath(path)
@@ -71,11 +71,11 @@ def written_twice(plan: Plan) -> Iterator[Problem]:
 
 
 def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -> Iterator[tuple[str, str]]:
-    """Yield every place on this machine that a step or a parallel_for loop writes to, with the key that asks for it.
+    """Yield (key, path) for each path on this machine that is set for an output of a step or a parallel_for loop.
 
-    outer:    the paths that the node around the graph wants for the graph's outputs; None for the body of a
+    outer:    the paths that the node that contains the graph sets for the graph's outputs; None for the body of a
               parallel_for loop, whose own outputs are in the run's folder
-    parallel: the parallel_for loop around the graph
+    parallel: the parallel_for loop that contains the graph
     """
     passed = {} if outer is None else passed_on(scope.graph, outer)
     names = {port.source: port.name for port in reversed(scope.graph.outputs) if port.source in passed}
@@ -91,8 +91,8 @@ def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -
                         yield f"the other iterations of {parallel}", str(path)
                     yield where, str(path)
         if isinstance(inner, Pipeline):
-            wanted = None if isinstance(node, ParallelFor) else wanted_paths(node, passed)
-            yield from _local_paths(scope.within(inner, f"{scope.path}{inner.name}"), wanted, around)
+            inner_paths = None if isinstance(node, ParallelFor) else wanted_paths(node, passed)
+            yield from _local_paths(scope.within(inner, f"{scope.path}{inner.name}"), inner_paths, around)
 
 
 def _is_local(path: str | None) -> bool:
@@ -100,7 +100,7 @@ def _is_local(path: str | None) -> bool:
 
 
 def wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
-    """Yield what is wrong with a path for a port."""
+    """Yield the problems of a path for a port."""
     if paths.is_remote(path):
         if not here:
             return

@@ -1,4 +1,4 @@
-"""The graph that is being checked: where it stands, and what its inputs are bound to."""
+"""The graph that is being checked, with its path and the values of its inputs."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from allranks.sdk.paths import shown
 
 
 class Known(Enum):
-    """What is known before the run of a value that is no literal and no path."""
+    """What is known before the run about a value that is neither a literal nor a path."""
 
     LATER = auto()
-    """It is given, and its value is known when the node starts."""
+    """There is a value, which is known when the node starts."""
 
 
 Bound = Literal | Path | Known | None
-"""What an input of a graph is bound to, through all levels; None: nothing."""
+"""The value of a graph's input, resolved through all levels; None if it has none."""
 
 
 @dataclass(frozen=True)
 class Scope:
     """A graph within its plan.
 
-    path:     the path of the node that holds the graph, with the dot behind it; "" for the pipeline itself
-    bound:    what the graph's inputs are bound to
-    supplied: inputs of nodes that a loop gives values to: (node, input)
+    path:     the path of the node that contains the graph, with a trailing dot; "" for the pipeline itself
+    bound:    the values of the graph's inputs
+    supplied: inputs of nodes to which a loop gives values: (node, input)
     """
 
     plan: Plan
@@ -38,11 +38,11 @@ class Scope:
     supplied: Collection[tuple[str, str]] = field(default_factory=frozenset)
 
     def of(self, node: Node) -> str:
-        """``step tune.train (pipeline.py:31)``."""
+        """Return ``step tune.train (pipeline.py:31)``."""
         return f"step {self.path}{node.name}{_at(node)}"
 
     def key(self, node: Node, key: str) -> str:
-        """``step tune.train, key inputs.lr (pipeline.py:31)``."""
+        """Return ``step tune.train, key inputs.lr (pipeline.py:31)``."""
         return f"step {self.path}{node.name}, key {key}{_at(node)}"
 
     def own_key(self, key: str) -> str:
@@ -54,15 +54,15 @@ class Scope:
 
     @property
     def name(self) -> str:
-        """How messages call the graph."""
+        """The graph as named in messages."""
         return f"pipeline component {self.path.rstrip('.')}" if self.path else "the pipeline"
 
     def set_input(self, name: str, value: str) -> str:
-        """Return how a user gives an input of the graph a value."""
+        """Return the instruction to set an input of the graph."""
         return f"give {name} of {self.name} another value" if self.path else f"--set {name}={value}"
 
     def value(self, value: Value | None) -> Bound:
-        """Return what a value is, through all levels."""
+        """Return a value, resolved through all levels."""
         if isinstance(value, GraphInput):
             return self.bound.get(value.name)
         if isinstance(value, (NodeOutput, Text)):
@@ -70,26 +70,26 @@ class Scope:
         return value
 
     def type_of(self, reference: GraphInput | NodeOutput) -> str:
-        """Return the type of what a reference leads to. Raise KeyError where it leads nowhere."""
+        """Return the type of the target of a reference. Raise KeyError if it is dangling."""
         return self.target(reference).type
 
     def target(self, reference: GraphInput | NodeOutput) -> Input | Output | GraphOutput:
-        """Return the port that a reference leads to. Raise KeyError where it leads nowhere."""
+        """Return the port that a reference names. Raise KeyError if it is dangling."""
         if isinstance(reference, GraphInput):
             return self.graph.input_by_name[reference.name]
         ports = self.graph.by_name[reference.node].outputs
         return {port.name: port for port in ports}[reference.name]
 
     def within(self, node: Pipeline, path: str, supplied: Collection[str] = ()) -> Scope:
-        """Return the scope of the graph that a node holds.
+        """Return the scope of the graph that a node contains.
 
-        path:     of the node
-        supplied: inputs of the graph that a loop gives values to
+        path:     the path of the node
+        supplied: inputs of the graph to which a loop gives values
         """
-        given = {port.name: self.value(port.value) for port in node.inputs}
+        values = {port.name: self.value(port.value) for port in node.inputs}
         bound: dict[str, Bound] = {}
         for port in node.graph.inputs:
-            own = given.get(port.name)
+            own = values.get(port.name)
             if port.name in supplied:
                 own = Known.LATER
             bound[port.name] = self.value(port.value) if own is None else own

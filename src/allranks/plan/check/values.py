@@ -1,4 +1,4 @@
-"""Literals: of the type that the port declares, within its range, one of its choices."""
+"""Check literals against the type, range and choices of their ports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MACROS = f"${{{{{macros.TRIGGER_TIME}}}}} or ${{{{{macros.NAME}}}}}, in a strin
 
 
 def of_pipeline_input(scope: Scope, port: Input) -> Iterator[Problem]:
-    """Yield what is wrong with the value of an input of the pipeline, whatever it is bound to."""
+    """Yield the problems of the value of an input of the pipeline, regardless of the ports bound to it."""
     where = scope.own_key(f"inputs.{port.name}")
     if isinstance(port.value, Literal):
         value = _without_macros(port, port.value.value)
@@ -30,14 +30,14 @@ def of_pipeline_input(scope: Scope, port: Input) -> Iterator[Problem]:
 
 
 def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
-    """Yield what is wrong with the value of a node's input, written there or bound to it."""
+    """Yield the problems of the value of a node's input, whether it is literal or bound."""
     where = scope.key(node, f"inputs.{port.name}")
     if isinstance(port.value, Literal):
         yield from wrong(where, port, port.value.value, f"change {port.name}")
     elif isinstance(port.value, GraphInput):
         name = port.value.name
         source, bound = scope.graph.input_by_name.get(name), scope.value(port.value)
-        # What fits its own declaration badly has been told there.
+        # A value that does not match its own declaration is reported there.
         if source and isinstance(bound, Literal):
             value = _without_macros(source, bound.value)
             if not list(wrong("", source, value, "")):
@@ -46,7 +46,7 @@ def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
 
 
 def fits(value: str | int | float | bool, kind: str) -> bool:
-    """Return whether a literal is of a type. A text that reads as a number is one: commands get texts."""
+    """Return whether a literal is of a type. A string that parses as a number is one: commands receive text."""
     if kind == "integer":
         return bool(_WHOLE.fullmatch(value)) if isinstance(value, str) else type(value) is int
     if kind == "number":
@@ -62,10 +62,10 @@ def fits(value: str | int | float | bool, kind: str) -> bool:
 
 
 def _without_macros(port: Input, value: str | int | float | bool) -> str | int | float | bool:
-    """Return a text of the pipeline as it is checked: what a macro in it is worth is known only when a run starts."""
+    """Return a value with its macros replaced by their names, because their values are known only in a run."""
     if port.type != "string" or not isinstance(value, str):
         return value
-    return macros.EXPRESSION.sub(lambda found: found[1], value)
+    return macros.EXPRESSION.sub(lambda match: match[1], value)
 
 
 def wrong(
@@ -76,19 +76,19 @@ def wrong(
     whose: str = "found ",
     expressions: str = _BINDINGS,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with a literal for a port."""
-    said = f"{whose}{value!r}"
+    """Yield the problems of a literal for a port."""
+    found = f"{whose}{value!r}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
         kind = "binding" if expressions == _BINDINGS else "macro"
         yield Problem(where, f"{expression[0]} is no {kind}", expressions)
     elif not fits(value, port.type):
-        yield Problem(where, said, _EXPECTED[port.type], fix)
+        yield Problem(where, found, _EXPECTED[port.type], fix)
     elif port.enum and wire(value) not in port.enum:
         similar = meant(wire(value), port.enum)
-        yield Problem(where, said, one_of(port.enum, ""), similar or fix)
+        yield Problem(where, found, one_of(port.enum, ""), similar or fix)
     elif port.type in ("integer", "number"):
         number = float(value)
         if port.minimum is not None and number < port.minimum:
-            yield Problem(where, said, f"at least {port.minimum:g}", fix)
+            yield Problem(where, found, f"at least {port.minimum:g}", fix)
         if port.maximum is not None and number > port.maximum:
-            yield Problem(where, said, f"at most {port.maximum:g}", fix)
+            yield Problem(where, found, f"at most {port.maximum:g}", fix)

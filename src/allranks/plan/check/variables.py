@@ -1,4 +1,4 @@
-"""Environment variables of a step that do not become what they look like."""
+"""Warn of environment variables with references that Azure ML does not replace."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
 
 
 def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning for each variable in which a port stands.
+    """Yield a warning for each variable that refers to a port.
 
-    Azure ML leaves it as it is; in physical-ai-toolchain #855 checkpoints were lost in a folder of that name.
+    Azure ML does not replace it; in physical-ai-toolchain #855 checkpoints were lost in a folder of that name.
     """
     for name, value in step.environment_variables.items():
-        found = _LITERAL.search(value) if isinstance(value, str) else None
-        if found:
+        match = _LITERAL.search(value) if isinstance(value, str) else None
+        if match:
             yield Problem(
                 scope.key(step, f"environment_variables.{name}"),
-                f"{found[0]} stays as it is: Azure ML replaces ports in the command alone",
+                f"{match[0]} stays as it is: Azure ML replaces ports in the command alone",
                 "a literal, or ${{parent.inputs.NAME}}",
-                f"set it in the command: export {name}={found[0]}; ...",
+                f"set it in the command: export {name}={match[0]}; ...",
             )

@@ -1,4 +1,4 @@
-"""Read what a user names as a plan. azure-ai-ml is imported only while a file is read."""
+"""Read pipelines and jobs as plans. azure-ai-ml is imported only when a file is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan"]
 
 @dataclass(frozen=True)
 class OpenJob:
-    """The SDK's own job of a file.
+    """The SDK's job in a file.
 
     location: returns where the node at a path is in the file; a path is ``prepare``, or ``tune.train`` if it is nested
     lookup:   resolves ids; None: ids are not resolved, as for Azure ML

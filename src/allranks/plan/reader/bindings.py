@@ -16,11 +16,11 @@ def value_of(text: str) -> Value:
     """Return the value of a text: a reference if it is one binding, a Text if it contains bindings, else the text."""
     parts: list[str | GraphInput | NodeOutput] = []
     position = 0
-    for found in _BINDING.finditer(text):
-        if found.start() > position:
-            parts.append(text[position : found.start()])
-        parts.append(_reference(found))
-        position = found.end()
+    for match in _BINDING.finditer(text):
+        if match.start() > position:
+            parts.append(text[position : match.start()])
+        parts.append(_reference(match))
+        position = match.end()
     if position < len(text):
         parts.append(text[position:])
     if len(parts) == 1 and not isinstance(parts[0], str):
@@ -30,11 +30,11 @@ def value_of(text: str) -> Value:
 
 def pipeline_output(text: str) -> str | None:
     """Return the name of the pipeline's output in ``${{parent.outputs.NAME}}``; None for any other text."""
-    found = _PIPELINE_OUTPUT.fullmatch(text.strip())
-    return found[1] if found else None
+    match = _PIPELINE_OUTPUT.fullmatch(text.strip())
+    return match[1] if match else None
 
 
-def _reference(found: re.Match[str]) -> GraphInput | NodeOutput:
-    if found["input"]:
-        return GraphInput(found["input"])
-    return NodeOutput(found["step"], found["output"])
+def _reference(match: re.Match[str]) -> GraphInput | NodeOutput:
+    if match["input"]:
+        return GraphInput(match["input"])
+    return NodeOutput(match["step"], match["output"])

@@ -20,16 +20,16 @@ def snapshot_of(component: Any, place: Place, context: Context) -> Code | None:
     includes = component._get_all_additional_includes_configs()
     key = (str(component.base_path), code, json.dumps(includes, default=str))
     if key not in context.codes:
-        # A problem is also reported once.
+        # Set first, so that a problem is also reported only once.
         context.codes[key] = None
         try:
-            context.codes[key] = _taken(component, code, bool(includes), place, context)
+            context.codes[key] = _copied(component, code, bool(includes), place, context)
         except InputError as error:
             context.problems += error.problems
     return context.codes[key]
 
 
-def _taken(component: Any, code: str | None, includes: bool, place: Place, context: Context) -> Code | None:
+def _copied(component: Any, code: str | None, includes: bool, place: Place, context: Context) -> Code | None:
     where = place.key("code")
     if code is None and not includes:
         return None
@@ -43,6 +43,6 @@ def _taken(component: Any, code: str | None, includes: bool, place: Place, conte
     if context.snapshots is None:
         return None
     # Earlier snapshots are not code, even if the folder of snapshots is inside of the code.
-    without = (context.snapshots, context.snapshots.parent)
-    with code_of(component, where, place.key("additional_includes"), without) as files:
+    excluded = (context.snapshots, context.snapshots.parent)
+    with code_of(component, where, place.key("additional_includes"), excluded) as files:
         return snapshot.copy_files(files.files, context.snapshots, where) if files else None

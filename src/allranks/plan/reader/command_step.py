@@ -65,11 +65,11 @@ def read(name: str, node: Any, context: Context) -> Step | None:
 def _variables(variables: Mapping[str, Any] | None) -> dict[str, str | GraphInput | NodeOutput | Text]:
     """Return the environment variables. Bindings to the graph's inputs are resolved when the step starts. Azure ML does
     not resolve others, such as ``${{outputs.x}}``."""
-    found: dict[str, str | GraphInput | NodeOutput | Text] = {}
+    resolved: dict[str, str | GraphInput | NodeOutput | Text] = {}
     for name, value in (variables or {}).items():
-        meant = value_of(str(plain(value)))
-        found[str(name)] = str(plain(value)) if isinstance(meant, (Literal, Path)) else meant
-    return found
+        binding = value_of(str(plain(value)))
+        resolved[str(name)] = str(plain(value)) if isinstance(binding, (Literal, Path)) else binding
+    return resolved
 
 
 def _count(resources: Any, key: str, place: Place, context: Context) -> int:
@@ -78,20 +78,20 @@ def _count(resources: Any, key: str, place: Place, context: Context) -> int:
 
 
 def _instance_type(resources: Any, place: Place, context: Context) -> str:
-    found = _get(resources, "instance_type")
-    if isinstance(found, list):
-        return " or ".join(map(str, found))
-    return str(settled(found, "resources.instance_type", place, context) or "")
+    instance_type = _get(resources, "instance_type")
+    if isinstance(instance_type, list):
+        return " or ".join(map(str, instance_type))
+    return str(settled(instance_type, "resources.instance_type", place, context) or "")
 
 
 def _shared_memory(resources: Any, place: Place, context: Context) -> int:
-    found = settled(_get(resources, "shm_size"), "resources.shm_size", place, context)
-    if found is None:
+    value = settled(_get(resources, "shm_size"), "resources.shm_size", place, context)
+    if value is None:
         return _SHARED_MEMORY
-    size = _SIZE.fullmatch(str(found).strip())
+    size = _SIZE.fullmatch(str(value).strip())
     if not size:
         expected = "a number and a unit, b, k, m or g, such as 2g"
-        context.problems.append(Problem(place.key("resources.shm_size"), f"found {found!r}", expected))
+        context.problems.append(Problem(place.key("resources.shm_size"), f"found {value!r}", expected))
         return _SHARED_MEMORY
     return int(size[1]) * _UNITS[size[2].lower()]
 
@@ -105,24 +105,24 @@ def _timeout(node: Any, place: Place, context: Context) -> float | None:
         return None
 
 
-def _distribution(found: Any, place: Place, context: Context) -> Distribution:
+def _distribution(settings: Any, place: Place, context: Context) -> Distribution:
     """Return the settings of the distribution. The SDK and the contract use the same names; missing settings have the
     contract's defaults."""
-    if found is None:
+    if settings is None:
         return Single()
-    kind = DISTRIBUTIONS.get(str(_get(found, "type")).lower())
+    kind = DISTRIBUTIONS.get(str(_get(settings, "type")).lower())
     if kind is None:
         known = ", ".join(name for name in DISTRIBUTIONS if name != Single.type)
-        context.problems.append(Problem(place.key("distribution.type"), f"found {_get(found, 'type')!r}", known))
+        context.problems.append(Problem(place.key("distribution.type"), f"found {_get(settings, 'type')!r}", known))
         return Single()
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for field in dataclasses.fields(kind.settings):
-        value = _get(found, field.name)
+        value = _get(settings, field.name)
         read = whole if str(field.type).startswith("int") else settled
         value = read(value, f"distribution.{field.name}", place, context)
         if value is not None:
-            given[field.name] = value
-    return kind.settings(**given)
+            arguments[field.name] = value
+    return kind.settings(**arguments)
 
 
 def _get(settings: Any, name: str) -> Any:
@@ -134,11 +134,11 @@ def identity(component: Any) -> tuple[str, str]:
     """Return the component's name and version, which the SDK drops for a file that a pipeline's YAML names."""
     if not component._is_anonymous:
         return str(component.name or ""), str(component.version or "")
-    return _written(str(component._source_path)) if component._source_path else ("", "")
+    return _identity_in_file(str(component._source_path)) if component._source_path else ("", "")
 
 
 @cache
-def _written(path: str) -> tuple[str, str]:
+def _identity_in_file(path: str) -> tuple[str, str]:
     try:
         tree = yaml_text.parse(FilePath(path)).tree
     except InputError:

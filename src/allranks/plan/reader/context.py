@@ -15,7 +15,7 @@ from allranks.plan.ports import GraphInput, Literal
 from allranks.plan.reader.bindings import value_of
 
 Locate = Callable[[str], Location | None]
-"""Return where a node stands in the user's files, by its path."""
+"""Returns the location of a node in the user's files, by its path."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Context:
     locate:    returns where a node is in the user's files
     lookup:    resolves ids; None: ids are not resolved
     path:      the path of the node that holds the graph, with a trailing dot; "" for the pipeline itself
-    alone:     whether the step is a job by itself, so that its inputs are those that the user sets
+    alone:     whether the step is a standalone job, whose inputs the user sets directly
     codes:     snapshots so far, by the path of the code
     problems:  the problems found
     """
@@ -60,11 +60,11 @@ class Place:
     location: Location | None = None
 
     def __str__(self) -> str:
-        """``step train (pipeline.py:31)``."""
+        """Return ``step train (pipeline.py:31)``."""
         return f"step {self.step}{self._at}"
 
     def key(self, key: str) -> str:
-        """``step train, key resources.instance_count (pipeline.py:31)``."""
+        """Return ``step train, key resources.instance_count (pipeline.py:31)``."""
         return f"step {self.step}, key {key}{self._at}"
 
     @property
@@ -90,15 +90,15 @@ def settled(value: Any, key: str, place: Place, context: Context) -> Any:
     value = plain(value)
     if not isinstance(value, str):
         return value
-    meant = value_of(value)
-    if isinstance(meant, Literal):
+    binding = value_of(value)
+    if isinstance(binding, Literal):
         return value
-    if isinstance(meant, GraphInput) and context.values.get(meant.name) is not None:
-        return context.values[meant.name]
-    if isinstance(meant, GraphInput):
-        whose = f"input {meant.name} of {context.path.rstrip('.')}" if context.path else f"input {meant.name}"
+    if isinstance(binding, GraphInput) and context.values.get(binding.name) is not None:
+        return context.values[binding.name]
+    if isinstance(binding, GraphInput):
+        whose = f"input {binding.name} of {context.path.rstrip('.')}" if context.path else f"input {binding.name}"
         found = f"it is bound to the pipeline's {whose}, which has no value before the run"
-        fix = f"give it a value{'' if context.path else f': --set {meant.name}=VALUE'}"
+        fix = f"give it a value{'' if context.path else f': --set {binding.name}=VALUE'}"
     else:
         found = f"found {value}"
         fix = "bind it to one input of the pipeline, or write the value"
@@ -107,7 +107,7 @@ def settled(value: Any, key: str, place: Place, context: Context) -> Any:
 
 
 def whole(value: Any, key: str, place: Place, context: Context) -> int | None:
-    """Return a setting that must be an integer, likewise. Add a problem for any other value."""
+    """Return a setting that must be an integer, resolved as by `settled`. Add a problem for any other value."""
     value = settled(value, key, place, context)
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
         return int(value)

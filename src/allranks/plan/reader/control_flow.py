@@ -1,4 +1,4 @@
-"""Nodes that decide what runs, and how often: if_else, do_while and parallel_for."""
+"""Read control flow nodes: if_else, do_while and parallel_for."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PORT = re.compile(r"\$\{\{.*\.(?:inputs|outputs)\.([\w.\-]+)\s*}}")
 
 
 def bodies(nodes: Mapping[str, Any]) -> dict[str, str]:
-    """Return the nodes that are bodies of loops, with the names of their loops: azure-ai-ml keeps both side by side."""
-    found = {}
+    """Return the nodes that are bodies of loops, with the names of their loops: azure-ai-ml lists both as nodes."""
+    loops = {}
     for name, node in nodes.items():
         if type(node).__name__ in ("DoWhile", "ParallelFor") and not isinstance(node.body, str):
-            found[str(node.body.name)] = name
-    return found
+            loops[str(node.body.name)] = name
+    return loops
 
 
 def with_loops_for_bodies(node: Node, loops: Mapping[str, str]) -> Node:
@@ -53,7 +53,7 @@ def _renamed(value: Any, loops: Mapping[str, str]) -> Any:
     if isinstance(value, (dict, MappingProxyType)):
         return {key: _renamed(part, loops) for key, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        # A graph within it has names of its own.
+        # The graph of a nested pipeline has its own names.
         changed = {
             field.name: _renamed(getattr(value, field.name), loops) for field in fields(value) if field.name != "graph"
         }
@@ -64,16 +64,16 @@ def _renamed(value: Any, loops: Mapping[str, str]) -> Any:
 def condition(name: str, entity: Any, context: Context) -> Condition | None:
     """Return an if_else node."""
     place = context.place(name)
-    given = plain(entity.condition)
-    meant: Value = Literal(given) if isinstance(given, bool) else value_of(str(given))
-    if isinstance(meant, (Literal, Text)) and str(getattr(meant, "value", "")).lower() not in ("true", "false"):
+    written = plain(entity.condition)
+    value: Value = Literal(written) if isinstance(written, bool) else value_of(str(written))
+    if isinstance(value, (Literal, Text)) and str(getattr(value, "value", "")).lower() not in ("true", "false"):
         expected = "true, false, an input of the pipeline or a boolean output of a step"
-        context.problems.append(Problem(place.key("condition"), f"found {given!r}", expected))
+        context.problems.append(Problem(place.key("condition"), f"found {written!r}", expected))
         return None
     blocks = {key: _block(getattr(entity, key)) for key in ("true_block", "false_block")}
     for key, names in blocks.items():
-        for one in names:
-            if one is None:
+        for block_node in names:
+            if block_node is None:
                 expected = "a step of the same pipeline: ${{parent.jobs.NAME}}"
                 context.problems.append(Problem(place.key(key), f"found {getattr(entity, key)!r}", expected))
     if not any(blocks.values()):
@@ -81,19 +81,19 @@ def condition(name: str, entity: Any, context: Context) -> Condition | None:
             Problem(str(place), "it has neither a true_block nor a false_block", "a step to run", "name one")
         )
     then, otherwise = (tuple(filter(None, names)) for names in blocks.values())
-    return Condition(name, meant, then, otherwise, location=place.location)
+    return Condition(name, value, then, otherwise, location=place.location)
 
 
 def _block(block: Any) -> list[str | None]:
-    """Return the names of a block's nodes; None for what is no node."""
-    found: list[str | None] = []
-    for one in block if isinstance(block, list) else [] if block is None else [block]:
-        if isinstance(one, str):
-            match = _NODE.fullmatch(one.strip())
-            found.append(match[1] if match else None)
+    """Return the names of a block's nodes; None for anything else."""
+    names: list[str | None] = []
+    for node in block if isinstance(block, list) else [] if block is None else [block]:
+        if isinstance(node, str):
+            match = _NODE.fullmatch(node.strip())
+            names.append(match[1] if match else None)
         else:
-            found.append(getattr(one, "name", None))
-    return found
+            names.append(getattr(node, "name", None))
+    return names
 
 
 def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> DoWhile | None:
@@ -102,9 +102,9 @@ def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> D
     if body is None:
         return None
     feedback = tuple(
-        (_port(output), _port(one))
+        (_port(output), _port(port))
         for output, ports in (entity.mapping or {}).items()
-        for one in (ports if isinstance(ports, list) else [ports])
+        for port in (ports if isinstance(ports, list) else [ports])
     )
     limit = plain(getattr(entity.limits, "max_iteration_count", None) if entity.limits is not None else None)
     place = context.place(name)
@@ -148,16 +148,16 @@ def _body(name: str, entity: Any, context: Context, read_node: ReadNode) -> Step
 def _port(port: Any) -> str:
     """Return the name of a port: the SDK's object, a binding to it, or the name itself."""
     if isinstance(port, str):
-        found = _PORT.fullmatch(port.strip())
-        return found[1] if found else port
+        match = _PORT.fullmatch(port.strip())
+        return match[1] if match else port
     return str(port._port_name)
 
 
 def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
     if isinstance(items, str):
-        meant = value_of(items)
-        if not isinstance(meant, Literal):
-            return meant
+        binding = value_of(items)
+        if not isinstance(binding, Literal):
+            return binding
         try:
             items = json.loads(items)
         except ValueError:
@@ -179,11 +179,11 @@ def _item_value(value: Any, context: Context) -> Value:
     from azure.ai.ml import Input as SdkInput
 
     if isinstance(value, SdkInput):
-        found = step_ports.data_value(value, str(value.type), context)
-        assert found is not None
-        return found
+        path = step_ports.data_value(value, str(value.type), context)
+        assert path is not None
+        return path
     if isinstance(value, dict) and "uri" in value:
-        # As it is sent: {"uri": ..., "job_input_type": ...}.
+        # The form in REST bodies: {"uri": ..., "job_input_type": ...}.
         return Path(located(str(value["uri"]), context.base))
     data = plain(value)
     return value_of(data) if isinstance(data, str) else Literal(data)

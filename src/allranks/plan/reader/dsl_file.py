@@ -69,7 +69,7 @@ class DslFile:
 
         for name, port in inputs.items():
             if isinstance(port, GroupInput):
-                yield from ((inner, str(found.type)) for inner, found in port.flatten(name).items())
+                yield from ((inner, str(member.type)) for inner, member in port.flatten(name).items())
             else:
                 annotated = parameters[name].annotation is not inspect.Parameter.empty
                 yield name, str(port.type) if annotated and port.type else None

@@ -22,7 +22,7 @@ from allranks.sdk.uploads import context_of
 
 def local(environment: Any, place: Place, context: Context) -> Environment:
     """Return the local environment for a registered one: the definition or virtual environment in ``allranks.yaml``;
-    else as `read`."""
+    otherwise as `read`."""
     if not isinstance(environment, str) or context.lookup is None:
         return read(environment, place, context)
     try:
@@ -64,14 +64,14 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
     conda = ""
     if environment.conda_file:
         conda = _short(digest.of_text(json.dumps(environment.conda_file, sort_keys=True, default=str)))
-    built = environment.build is not None
+    has_build = environment.build is not None
     return Environment(
         name=name,
         version=version,
         image=str(environment.image or ""),
         conda=conda,
-        context=_context(environment, place, context) if built else "",
-        dockerfile=str(environment.build.dockerfile_path or "Dockerfile") if built else "",
+        context=_context(environment, place, context) if has_build else "",
+        dockerfile=str(environment.build.dockerfile_path or "Dockerfile") if has_build else "",
     )
 
 
@@ -88,12 +88,12 @@ def _name_in_file(environment: Any) -> str:
 
 def _name_in(file: Path) -> str:
     try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return ""
     # The name of a job or a component with an inline environment is not the environment's.
-    its_own = isinstance(found, dict) and {"build", "image"} & found.keys() and not {"command", "jobs"} & found.keys()
-    return str(found.get("name") or "") if its_own else ""
+    is_own = isinstance(tree, dict) and {"build", "image"} & tree.keys() and not {"command", "jobs"} & tree.keys()
+    return str(tree.get("name") or "") if is_own else ""
 
 
 def _context(environment: Any, place: Place, context: Context) -> str:

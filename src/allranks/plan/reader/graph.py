@@ -1,4 +1,4 @@
-"""The nodes of a pipeline, or of a pipeline component, as a graph; and so on within each of them."""
+"""Read the nodes of a pipeline or a pipeline component as a graph, recursively."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from allranks.plan.reader.settings import guessed_type
 from allranks.sdk.paths import located
 
 ReadNode = Callable[[str, Any, Context], Node | None]
-"""Return the node of that name, or note problems and return None."""
+"""Returns the node with a name, or adds problems and returns None."""
 
 _PLANNED = {
     "Sweep": "a sweep",
@@ -27,13 +27,13 @@ _PLANNED = {
     "Spark": "a Spark node",
     "Import": "an import node",
 }
-"""What messages call the classes of the SDK that are not run yet; any other is called by its type."""
+"""The names in messages of the SDK's node classes that are not run yet. Other classes are named by their type."""
 
 
 def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context) -> Graph:
     """Return the graph of a PipelineJob or a PipelineComponent, whose inputs have been read.
 
-    Notes every problem of its nodes in the context.
+    Add every problem of its nodes to the context.
     """
     loops = control_flow.bodies(owner.jobs)
     nodes = [
@@ -49,12 +49,12 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context) -> Graph
 
 
 def read_node(name: str, entity: Any, context: Context) -> Node | None:
-    """Return a node of any kind that the local engine runs; note a problem and return None for any other."""
+    """Return a node of a kind that the local engine runs. For any other kind, add a problem and return None."""
     kind = type(entity).__name__
     if kind in READERS:
         return READERS[kind](name, entity, context)
-    called = _PLANNED.get(kind, f"a node of type {entity.type}")
-    found = f"{called} is not yet run by the local engine"
+    description = _PLANNED.get(kind, f"a node of type {entity.type}")
+    found = f"{description} is not yet run by the local engine"
     expected = "a step that runs a command, a pipeline component, if_else, do_while or parallel_for"
     context.problems.append(Problem(str(context.place(name)), found, expected))
     return None
@@ -92,7 +92,7 @@ READERS: dict[str, ReadNode] = {
     "DoWhile": lambda name, entity, context: control_flow.do_while(name, entity, context, read_node),
     "ParallelFor": lambda name, entity, context: control_flow.parallel_for(name, entity, context, read_node),
 }
-"""How a node is read, by its class in the SDK. Sweep and Parallel will be two more rows."""
+"""Functions that read a node, by its class in the SDK. Sweep and Parallel will be added."""
 
 
 def _known_values(component: Any, bound: tuple[Input, ...], context: Context) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def _known_values(component: Any, bound: tuple[Input, ...], context: Context) ->
 
 
 def declared_inputs(owner: Any, given: Mapping[str, Any], context: Context, at: str = "") -> tuple[Input, ...]:
-    """Return the inputs of a graph, each with the value that it is given, or its default.
+    """Return the inputs of a graph, each with its value or default.
 
-    given: what a PipelineJob gives to its inputs
+    given: the values of a PipelineJob's inputs
     at:    the file, for messages
     """
     declared = dict(step_ports.flat_definitions(owner.inputs))
@@ -128,7 +128,7 @@ def _input(name: str, meta: Any, data: Any, used: str | None, context: Context, 
     if not kind and isinstance(data, SdkInput):
         kind = data.type
     if kind == "integer" and used == "number":
-        # A default of 1 says nothing against 0.5.
+        # A default of 1 does not exclude 0.5.
         kind = used
     if not kind:
         value = plain(data)
@@ -147,9 +147,9 @@ def _input(name: str, meta: Any, data: Any, used: str | None, context: Context, 
 
 
 def types_by_use(nodes: Mapping[str, Any]) -> dict[str, str]:
-    """Return for the inputs of a graph the type of the port that each is bound to: what an input without annotation is.
+    """Return the types of the ports that a graph's inputs are bound to. Inputs without annotation have these types.
 
-    Ports whose type the SDK has guessed itself, those of a command that is written into the pipeline, do not count.
+    Ports of an inline command do not count, because the SDK guesses their types.
     """
     types: dict[str, str] = {}
     for node in nodes.values():
@@ -176,15 +176,15 @@ def _is_inline(component: Any) -> bool:
 
 
 def _bound(port: Any) -> str | None:
-    """Return the input of the graph that a port is wholly bound to."""
+    """Return the graph's input that is the whole value of a port, or None."""
     data = plain(port._data)
     value = value_of(data) if isinstance(data, str) else None
     return value.name if isinstance(value, GraphInput) else None
 
 
 def in_order(nodes: Iterable[Node], needs: Callable[[Node], tuple[str, ...]]) -> tuple[Node, ...]:
-    """Return every node after those that it needs, otherwise as they were defined; a cycle, and what needs it, comes
-    last."""
+    """Return the nodes in topological order, otherwise in the order of definition. Cycles, and nodes that need them,
+    come last."""
     defined = list(nodes)
     places = {node.name: place for place, node in enumerate(defined)}
     followers: dict[int, list[int]] = {}
@@ -202,8 +202,8 @@ def in_order(nodes: Iterable[Node], needs: Callable[[Node], tuple[str, ...]]) ->
             waits[other] -= 1
             if not waits[other]:
                 heapq.heappush(ready, other)
-    met = set(order)
-    return tuple(defined[place] for place in (*order, *(place for place in range(len(defined)) if place not in met)))
+    done = set(order)
+    return tuple(defined[place] for place in (*order, *(place for place in range(len(defined)) if place not in done)))
 
 
 def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> Iterator[GraphOutput]:
@@ -220,27 +220,27 @@ def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
 
 
 def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> dict[str, NodeOutput]:
-    """Return the graph's outputs with what writes them. In YAML and in the DSL, nodes bind theirs to them."""
-    found: dict[str, NodeOutput] = {}
-    read = {node.name for node in nodes}
+    """Return the graph's outputs with their sources. In YAML and in the DSL, nodes bind their outputs to them."""
+    sources: dict[str, NodeOutput] = {}
+    names = {node.name for node in nodes}
     for name, entity in owner.jobs.items():
         node = loops.get(name, name)
-        if node not in read or not hasattr(type(entity), "outputs"):
+        if node not in names or not hasattr(type(entity), "outputs"):
             continue
         for port, target in step_ports.pipeline_outputs(entity):
             if target in owner.outputs:
-                found[target] = NodeOutput(node, port)
+                sources[target] = NodeOutput(node, port)
             else:
                 known = ", ".join(owner.outputs)
                 expected = f"one of {known}" if known else "an output that the pipeline declares"
                 where = context.place(name).key(f"outputs.{port}")
                 context.problems.append(Problem(where, f"the pipeline has no output {target}", expected))
     for name, output in owner.outputs.items():
-        # An output of a node that is returned under two names is bound to one of them alone.
+        # A node's output that is returned under two names is bound to only one of them.
         bound = vars(output).get("_binding_output")
-        if name not in found and bound is not None and owner.jobs.get(bound._owner.name) is bound._owner:
-            found[name] = NodeOutput(loops.get(bound._owner.name, bound._owner.name), bound._port_name)
-    return {name: found[name] for name in owner.outputs if name in found}
+        if name not in sources and bound is not None and owner.jobs.get(bound._owner.name) is bound._owner:
+            sources[name] = NodeOutput(loops.get(bound._owner.name, bound._owner.name), bound._port_name)
+    return {name: sources[name] for name in owner.outputs if name in sources}
 
 
 __all__ = ["READERS", "Place", "declared_inputs", "in_order", "read_graph", "read_node", "types_by_use"]

@@ -35,15 +35,15 @@ def _path(value: Value | None, kind: str, address: str, where: str, context: Con
     """Return the path for the value; None if the value is used as it is."""
     lookup = context.lookup
     assert lookup is not None
-    given = lookup.input(address)
+    mapped = lookup.input(address)
     if kind in PRIMITIVES:
-        if given is not None:
+        if mapped is not None:
             raise InputError(
                 Problem(where, f"allranks.yaml gives it a path, but it is a {kind}", "", "remove the line")
             )
         return None
-    if given is not None:
-        return given
+    if mapped is not None:
+        return mapped
     if not isinstance(value, Path) or not is_remote(value.path):
         return None
     advice = f"or give a path: --set {address}=PATH" if "." not in address else ""

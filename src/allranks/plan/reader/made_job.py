@@ -19,7 +19,7 @@ from allranks.sdk.python_file import PythonFile
 
 @dataclass(frozen=True)
 class MadeJob:
-    """A job and its file. name: of the job's variable"""
+    """A job and its file. name: the job's variable"""
 
     file: PythonFile
     name: str
@@ -32,8 +32,8 @@ class MadeJob:
     def inputs(self) -> dict[str, str | None]:
         """Return the names of the job's inputs with their types; None if the type is not declared."""
         ports = getattr(self.job, "inputs", None)
-        given = [name for name, _ in step_ports.flat(ports)] if isinstance(ports, dict) else []
-        return dict(self._declared()) | {name: None for name in given if name not in dict(self._declared())}
+        names = [name for name, _ in step_ports.flat(ports)] if isinstance(ports, dict) else []
+        return dict(self._declared()) | {name: None for name in names if name not in dict(self._declared())}
 
     def given(self, name: str) -> Setting | None:
         """Return the value of an input in the job, if it is a plain value."""
@@ -62,7 +62,7 @@ class MadeJob:
         parameters = inspect.signature(function).parameters if function else {}
         for name, port in (getattr(component, "inputs", None) or {}).items():
             if isinstance(port, GroupInput):
-                yield from ((inner, str(found.type)) for inner, found in port.flatten(name).items())
+                yield from ((inner, str(member.type)) for inner, member in port.flatten(name).items())
                 continue
             annotated = name in parameters and parameters[name].annotation is not inspect.Parameter.empty
             # Inputs of a command are declared only if they have no value.

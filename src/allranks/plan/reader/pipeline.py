@@ -42,8 +42,8 @@ def read(
         return _pipeline(job, source, context)
     if isinstance(job, Command):
         return _command_job(job, source, replace(context, alone=True))
-    named = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
-    where = f"job {named}".rstrip() + (f" ({shown(source)})" if source else "")
+    name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
+    where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
     found = f"a job of type {getattr(job, 'type', None) or type(job).__name__} is not yet run by the local engine"
     raise InputError(Problem(where, found, "a pipeline or a command job"))
 
@@ -65,11 +65,11 @@ def _unread(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
             yield f"{path}{name}"
         elif kind == "Pipeline" and not isinstance(node.component, str):
             yield from _unread(node.component.jobs, f"{path}{name}.")
-        elif kind in ("Command", "Pipeline") and not _is_at_hand(node):
+        elif kind in ("Command", "Pipeline") and not _is_local(node):
             yield f"{path}{name}"
 
 
-def _is_at_hand(node: Any) -> bool:
+def _is_local(node: Any) -> bool:
     if isinstance(node.component, str):
         return False
     code = node.component._get_origin_code_in_str()
@@ -77,22 +77,21 @@ def _is_at_hand(node: Any) -> bool:
 
 
 def types_by_use(job: Any) -> dict[str, str]:
-    """Return for inputs of a pipeline job the type of the port that each is bound to: the type of inputs without
-    annotation."""
+    """Return the types of the ports that a job's inputs are bound to. Inputs without annotation have these types."""
     from azure.ai.ml.entities import PipelineJob
 
     return types_of_nodes(job.jobs) if isinstance(job, PipelineJob) else {}
 
 
 def _pipeline(job: Any, source: str, context: Context) -> Plan:
-    given = {name: port._data for name, port in step_ports.flat(job.inputs)}
+    given_values = {name: port._data for name, port in step_ports.flat(job.inputs)}
     values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(job.component.inputs)} | {
-        name: plain(data) for name, data in given.items() if isinstance(plain(data), (str, int, float, bool))
+        name: plain(data) for name, data in given_values.items() if isinstance(plain(data), (str, int, float, bool))
     }
     context = replace(context, values=values)
     graph = read_graph(job, (), context)
     _refuse_extra_jobs(job, source, context)
-    inputs = declared_inputs(job.component, given, context, f" ({shown(source)})" if source else "")
+    inputs = declared_inputs(job.component, given_values, context, f" ({shown(source)})" if source else "")
     if context.problems:
         raise InputError.of(context.problems)
     return Plan(

@@ -71,7 +71,7 @@ def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str
 
 
 def _without_nested(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Those that no other of them uses as a pipeline component; all where that leaves none."""
+    """Return the functions that no other of them uses as a pipeline component, or all if there is none."""
     used = {
         name
         for user, function in functions.items()
@@ -82,7 +82,7 @@ def _without_nested(functions: dict[str, Callable[..., Any]]) -> dict[str, Calla
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """Return the names that a function's code looks up outside of it, and functions and comprehensions within it."""
+    """Return the global names that a function's code uses, including its nested functions and comprehensions."""
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return set(code.co_names).union(*map(_global_names, inner))
 

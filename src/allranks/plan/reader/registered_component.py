@@ -36,10 +36,12 @@ def attach(node: Any, place: Place, context: Context) -> bool:
         context.problems += error.problems
         _find_data(node, place, context)
         return False
-    wanted = _TYPES.get(node.type, node.type)
-    if component.type != wanted:
+    expected = _TYPES.get(node.type, node.type)
+    if component.type != expected:
         found = f"{text} is a {component.type} component ({shown(component._source_path or '')})"
-        context.problems.append(Problem(place.key(key), found, f"a {wanted} component", f"set type: {component.type}"))
+        context.problems.append(
+            Problem(place.key(key), found, f"a {expected} component", f"set type: {component.type}")
+        )
         return False
     _set(node, component)
     return True
@@ -78,19 +80,19 @@ def _of_spec(spec: Path, name: str, where: str) -> Any:
         if spec_files.is_component(spec):
             raise
         raise InputError(Problem(where, f"{shown(spec)} does not describe a component", "a component's file")) from None
-    found = [component for component in components if component.name == name] or components
-    if len(found) > 1:
-        names = ", ".join(str(component.name) for component in found)
+    matches = [component for component in components if component.name == name] or components
+    if len(matches) > 1:
+        names = ", ".join(str(component.name) for component in matches)
         raise InputError(Problem(where, f"{shown(spec)} describes {names}", f"one component, or one named {name}"))
-    return found[0]
+    return matches[0]
 
 
 def _set(node: Any, component: Any) -> None:
     """Set the component as the node's constructor does."""
-    given = {name: port._data for name, port in node.inputs.items()}
-    written = {name: port._data for name, port in node.outputs.items()}
-    node._inputs = node._build_inputs_dict(given, input_definition_dict=component.inputs)
-    node._outputs = node._build_outputs_dict(written, output_definition_dict=component.outputs)
+    inputs = {name: port._data for name, port in node.inputs.items()}
+    outputs = {name: port._data for name, port in node.outputs.items()}
+    node._inputs = node._build_inputs_dict(inputs, input_definition_dict=component.inputs)
+    node._outputs = node._build_outputs_dict(outputs, output_definition_dict=component.outputs)
     node._component = component
     if hasattr(type(node), "_copy_pipeline_component_out_setting_to_node"):
         node._copy_pipeline_component_out_setting_to_node()

@@ -38,7 +38,7 @@ def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
     try:
         digest = _digest(named)
         try:
-            os.utime(snapshots / digest)  # `allranks clean` leaves what was used of late
+            os.utime(snapshots / digest)  # `allranks clean` keeps recently used snapshots
         except FileNotFoundError:
             digest = _copy(named, snapshots)
     except OSError as error:
@@ -61,7 +61,7 @@ def _digest(files: list[tuple[str, Path]]) -> str:
 
 
 def _copy(files: list[tuple[str, Path]], snapshots: Path) -> str:
-    """Copy the files and return the digest of the copies, which is right even if the files change meanwhile."""
+    """Copy the files and return the digest of the copies, which is correct even if the files change meanwhile."""
     snapshots.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=snapshots, prefix=".new-"))
     try:
@@ -75,7 +75,7 @@ def _copy(files: list[tuple[str, Path]], snapshots: Path) -> str:
         try:
             folder.rename(snapshots / digest)
         except OSError:
-            # Another process was faster.
+            # Another process created the same snapshot first.
             if not (snapshots / digest).is_dir():
                 raise
         return digest

@@ -27,9 +27,9 @@ def outputs(node: Any, context: Context) -> tuple[Output, ...]:
 def refuse_unknown(node: Any, place: Place, context: Context) -> None:
     """Add a problem for each given port that the component's YAML does not declare. The SDK drops these."""
     sides = (("inputs", node._job_inputs, node.inputs), ("outputs", node._job_outputs, node.outputs))
-    for kind, given, ports in sides:
+    for kind, names, ports in sides:
         known = list(ports)
-        for name in (name for name in given if name.partition(".")[0] not in known):
+        for name in (name for name in names if name.partition(".")[0] not in known):
             similar = difflib.get_close_matches(name, known, n=1)
             fix = f"did you mean {similar[0]}?" if similar else f"remove it, or declare it in the component's {kind}"
             expected = f"one of {', '.join(known)}" if known else ""
@@ -54,9 +54,9 @@ def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
 
     for name, port in node.outputs.items():
         data = port._data
-        # From a REST body, the SDK makes an output that is bound and has a mode an Output whose path is the binding.
+        # From a bound output with a mode in a REST body, the SDK creates an Output whose path is the binding.
         bound = data.path if isinstance(data, SdkOutput) else data
-        # The DSL binds by an object, which the SDK sends as this text.
+        # The DSL binds with an object, which the SDK sends as this text.
         target = None if bound is None else pipeline_output(str(plain(bound)))
         if target:
             yield name, target
@@ -121,10 +121,10 @@ def _output(name: str, port: Any, context: Context) -> Output:
     from azure.ai.ml import Output as SdkOutput
 
     kind = str(port._type or "uri_folder")
-    declared = [found for found in (port._data, port._meta) if isinstance(found, SdkOutput)]
-    paths = (str(found.path) for found in declared if found.path)
+    declared = [output for output in (port._data, port._meta) if isinstance(output, SdkOutput)]
+    paths = (str(output.path) for output in declared if output.path)
     path = next((path for path in paths if pipeline_output(path) is None), None)
-    mode = port._mode or next((found.mode for found in declared if found.mode), None) or "rw_mount"
+    mode = port._mode or next((output.mode for output in declared if output.mode), None) or "rw_mount"
     return Output(
         name=name,
         type=kind,

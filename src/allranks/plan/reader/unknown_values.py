@@ -14,10 +14,10 @@ from allranks.sdk.offline_values import Asset, Unknown
 
 def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
     """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
-    problems = [Problem(f"input {name} of the pipeline", *_said(value)) for name, value in _unknown(job)]
+    problems = [Problem(f"input {name} of the pipeline", *_details(value)) for name, value in _unknown(job)]
     for path, node in _nodes(job, ""):
         place = Place(path, locate(path))
-        problems += [Problem(place.key(f"inputs.{name}"), *_said(value)) for name, value in _unknown(node)]
+        problems += [Problem(place.key(f"inputs.{name}"), *_details(value)) for name, value in _unknown(node)]
     if problems:
         raise InputError.of(problems)
 
@@ -40,5 +40,5 @@ def _unknown(job: Any) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _said(value: str) -> tuple[str, str, str]:
+def _details(value: str) -> tuple[str, str, str]:
     return f"it is {value}, which only a workspace knows", "a value that is known before the run", "write the value"

@@ -191,9 +191,11 @@ def _value(text: YamlText, key: str) -> Any:
 
 
 def _refused(text: YamlText, error: Exception) -> list[Problem]:
-    said = complaints.said(error)
-    # A job is either a command or a component; of the latter it also says what is missing when the former is wrong.
-    likely = [(key, value, message) for key, value, message in said if not _is_other_kind(text, key, message)] or said
+    details = complaints.said(error)
+    # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
+    likely = [
+        (key, value, message) for key, value, message in details if not _is_other_kind(text, key, message)
+    ] or details
     return [_problem(text, key, value, message, error) for key, value, message in likely]
 
 

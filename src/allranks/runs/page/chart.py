@@ -1,4 +1,4 @@
-"""Learning curves: one chart a family of metrics, such as the losses of training and validation."""
+"""Learning curves: one chart per family of metrics, such as training and validation loss."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from allranks.runs.records import Point, StepRecord
 WIDTH, HEIGHT = 510, 250
 LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 34
 SERIES = 6
-"""Curves that one chart holds: as many as there are colours."""
+"""Maximum curves of a chart: the number of colours."""
 _DOTS = 30
-"""Points up to which each is marked."""
+"""Maximum points of a curve of which each gets a dot."""
 _MARKS = 100
 
 
-_STRETCHES = (WIDTH - LEFT - RIGHT) // 2
-"""Stretches of a curve of which only the outermost points are drawn."""
+_INTERVALS = (WIDTH - LEFT - RIGHT) // 2
+"""Intervals of a curve. Of each, only the outermost points are drawn."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The points of a metric, and what the chart calls them."""
+    """The points of a metric, and the name of the curve in the chart."""
 
     name: str
     metric: str
@@ -35,7 +35,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Mark:
-    """A point that cannot be drawn where it belongs. x: pixels."""
+    """A point that cannot be drawn at its value. x: pixels"""
 
     x: float
     title: str
@@ -43,7 +43,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Series:
-    """A curve: the data of an SVG path, its points where they are few, and values that are no finite numbers."""
+    """A curve: the data of an SVG path, dots if there are few points, and marks for values that are not finite."""
 
     name: str
     path: str
@@ -57,7 +57,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its axes, all in pixels. of: the step, or what all steps have in common whose curves it shows"""
+    """A chart with its axes, all in pixels. of: the step, or the common path of all steps whose curves it shows"""
 
     title: str
     of: str
@@ -69,44 +69,44 @@ class Chart:
     y: Scale | None
 
     def data(self) -> dict[str, Any]:
-        """Return what the page's script needs to tell values under the pointer."""
+        """Return the data with which the page's script shows the values at the pointer."""
         ends = {"x": [self.x.low, self.x.high], "y": [self.y.low, self.y.high] if self.y else [0, 1]}
         series = [
-            {"name": one.name, "points": [(x, y, number(y)) for x, y in one.points if drawable(y)]}
-            for one in self.series
+            {"name": curve.name, "points": [(x, y, number(y)) for x, y in curve.points if drawable(y)]}
+            for curve in self.series
         ]
         return {**ends, "plot": [LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM], "series": series}
 
 
 def charts(step: StepRecord) -> list[Chart]:
-    """Return the charts of a step. A family of which no metric has two points is no curve, and has none."""
-    found = []
+    """Return the charts of a step. A family of which no metric has two points has no chart."""
+    result = []
     for title, names in families(step.metrics).items():
         if max(len(step.metrics[name]) for name in names) < 2:
             continue
         for start in range(0, len(names), SERIES):
             curves = [Curve(name, name, step.metrics[name]) for name in names[start : start + SERIES]]
-            found.append(make_chart(title, step.name, curves))
-    return found
+            result.append(make_chart(title, step.name, curves))
+    return result
 
 
 def drawing_cost(step: StepRecord, name: str | None = None) -> int:
-    """Return about how much of a page a metric of the step takes, or all that have a curve, in points of long curves.
+    """Return the approximate size on a page of a metric of the step, or of all its curves, in points of long curves.
 
-    A point of a short curve is marked and takes several times as much.
+    A point of a short curve has a dot and takes several times as much.
     """
     curves = step.metrics.values() if name is None else [step.metrics[name]]
     lengths = [len(points) for points in curves if len(points) > 1]
-    return sum(60 + (5 * length if length <= _DOTS else min(length, 4 * _STRETCHES)) for length in lengths)
+    return sum(60 + (5 * length if length <= _DOTS else min(length, 4 * _INTERVALS)) for length in lengths)
 
 
 def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
     """Return the chart of the curves, of which at least one has a point."""
     curves = [curve for curve in curves if curve.points]
-    # Who logs without a step logs everything at step 0: then the order is the axis.
+    # Values that are logged without a step are all at step 0. The x axis is then their order.
     ordered = any(len({point.step for point in curve.points}) > 1 for curve in curves)
     pairs = [
-        [(float(point.step if ordered else place), point.value) for place, point in enumerate(curve.points)]
+        [(float(point.step if ordered else index), point.value) for index, point in enumerate(curve.points)]
         for curve in curves
     ]
     xs = [x for points in pairs for x, _ in points]
@@ -119,8 +119,8 @@ def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
 
 def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Scale | None) -> Series:
     name = curve.name
-    drawn = thin(points, _STRETCHES)
-    top = best(curve.metric, curve.points)
+    drawn = thin(points, _INTERVALS)
+    best_point = best(curve.metric, curve.points)
     return Series(
         name=name,
         path=_path(drawn, x, y) if y else "",
@@ -129,14 +129,14 @@ def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Sc
         else (),
         marks=_marks(name, points, x),
         last=number(curve.points[-1].value),
-        best="" if top is None else number(top.value),
+        best="" if best_point is None else number(best_point.value),
         points=tuple(drawn),
         total=len(points),
     )
 
 
 def _path(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
-    """Return a line that is broken where a value cannot be drawn; a point alone becomes a dot."""
+    """Return a line that is interrupted where a value cannot be drawn. A single point becomes a dot."""
     data = []
     pen = "M"
     for at, value in points:
@@ -149,7 +149,7 @@ def _path(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
 
 
 def _marks(name: str, points: Sequence[tuple[float, float]], x: Scale) -> tuple[Mark, ...]:
-    """Where values are no finite numbers: at most one mark a pixel, the first that is found there."""
+    """Return marks for values that are not finite: at most one per pixel, for the first value there."""
     marks: dict[int, Mark] = {}
     for at, value in points:
         if not drawable(value) and len(marks) < _MARKS:

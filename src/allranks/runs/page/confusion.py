@@ -1,4 +1,4 @@
-"""The confusion matrix that a step left among its artifacts, in Azure ML's schema, or none."""
+"""Confusion matrices among a step's artifacts, in Azure ML's schema."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LARGEST_FILE = 1 << 20
 LARGEST_MATRIX = 64
 _FILES = 100
 _NUMBERS = 30
-"""Classes up to which cells have room for their number."""
+"""Maximum number of classes for which cells have room for their number."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """A row a true class, a column a predicted one."""
+    """A confusion matrix: one row per true class, one column per predicted class."""
 
     step: StepRecord
     labels: tuple[str, ...]
@@ -31,26 +31,26 @@ class Confusion:
 
     @property
     def right(self) -> float:
-        return sum(row[place] for place, row in enumerate(self.rows))
+        return sum(row[index] for index, row in enumerate(self.rows))
 
     @property
     def numbered(self) -> bool:
         return len(self.labels) <= _NUMBERS
 
     def share(self, row: int, column: int) -> float:
-        """Return the part of the true class that was taken for the predicted one."""
-        whole = sum(self.rows[row])
-        return self.rows[row][column] / whole if whole else 0.0
+        """Return the fraction of the true class `row` that was predicted as the class `column`."""
+        total = sum(self.rows[row])
+        return self.rows[row][column] / total if total else 0.0
 
     def recall(self, place: int) -> float | None:
-        """Return the part of the class that was found. None where there is none of it."""
-        whole = sum(self.rows[place])
-        return self.rows[place][place] / whole if whole else None
+        """Return the fraction of the class that was predicted correctly; None if the class does not occur."""
+        total = sum(self.rows[place])
+        return self.rows[place][place] / total if total else None
 
     def precision(self, place: int) -> float | None:
-        """Return the part that is right of what was taken for the class. None where nothing was."""
-        whole = sum(row[place] for row in self.rows)
-        return self.rows[place][place] / whole if whole else None
+        """Return the fraction of the predictions of the class that are correct; None if there are none."""
+        total = sum(row[place] for row in self.rows)
+        return self.rows[place][place] / total if total else None
 
     def mistakes(self, limit: int = 3) -> list[tuple[str, str, float]]:
         """Return the most frequent mistakes: true class, predicted class, how often."""
@@ -64,15 +64,15 @@ class Confusion:
 
 
 def confusions(step: StepRecord) -> list[Confusion]:
-    """Return the matrices among the step's artifacts. A file that is missing, torn or too large is passed over."""
+    """Return the matrices among the step's artifacts. Files that are missing, incomplete or too large are ignored."""
     names = [name for name in step.artifacts if name.endswith(".json")][:_FILES]
-    found = (_read(step, Path(step.folder) / name) for name in names)
-    return [confusion for confusion in found if confusion is not None]
+    matrices = (_read(step, Path(step.folder) / name) for name in names)
+    return [confusion for confusion in matrices if confusion is not None]
 
 
 def _read(step: StepRecord, path: Path) -> Confusion | None:
     try:
-        # A pipe would never end; a file may be larger by the time it is read.
+        # Reading a pipe might never end, and a file may grow before it is read.
         if not path.is_file():
             return None
         with path.open("rb") as file:

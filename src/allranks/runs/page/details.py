@@ -10,14 +10,14 @@ from allranks.runs.page.fold import chosen
 from allranks.runs.page.item import Item, walk_items
 
 _BUDGET = 6_000
-"""Lines of a page on inputs, outputs and ranks."""
+"""Maximum lines of a page for inputs, outputs and ranks."""
 
 
 @dataclass(frozen=True)
 class Details:
-    """full: the places of the items that are described in full. nested: whether the run has groups
-
-    left_out: a line on the others
+    """full:     the places of the items that are described in full
+    nested:   whether the run has groups
+    left_out: a line about the others
     """
 
     full: frozenset[int]
@@ -26,13 +26,13 @@ class Details:
 
 
 def details(items: Sequence[Item], run_id: str) -> Details:
-    """Return which items have room for all their lines. Those that failed or are running come first."""
-    every = list(walk_items(items))
+    """Return the items whose lines all fit on the page. Items that failed or are running come first."""
+    all_items = list(walk_items(items))
     full = chosen(items, _BUDGET, _lines)
-    nested = any(item.children for item in every)
-    if len(full) == len(every):
+    nested = any(item.children for item in all_items)
+    if len(full) == len(all_items):
         return Details(full, nested)
-    left_out = count(len(every) - len(full), "step")
+    left_out = count(len(all_items) - len(full), "step")
     return Details(full, nested, f"Inputs, outputs and ranks of {left_out}: allranks show {run_id} STEP")
 
 

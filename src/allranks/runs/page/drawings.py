@@ -1,4 +1,4 @@
-"""How the page draws the graphs of a run: one for each scope, and the branches that its conditions took."""
+"""The graphs of a run on its page: one for each scope, with the branches that its conditions took."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from allranks.runs.page.item import Item, walk_items
 from allranks.runs.records import Status
 
 RUN = -1
-"""The place of the run itself, whose scope is the outermost."""
+"""The place of the run itself, the outermost scope."""
 _LARGEST = 300
-"""Nodes of a scope that are drawn as a graph; more are a list."""
+"""Maximum nodes of a scope that is drawn as a graph; a larger one is shown as a list."""
 _MOST_EDGES = 5000
 _BUDGET = 1000
-"""Nodes of a page that are drawn in graphs."""
+"""Maximum nodes of a page that are drawn in graphs."""
 _LISTED = 4000
-"""Nodes of a page that are drawn or stand in a list in place of a graph."""
+"""Maximum nodes of a page in graphs, or in lists instead of a graph."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """The branch of a condition that a node is in. outcome: ``true`` or ``false``"""
+    """The branch of a condition that contains a node. outcome: ``true`` or ``false``"""
 
     condition: str
     outcome: str
@@ -39,7 +39,7 @@ class Drawing:
     """The graph of a scope.
 
     items: its nodes by their paths
-    edges: each edge with the branch that it is; None for other edges
+    edges: each edge with the branch that it represents; None for other edges
     """
 
     graph: Graph
@@ -51,20 +51,20 @@ class Drawing:
 class Drawings:
     """The graphs of a page.
 
-    by_place: by the place of the item that holds it; `RUN` is the run's own. Of other scopes there is a list
-    listed:   the places of the nodes that have room in a graph or in a list
+    by_place: by the place of the item that contains the scope; `RUN` is the run's own. Other scopes are shown as lists.
+    listed:   the places of the nodes that fit in a graph or in a list
     """
 
     by_place: Mapping[int, Drawing]
     listed: frozenset[int]
 
     def nodes(self, items: Iterable[Item]) -> list[Item]:
-        """Return the items that have room."""
+        """Return the items that fit on the page."""
         return [item for item in items if item.place in self.listed]
 
 
 def drawings(roots: Sequence[Item]) -> Drawings:
-    """Return the graphs that a page has room for. A loop has none: its iterations are a list.
+    """Return the graphs that fit on a page. A loop has none: its iterations are a list.
 
     Scopes that failed or are running come first.
     """
@@ -73,24 +73,24 @@ def drawings(roots: Sequence[Item]) -> Drawings:
     groups = [item for item in groups if all(child.place in listed for child in item.children)]
     drawn = chosen(roots, _BUDGET, lambda item: 0 if item.is_iteration else 1)
     groups.sort(key=lambda item: (not item.needs_attention, item.children[-1].place not in drawn, item.place))
-    found: dict[int, Drawing] = {}
+    by_place: dict[int, Drawing] = {}
     budget = _BUDGET
     for place, items in [(RUN, list(roots)), *((group.place, group.children) for group in groups)]:
         edges = sum(len(item.record.needs) for item in items)
         if not items or len(items) > min(_LARGEST, budget) or edges > _MOST_EDGES:
             continue
         budget -= len(items)
-        found[place] = _drawing(items)
-    return Drawings(found, listed)
+        by_place[place] = _drawing(items)
+    return Drawings(by_place, listed)
 
 
 def branches(items: Iterable[Item]) -> dict[tuple[str, str], Branch]:
-    """Return the branches of the conditions of a scope that were decided, by the paths of condition and node.
+    """Return the branches of the decided conditions of a scope, by the paths of condition and node.
 
-    A node that was skipped is in the branch that was not taken, as far as nothing else can have been the reason.
+    A skipped node is in the branch that was not taken, unless something else may have caused the skip.
     """
     by_path = {item.record.name: item for item in items}
-    found: dict[tuple[str, str], Branch] = {}
+    result: dict[tuple[str, str], Branch] = {}
     for item in by_path.values():
         gates = [need for need in item.record.needs if need in by_path and outcome(by_path[need]) is not None]
         skipped = item.status is Status.SKIPPED
@@ -100,12 +100,12 @@ def branches(items: Iterable[Item]) -> dict[tuple[str, str], Branch]:
         for gate in gates:
             decided = outcome(by_path[gate])
             text = str(decided is not skipped).lower()
-            found[gate, item.record.name] = Branch(by_path[gate].name, text, not skipped)
-    return found
+            result[gate, item.record.name] = Branch(by_path[gate].name, text, not skipped)
+    return result
 
 
 def outcome(item: Item) -> bool | None:
-    """Return what a condition decided. None for a condition that has not, and for any other node."""
+    """Return a condition's decision; None for a condition that has not decided, and for any other node."""
     if item.record.kind != "condition" or item.status is not Status.COMPLETED:
         return None
     return {"true": True, "false": False}.get(item.record.inputs.get("condition", "").strip().lower())
@@ -113,9 +113,9 @@ def outcome(item: Item) -> bool | None:
 
 def _drawing(items: Sequence[Item]) -> Drawing:
     drawn = graph([item.record for item in items])
-    known = branches(items)
+    by_edge = branches(items)
     edges = []
     for edge in drawn.edges:
-        found = {known.get((source, target)) for source in edge.sources for target in edge.targets}
-        edges.append((edge, found.pop() if len(found) == 1 else None))
+        candidates = {by_edge.get((source, target)) for source in edge.sources for target in edge.targets}
+        edges.append((edge, candidates.pop() if len(candidates) == 1 else None))
     return Drawing(drawn, {item.record.name: item for item in items}, tuple(edges))

@@ -1,4 +1,4 @@
-"""What a page shows of many nodes: which of them have room on it, and which stand folded behind "... 993 more"."""
+"""Fold long lists of nodes on a page: which nodes fit, and which are folded behind "... 993 more"."""
 
 from __future__ import annotations
 
@@ -10,75 +10,75 @@ from itertools import groupby
 from allranks.runs.page.item import Item
 
 STEPS = 200
-"""Steps that are shown one below the other before the others are folded."""
+"""Maximum steps in a list before some are folded."""
 ITERATIONS = 20
-"""Iterations of a loop, and other groups, that are shown one below the other before the others are folded."""
-_WORTH = 4
-"""Items that are worth a fold of their own."""
+"""Maximum iterations of a loop, or other groups, in a list before some are folded."""
+_SMALLEST_FOLD = 4
+"""Minimum items of a fold."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Siblings that follow each other. summary: what stands for them while they are folded; "" where they are shown."""
+    """Consecutive siblings. summary: shown instead of them while they are folded; "" if they are not folded"""
 
     items: tuple[Item, ...]
     summary: str = ""
 
 
 def stretches(items: Sequence[Item]) -> list[Stretch]:
-    """Part siblings into those that are shown and those that are folded.
+    """Split siblings into stretches that are shown and stretches that are folded.
 
-    The first and the last are shown, and those that failed or are running. All are shown where they are few.
+    The first and the last items are shown, and those that failed or are running. If there are few, all are shown.
     """
     groups = sum(bool(item.children) for item in items)
     limit = ITERATIONS if 2 * groups > len(items) else STEPS
-    if len(items) <= limit + _WORTH:
+    if len(items) <= limit + _SMALLEST_FOLD:
         return [Stretch(tuple(items))] if items else []
     shown = set(range(limit // 4)) | set(range(len(items) - limit // 4, len(items)))
     urgent = (place for place, item in enumerate(items) if item.needs_attention)
     shown |= {place for place, _ in zip(urgent, range(limit // 2), strict=False)}
-    found: list[Stretch] = []
+    result: list[Stretch] = []
     for is_shown, run in groupby(enumerate(items), lambda pair: pair[0] in shown):
-        part = tuple(item for _, item in run)
-        if is_shown or len(part) < _WORTH:
-            found.append(Stretch(part))
+        members = tuple(item for _, item in run)
+        if is_shown or len(members) < _SMALLEST_FOLD:
+            result.append(Stretch(members))
         else:
-            found.append(Stretch(part, f"… {len(part):,} more: {states(part)}"))
-    return found
+            result.append(Stretch(members, f"… {len(members):,} more: {states(members)}"))
+    return result
 
 
 def states(items: Iterable[Item]) -> str:
     """Return how many items have each state: ``990 Completed, 3 Failed``."""
-    found = Counter(item.status for item in items)
-    return ", ".join(f"{times:,} {status}" for status, times in found.most_common())
+    counts = Counter(item.status for item in items)
+    return ", ".join(f"{times:,} {status}" for status, times in counts.most_common())
 
 
 def runs(items: Iterable[Item]) -> list[tuple[bool, list[Item]]]:
-    """Part siblings into groups, each alone (True), and steps that follow each other (False)."""
-    found: list[tuple[bool, list[Item]]] = []
+    """Split siblings into single groups (True) and sequences of consecutive steps (False)."""
+    result: list[tuple[bool, list[Item]]] = []
     for item in items:
-        if item.children or not found or found[-1][0]:
-            found.append((bool(item.children), [item]))
+        if item.children or not result or result[-1][0]:
+            result.append((bool(item.children), [item]))
         else:
-            found[-1][1].append(item)
-    return found
+            result[-1][1].append(item)
+    return result
 
 
 def chosen(roots: Sequence[Item], budget: float, cost: Callable[[Item], float] = lambda _: 1) -> frozenset[int]:
-    """Return the places of the items for which a page has room.
+    """Return the places of the items that fit on a page.
 
-    Those that failed or are running come first, then those that are not behind a fold of `stretches`.
+    Items that failed or are running come first, then those that `stretches` does not fold.
     """
     order: list[tuple[bool, int, int, float]] = []
-    left = [(roots, 0)]
-    while left:
-        siblings, folds = left.pop()
+    stack = [(roots, 0)]
+    while stack:
+        siblings, folds = stack.pop()
         for stretch in stretches(siblings):
-            behind = folds + bool(stretch.summary)
+            depth = folds + bool(stretch.summary)
             for item in stretch.items:
-                order.append((not item.needs_attention, behind, item.place, cost(item)))
+                order.append((not item.needs_attention, depth, item.place, cost(item)))
                 if item.children:
-                    left.append((item.children, behind))
+                    stack.append((item.children, depth))
     places = []
     for _, _, place, amount in sorted(order):
         budget -= amount

@@ -1,4 +1,4 @@
-"""The graph of a run's steps on paper: steps in layers, every edge from a layer to a later one, few crossings."""
+"""Layout of the graph of a run's steps: steps in layers, every edge from a layer to a later one, few crossings."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import pairwise
 from allranks.runs.records import StepRecord
 
 _SIDEWAYS = 5
-"""Layers that fit side by side on a page; a deeper graph runs downwards."""
+"""Maximum layers side by side on a page; a deeper graph runs downwards."""
 _LARGE = 24
-"""Steps up to which they are drawn large."""
+"""Maximum steps that are drawn large."""
 _ALIKE = 8
-"""Steps that need the same and are needed by the same: from so many on they stand in one frame, with its edges."""
+"""Minimum steps with the same needs and the same dependents that share one frame and its edges."""
 _FRAME_COLUMNS = 7
 _FRAME_GAP = 8
 _BENDS = 2000
-"""Places at which edges may bend around steps; a graph that needs more is drawn without."""
+"""Maximum bends of edges around steps; a graph that needs more is drawn without bends."""
 _SWEEPS = 8
 _GAP = 14
 
@@ -33,7 +33,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Frame:
-    """A rectangle around steps that are alike, in pixels."""
+    """A rectangle around steps with the same needs and dependents, in pixels."""
 
     x: float
     y: float
@@ -43,11 +43,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Edge:
-    """An arrow from steps to steps: from one to one, or from or to all of a frame.
+    """An arrow between two steps, or from or to all steps of a frame.
 
     path:             the data of an SVG path
     sources, targets: names of steps
-    x, y:             where a label stands, before the arrow's head; at its left, or right of it in a graph that runs
+    x, y:             position of a label before the arrow's head: on its left, or on its right in a graph that runs
                       downwards
     """
 
@@ -60,7 +60,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """small: whether a box has room for its name alone."""
+    """small: whether a box has room for its name only"""
 
     nodes: tuple[Node, ...]
     frames: tuple[Frame, ...]
@@ -75,7 +75,7 @@ class Graph:
 
 @dataclass(eq=False)
 class _Vertex:
-    """A step, several that are alike, or (steps empty) a place where an edge passes through a layer.
+    """A step, several steps in a frame, or (steps empty) a point where an edge passes through a layer.
 
     depth, breadth: its size along the edges and across them
     along, across:  its centre
@@ -92,12 +92,12 @@ class _Vertex:
 
 
 def graph(steps: Sequence[StepRecord]) -> Graph:
-    """Place the steps, which stand in an order in which each comes after those it needs; other needs are skipped."""
+    """Lay out the steps, whose order must put each after those that it needs. Other needs are ignored."""
     vertices, chains = _vertices(steps)
     bends = [bend for chain in chains for bend in chain[1:-1]]
     layers = _layers([*vertices, *bends])
-    crowd = max((len(vertex.steps) for vertex in vertices), default=0)
-    downwards = len(layers) > _SIDEWAYS or crowd > 2 * _ALIKE
+    largest_frame = max((len(vertex.steps) for vertex in vertices), default=0)
+    downwards = len(layers) > _SIDEWAYS or largest_frame > 2 * _ALIKE
     small = len(steps) > _LARGE
     box = (132, 26) if small else (172, 50)
     for vertex in vertices:
@@ -135,7 +135,7 @@ def graph(steps: Sequence[StepRecord]) -> Graph:
 
 def _vertices(steps: Sequence[StepRecord]) -> tuple[list[_Vertex], list[list[_Vertex]]]:
     """Return the vertices that hold steps, and for each edge a chain of vertices: its start, its bends, its end."""
-    # Only steps that came before count: so there is no cycle, whatever the record says.
+    # Only earlier steps count, so there is no cycle, whatever the record contains.
     needs: dict[str, tuple[str, ...]] = {}
     needed_by: dict[str, list[str]] = {}
     for step in steps:
@@ -158,7 +158,7 @@ def _vertices(steps: Sequence[StepRecord]) -> tuple[list[_Vertex], list[list[_Ve
         layer = max((source.layer + 1 for source in sources), default=0)
         vertex = _Vertex(layer, groups.get(step.name, [step]))
         vertices.append(vertex)
-        places |= {one.name: vertex for one in vertex.steps}
+        places |= {member.name: vertex for member in vertex.steps}
         edges |= {(source, vertex): None for source in sources}
     return vertices, _chains(list(edges))
 
@@ -184,7 +184,7 @@ def _layers(vertices: Iterable[_Vertex]) -> list[list[_Vertex]]:
 
 
 def _size(count: int, box: tuple[int, int]) -> tuple[float, float]:
-    """Width and height of the box of a step, or of a frame around several."""
+    """Return width and height of the box of a step, or of a frame around several."""
     if count == 1:
         return box
     columns = min(count, _FRAME_COLUMNS if count > 2 * _ALIKE else 2)
@@ -199,15 +199,15 @@ def _nodes(steps: Sequence[StepRecord], x: float, y: float, box: tuple[int, int]
     return [
         Node(
             step,
-            round(x + _FRAME_GAP + place % columns * (box[0] + _FRAME_GAP), 1),
-            round(y + _FRAME_GAP + place // columns * (box[1] + _FRAME_GAP), 1),
+            round(x + _FRAME_GAP + index % columns * (box[0] + _FRAME_GAP), 1),
+            round(y + _FRAME_GAP + index // columns * (box[1] + _FRAME_GAP), 1),
         )
-        for place, step in enumerate(steps)
+        for index, step in enumerate(steps)
     ]
 
 
 def _order(layers: list[list[_Vertex]]) -> None:
-    """Sort each layer by the mean place of its neighbours, sweeping to and fro: that undoes most crossings."""
+    """Sort each layer by the mean position of its neighbours, forwards and backwards. This removes most crossings."""
     for layer in layers:
         _number(layer)
     for sweep in range(_SWEEPS):
@@ -219,8 +219,8 @@ def _order(layers: list[list[_Vertex]]) -> None:
 
 
 def _number(layer: list[_Vertex]) -> None:
-    for place, vertex in enumerate(layer):
-        vertex.across = float(place)
+    for index, vertex in enumerate(layer):
+        vertex.across = float(index)
 
 
 def _mean(neighbours: Sequence[_Vertex], vertex: _Vertex) -> float:
@@ -228,7 +228,7 @@ def _mean(neighbours: Sequence[_Vertex], vertex: _Vertex) -> float:
 
 
 def _align(layers: list[list[_Vertex]]) -> None:
-    """Move every vertex towards its neighbours as far as the others of its layer leave it room."""
+    """Move every vertex towards its neighbours as far as the others of its layer permit."""
     for layer in layers:
         offsets = _offsets(layer)
         for vertex, offset in zip(layer, offsets, strict=True):
@@ -236,17 +236,17 @@ def _align(layers: list[list[_Vertex]]) -> None:
     for sweep in range(_SWEEPS):
         for layer in layers if sweep % 2 == 0 else reversed(layers):
             offsets = _offsets(layer)
-            wished = [
+            targets = [
                 _mean([*vertex.before, *vertex.after], vertex) - offset
                 for vertex, offset in zip(layer, offsets, strict=True)
             ]
             weights = [4.0 if vertex.steps else 1.0 for vertex in layer]
-            for vertex, place, offset in zip(layer, _rising(wished, weights), offsets, strict=True):
-                vertex.across = place + offset
+            for vertex, target, offset in zip(layer, _rising(targets, weights), offsets, strict=True):
+                vertex.across = target + offset
 
 
 def _offsets(layer: Sequence[_Vertex]) -> list[float]:
-    """Return how far each vertex lies behind the first where all stand as close as they may."""
+    """Return the distance of each vertex from the first when all are as close as permitted."""
     offsets = [0.0]
     for first, second in pairwise(layer):
         offsets.append(offsets[-1] + (first.breadth + second.breadth) / 2 + _GAP)
@@ -267,7 +267,7 @@ def _rising(values: Sequence[float], weights: Sequence[float]) -> list[float]:
 
 
 def _stack(layers: list[list[_Vertex]], gap: float) -> float:
-    """Put the layers behind each other; bends get the depth of their layer. Return how deep all are together."""
+    """Place the layers one behind the other. Bends get the depth of their layer. Return the total depth."""
     start = 0.0
     for layer in layers:
         depth = max(vertex.depth for vertex in layer)
@@ -279,7 +279,7 @@ def _stack(layers: list[list[_Vertex]], gap: float) -> float:
 
 
 def _path(points: Sequence[tuple[float, float]], downwards: bool) -> str:
-    """Return a path that starts and ends along the layers' direction, straight in a layer and curved between two."""
+    """Return a path that starts and ends along the layers' direction, straight in a layer and curved between layers."""
     (x, y), rest = points[0], points[1:]
     data = [f"M{x} {y}"]
     for index, (to_x, to_y) in enumerate(rest):

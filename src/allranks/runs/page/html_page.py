@@ -1,4 +1,4 @@
-"""Pages that are one HTML file each and need nothing else, from a disk or by mail."""
+"""Self-contained pages: one HTML file each, which can be opened from a disk or sent by mail."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from allranks import __version__
 
 
 def templates(package: str, finalize: Callable[[Any], Any] | None = None) -> Environment:
-    """Return the templates of a package's folder `templates`, in which a name that is not given is an error.
+    """Return the environment of the templates in a package's folder `templates`. An undefined name is an error.
 
-    finalize: what is done to each value before it is shown
+    finalize: applied to each value before it is shown
     """
     return Environment(
         loader=PackageLoader(package, "templates"),
@@ -34,8 +34,8 @@ def templates(package: str, finalize: Callable[[Any], Any] | None = None) -> Env
 def render(environment: Environment, page: str, style: str, script: str, **values: object) -> str:
     """Return the page as text.
 
-    page, style, script: names of templates. The last two are the package's own and go into the page as they are; the
-    hash of the script is for the page's content security policy. All else on the page is escaped.
+    page, style, script: names of templates. Style and script are the package's own and are inserted without escaping;
+    the hash of the script is for the page's content security policy. Everything else on the page is escaped.
     """
     loader = environment.loader
     assert loader is not None
@@ -50,9 +50,9 @@ def render(environment: Environment, page: str, style: str, script: str, **value
 
 
 def write(text: str, path: str | os.PathLike[str]) -> None:
-    """Write a page; a reader finds the one of before or the new one, never a part.
+    """Write a page atomically: a reader finds the earlier or the new page, never a part.
 
-    Raise OSError where the file cannot be written; then nothing is left of the attempt.
+    Raise OSError if the file cannot be written. No temporary file remains then.
     """
     target = Path(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

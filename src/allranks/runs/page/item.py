@@ -1,4 +1,4 @@
-"""The nodes of a run as its page shows them: each with its record, its state, its size and whether it is unfolded."""
+"""The nodes of a run on its page: each with its record, status, layout, and whether it is unfolded."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from allranks.runs.nested import Node, nested, steps_of, walk
 from allranks.runs.records import Status, StepRecord
 
 ATTENTION = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED})
-"""States of nodes that are shown before others where there is no room for all."""
+"""Statuses of nodes that are shown before others if there is no room for all."""
 _UNFOLDED = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED})
 _DEEPEST = 25
-"""Levels that are nested on a page. What is deeper stands side by side, below its path."""
+"""Maximum nesting levels on a page. Deeper nodes are shown side by side, with their path as the name."""
 _MOST_UNFOLDED = 12
-"""Groups of a page that are unfolded at first."""
+"""Maximum groups of a page that are unfolded initially."""
 
 
 @dataclass(eq=False)
 class Item:
     """A node of the run.
 
-    place:     its number in the run, each group before what it holds
-    record:    its own, or for a loop or an iteration without one, a record made from those of its steps
-    layout:    of a step; for a group, how much it holds
-    metric:    what says most about an iteration, such as ``accuracy 0.97``; "" for other nodes
-    is_open:   whether it is unfolded at first
+    place:   its number in the run, each group before its contents
+    record:  its own; for a loop or an iteration without one, a record derived from those of its steps
+    layout:  of a step; for a group, the number of its nodes
+    metric:  the most relevant metric of an iteration, such as ``accuracy 0.97``; "" for other nodes
+    is_open: whether it is unfolded initially
     """
 
     place: int
@@ -45,7 +45,7 @@ class Item:
 
     @property
     def is_loop(self) -> bool:
-        """Whether what it holds are iterations."""
+        """Whether its children are iterations."""
         return bool(self.children) and all(child.is_iteration for child in self.children)
 
     @property
@@ -54,23 +54,23 @@ class Item:
 
 
 def items_of(steps: Iterable[StepRecord]) -> list[Item]:
-    """Return the top of the tree of the steps, built in time linear in their number."""
+    """Return the roots of the tree of the steps, in time linear in their number."""
     roots = nested(steps)
     nodes = list(walk(roots))
     depths = {id(root): 0 for root in roots}
     for node in nodes:
         depths.update((id(child), depths[id(node)] + 1) for child in node.children)
-    # An item with those that were moved up from below it.
+    # Each item, followed by the deeper items that were moved up to its level.
     built: dict[int, list[Item]] = {}
     for place in range(len(nodes) - 1, -1, -1):
         node = nodes[place]
         children = [item for child in node.children for item in built.pop(id(child))]
         record = node.record or _derived(node)
         metric = best_metric(steps_of(node)) if node.is_iteration else None
-        shown = f"{metric[0]} {number(metric[1].value)}" if metric else ""
+        metric_text = f"{metric[0]} {number(metric[1].value)}" if metric else ""
         is_deep = depths[id(node)] >= _DEEPEST
         name = node.path if is_deep else node.name
-        item = Item(place, name, record, [] if is_deep else children, node.is_iteration, node_layout(node), shown)
+        item = Item(place, name, record, [] if is_deep else children, node.is_iteration, node_layout(node), metric_text)
         built[id(node)] = [item, *children] if is_deep else [item]
     top = [built[id(root)][0] for root in roots]
     groups = (item for item in walk_items(top) if item.children and item.status in _UNFOLDED)
@@ -80,12 +80,12 @@ def items_of(steps: Iterable[StepRecord]) -> list[Item]:
 
 
 def walk_items(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items and everything below them, each group before what it holds."""
-    left = list(items)[::-1]
-    while left:
-        item = left.pop()
+    """Yield the items and everything below them, each group before its contents."""
+    stack = list(items)[::-1]
+    while stack:
+        item = stack.pop()
         yield item
-        left.extend(reversed(item.children))
+        stack.extend(reversed(item.children))
 
 
 def _derived(node: Node) -> StepRecord:

@@ -1,4 +1,4 @@
-"""The page of a run: one HTML file that shows all of it and needs nothing else, from a disk or by mail."""
+"""The page of a run: one self-contained HTML file, which can be opened from a disk or sent by mail."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MOST_VERDICTS = 10
 
 
 def write_page(run: RunRecord, path: str | os.PathLike[str], now: float | None = None) -> None:
-    """Write the page of the run; a reader finds the page of before or the new one, never a part.
+    """Write the page of the run atomically: a reader finds the earlier or the new page, never a part.
 
-    now: until when what goes on is drawn, in seconds since the epoch; the current time where it is left out
+    now: end of what is still running, in seconds since the epoch; default: the current time
 
-    Raise OSError where the file cannot be written; then nothing is left of the attempt.
+    Raise OSError if the file cannot be written. No temporary file remains then.
     """
     html_page.write(page(run, time.time() if now is None else now), path)
 
@@ -60,23 +60,23 @@ def page(run: RunRecord, now: float) -> str:
 
 
 def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
-    """Return the values that say most. Of the same step in several iterations, the last one's."""
-    found: dict[tuple[str, str], tuple[StepRecord, str, Point]] = {}
+    """Return the most relevant values. Of the same step in several iterations, use the last one."""
+    by_step: dict[tuple[str, str], tuple[StepRecord, str, Point]] = {}
     for headline in curves.headline(steps, len(steps)):
         step, name, _ = headline
-        found.setdefault((in_every_iteration(step.name), name), headline)
-    return list(found.values())[:_HEADLINES]
+        by_step.setdefault((in_every_iteration(step.name), name), headline)
+    return list(by_step.values())[:_HEADLINES]
 
 
 def _matrices(steps: list[StepRecord]) -> list[Confusion]:
-    """Return the confusion matrices of the run, as many as a page has room for. Of iterations, the last one's."""
-    last = {in_every_iteration(step.name): step for step in steps if step.artifacts}
-    found: list[Confusion] = []
-    for step in last.values():
-        if len(found) >= _MATRICES:
+    """Return the confusion matrices of the run that fit on a page. Of several iterations, use the last one."""
+    last_steps = {in_every_iteration(step.name): step for step in steps if step.artifacts}
+    matrices: list[Confusion] = []
+    for step in last_steps.values():
+        if len(matrices) >= _MATRICES:
             break
-        found += confusions(step)
-    return found[:_MATRICES]
+        matrices += confusions(step)
+    return matrices[:_MATRICES]
 
 
 def _environment() -> Environment:
@@ -112,12 +112,13 @@ def _environment() -> Environment:
 
 
 def _finalize(value: Any) -> Any:
-    """No name and no log line brings a character that HTML forbids."""
+    """Remove characters that HTML forbids from names and log lines."""
     return formatting.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _link(path: str) -> str:
-    """Return the file URL of an absolute path; "" for anything else: no text of a user becomes a link's target."""
+    """Return the file URL of an absolute path; "" for anything else, so that no text of a user becomes a link's
+    target."""
     try:
         return Path(path).as_uri()
     except (ValueError, UnicodeError):
@@ -129,7 +130,7 @@ def _shorten(text: str, length: int) -> str:
 
 
 def _about(item: Item, now: float) -> str:
-    """Return what is said of a node beside its name: layout, decision, and how long it took or whose result it is."""
+    """Return the text beside a node's name: layout, decision, and duration or the run whose result it reuses."""
     step = item.record
     parts = [item.layout]
     if (decided := drawings.outcome(item)) is not None:
@@ -142,7 +143,7 @@ def _about(item: Item, now: float) -> str:
 
 
 def _what(item: Item, now: float) -> str:
-    """As `_about`, as far as the box of a node has room for it."""
+    """Return a shorter `_about` that fits in the box of a node."""
     if item.record.reused_from:
         return f"{item.layout} · reused"
     if item.status is Status.SKIPPED:
@@ -151,9 +152,9 @@ def _what(item: Item, now: float) -> str:
 
 
 def _last_values(step: StepRecord) -> str:
-    """Return the last values of a step's metrics, as far as one line has room for them."""
-    found = [f"{name} {formatting.number(points[-1].value)}" for name, points in step.metrics.items() if points]
-    return ", ".join(found[:_VALUES]) + (", …" if len(found) > _VALUES else "")
+    """Return the last values of a step's metrics that fit on one line."""
+    texts = [f"{name} {formatting.number(points[-1].value)}" for name, points in step.metrics.items() if points]
+    return ", ".join(texts[:_VALUES]) + (", …" if len(texts) > _VALUES else "")
 
 
 def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:

@@ -1,4 +1,4 @@
-"""Axes: round numbers to mark, and where a value lies among the pixels."""
+"""Axes: round numbers for the ticks, and the pixels of values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from allranks.runs.formatting import duration
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
 _SMALLEST = 1e-290
 LARGEST = 1e100
-"""Values beyond it are not drawn: their differences and squares would be no numbers any more."""
+"""Values of a larger magnitude are not drawn, because their differences and squares might overflow."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Tick:
 
 @dataclass(frozen=True)
 class Scale:
-    """Values from low to high on the pixels from start to stop; stop is the smaller on an axis that points up."""
+    """Map values from low to high to the pixels from start to stop. On an axis that points up, stop is smaller than
+    start."""
 
     low: float
     high: float
@@ -31,25 +32,25 @@ class Scale:
     stop: float
 
     def __call__(self, value: float) -> float:
-        """Return the pixel of a value, to a tenth. In the middle where the scale has no extent."""
+        """Return the pixel of a value, rounded to a tenth; the middle if the scale has no extent."""
         span = self.high - self.low
-        share = (value - self.low) / span if span else 0.5
-        return round(self.start + share * (self.stop - self.start), 1)
+        fraction = (value - self.low) / span if span else 0.5
+        return round(self.start + fraction * (self.stop - self.start), 1)
 
 
 def drawable(value: float) -> bool:
-    """Return whether a value can be drawn: finite, and not beyond all measure."""
+    """Return whether a value can be drawn: it is finite, and its magnitude is at most LARGEST."""
     return math.isfinite(value) and abs(value) <= LARGEST
 
 
 def round_step(span: float, count: int) -> float:
-    """Return the 1, 2 or 5 times a power of ten that cuts the span into about `count` parts."""
+    """Return 1, 2 or 5 times a power of ten, by which the span has about `count` parts."""
     power = 10.0 ** math.floor(math.log10(span / count))
     return min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - count))
 
 
 def value_scale(low: float, high: float, start: float, stop: float, count: int = 5) -> tuple[Scale, list[Tick]]:
-    """Return a scale whose ends are round numbers around the values, with its marks."""
+    """Return a scale with round numbers as its ends around the values, and its ticks."""
     if high - low <= max(1e-9 * max(abs(low), abs(high)), _SMALLEST):
         margin = abs(low) / 2 if abs(low) > _SMALLEST else 0.5
         low, high = low - margin, high + margin
@@ -60,29 +61,29 @@ def value_scale(low: float, high: float, start: float, stop: float, count: int =
 
 
 def count_scale(low: float, high: float, start: float, stop: float, count: int = 6) -> tuple[Scale, list[Tick]]:
-    """Return a scale for training steps: it ends at the first and the last, and its marks are whole numbers."""
+    """Return a scale for training steps, from the first to the last, and its ticks at integers."""
     scale = Scale(low, high, start, stop)
     if high <= low:
         return scale, [Tick(scale(low), f"{low:,.0f}")]
     step = max(round_step(high - low, count), 1.0)
-    marks = range(math.ceil(low / step), math.floor(high / step) + 1)
-    return scale, [Tick(scale(index * step), f"{index * step:,.0f}") for index in marks]
+    indexes = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return scale, [Tick(scale(index * step), f"{index * step:,.0f}") for index in indexes]
 
 
 def time_scale(seconds: float, start: float, stop: float, count: int = 8) -> tuple[Scale, list[Tick]]:
-    """Return a scale from 0 to so many seconds, its marks at what clocks count in."""
+    """Return a scale from 0 to `seconds`, and its ticks at usual units of time."""
     scale = Scale(0.0, seconds or 1.0, start, stop)
     if scale.high < 6:
         step = round_step(scale.high, count)
     else:
         days = (86400.0 * factor for factor in (1, 2, 5, 10, 20, 50, 100, 1000, 10000, 100000))
         step = min((*map(float, _SECONDS), *days), key=lambda step: abs(scale.high / step - count))
-    marks = range(min(math.floor(scale.high / step + 1e-9), 10 * count) + 1)
-    return scale, [Tick(scale(index * step), _moment(index * step)) for index in marks]
+    indexes = range(min(math.floor(scale.high / step + 1e-9), 10 * count) + 1)
+    return scale, [Tick(scale(index * step), _moment(index * step)) for index in indexes]
 
 
 def tick_label(value: float, step: float) -> str:
-    """Return the value with as many decimals as its neighbours need to be told from it."""
+    """Return the value with as many decimals as distinguish it from its neighbours."""
     if abs(value) >= 1e6 or step < 1e-5:
         return f"{value:.3g}" if abs(value) > step / 2 else "0"
     decimals = max(-math.floor(math.log10(step) + 1e-9), 0)

@@ -1,4 +1,4 @@
-"""Which curves of a run share a chart: of one step a family of metrics, of a loop's iterations the same metric."""
+"""The charts of a run: one per family of metrics of a step, and one per metric of a loop's iterations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from allranks.runs.page.chart import SERIES, Chart, Curve, charts, drawing_cost,
 from allranks.runs.records import StepRecord
 
 _SHOWN = 48
-"""Charts that are shown; others are folded."""
+"""Maximum charts that are shown; the others are folded."""
 _BUDGET = 120_000
-"""Points of a page's charts, as `drawing_cost` counts them."""
+"""Maximum points of a page's charts, as counted by `drawing_cost`."""
 
 
 @dataclass(frozen=True)
 class Charts:
-    """The charts of a page. left_out: a line on the curves for which the page has no room"""
+    """The charts of a page. left_out: a line about the curves that do not fit on the page"""
 
     shown: tuple[Chart, ...]
     folded: tuple[Chart, ...]
@@ -31,62 +31,66 @@ class Charts:
 
 
 def shared_charts(steps: Iterable[StepRecord]) -> Charts:
-    """Return the charts of the steps. The same step of several iterations of a loop has one chart a metric, with a
-    handful of curves: of the first iteration, the best and the last ones. The curves of the others are folded.
+    """Return the charts of the steps.
+
+    A step in several iterations of a loop has one chart per metric, with at most SERIES curves: of the first iteration,
+    the best and the last ones. The curves of the others are folded.
     """
-    together: dict[str, list[StepRecord]] = {}
+    by_path: dict[str, list[StepRecord]] = {}
     for step in steps:
         if step.metrics:
-            together.setdefault(in_every_iteration(step.name), []).append(step)
+            by_path.setdefault(in_every_iteration(step.name), []).append(step)
     first: list[Chart] = []
     others: list[Chart] = []
-    left = _BUDGET
+    budget = _BUDGET
     left_out = 0
     postponed: list[tuple[str, str, list[StepRecord]]] = []
-    for path, same in together.items():
-        if len(same) == 1:
-            cost = drawing_cost(same[0])
-            if cost > left:
-                left_out += sum(len(curve) > 1 for curve in same[0].metrics.values())
+    for path, iterations in by_path.items():
+        if len(iterations) == 1:
+            cost = drawing_cost(iterations[0])
+            if cost > budget:
+                left_out += sum(len(curve) > 1 for curve in iterations[0].metrics.values())
                 continue
-            left -= cost
-            first += charts(same[0])
+            budget -= cost
+            first += charts(iterations[0])
             continue
-        for name in _names(same):
-            curves = [step for step in same if len(step.metrics.get(name, ())) > 1]
+        for name in _names(iterations):
+            curves = [step for step in iterations if len(step.metrics.get(name, ())) > 1]
             picked = _picked(name, curves)
             shown = {step.name for step in picked}
             rest = [step for step in curves if step.name not in shown]
             if picked:
                 first.append(_iterations(path, name, picked))
-                left -= sum(drawing_cost(step, name) for step in picked)
+                budget -= sum(drawing_cost(step, name) for step in picked)
             postponed += [(path, name, rest[start : start + SERIES]) for start in range(0, len(rest), SERIES)]
     for path, name, part in postponed:
         cost = sum(drawing_cost(step, name) for step in part)
-        if cost > left:
+        if cost > budget:
             left_out += len(part)
             continue
-        left -= cost
+        budget -= cost
         others.append(_iterations(path, name, part))
-    more = f"… {count(left_out, 'more curve')} without a chart" if left_out else ""
-    return Charts(tuple(first[:_SHOWN]), (*first[_SHOWN:], *others), more)
+    left_out_text = f"… {count(left_out, 'more curve')} without a chart" if left_out else ""
+    return Charts(tuple(first[:_SHOWN]), (*first[_SHOWN:], *others), left_out_text)
 
 
 def _names(same: Sequence[StepRecord]) -> list[str]:
-    """Return the metrics of the steps, those of a family side by side."""
+    """Return the metrics of the steps, grouped by family."""
     metrics = {name: points for step in same for name, points in step.metrics.items()}
     return [name for names in families(metrics).values() for name in names]
 
 
 def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:
-    """Return the steps whose curves say most, in their order."""
+    """Return the steps with the most relevant curves, in their order."""
     if len(steps) <= SERIES:
         return list(steps)
-    tops = {place: point for place, step in enumerate(steps) if (point := best(name, step.metrics[name])) is not None}
-    top = best(name, list(tops.values()))
-    places = {0, *(place for place, point in tops.items() if point is top)}
-    places |= set(range(len(steps) - (SERIES - len(places)), len(steps)))
-    return [steps[place] for place in sorted(places)]
+    best_points = {
+        index: point for index, step in enumerate(steps) if (point := best(name, step.metrics[name])) is not None
+    }
+    best_point = best(name, list(best_points.values()))
+    indexes = {0, *(index for index, point in best_points.items() if point is best_point)}
+    indexes |= set(range(len(steps) - (SERIES - len(indexes)), len(steps)))
+    return [steps[index] for index in sorted(indexes)]
 
 
 def _iterations(path: str, name: str, steps: Sequence[StepRecord]) -> Chart:
@@ -96,9 +100,10 @@ def _iterations(path: str, name: str, steps: Sequence[StepRecord]) -> Chart:
 
 
 def _endings(paths: Sequence[str]) -> list[str]:
-    """Return what tells the paths apart: ``[2]`` of ``loop[2].train``; the whole paths where that is not enough."""
+    """Return the parts that distinguish the paths: ``[2]`` of ``loop[2].train``; the whole paths if those are not
+    unique."""
     first, last = min(paths), max(paths)
-    start = next((place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
+    start = next((index for index, (left, right) in enumerate(zip(first, last, strict=False)) if left != right), 0)
     start = first.rfind("[", 0, start + 1)
     if start < 0:
         return list(paths)

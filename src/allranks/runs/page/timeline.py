@@ -1,4 +1,4 @@
-"""When each step and each of its ranks ran, on one axis of time. What a group holds is folded below its own bar."""
+"""The timeline of a run: when each step and each of its ranks ran. A group's contents are folded below its own bar."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ AXIS = 22
 _ROW = 26
 _INDENT = 12
 _DEEPEST = 5
-"""Levels up to which labels are indented."""
+"""Maximum levels by which labels are indented."""
 _RANKS = 64
-"""Ranks of a step that are drawn one by one."""
+"""Maximum ranks of a step that are drawn individually."""
 _ALL_RANKS = 2000
-"""Ranks of a run that are drawn one by one."""
+"""Maximum ranks of a run that are drawn individually."""
 _ALL_ROWS = 2000
-"""Rows of a page."""
+"""Maximum rows of a page."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A stretch of time, in pixels, with what is said of it."""
+    """A period of time, in pixels, with its description."""
 
     x: float
     y: float
@@ -41,7 +41,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """A node's bar (None where it did not run), its ranks' bars, and the time that it took or why there is none.
+    """A node's bar (None if it did not run), its ranks' bars, and its duration or the reason why there is none.
 
     x: where its label begins
     """
@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that are one picture."""
+    """Rows that form one picture."""
 
     rows: tuple[Row, ...]
     height: float
@@ -65,7 +65,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Fold:
-    """What is unfolded below a group's own row, or below a line of text (head None)."""
+    """Parts that can be unfolded below a group's own row, or below a line of text (head None)."""
 
     head: Block | None
     summary: str
@@ -78,7 +78,7 @@ Part: TypeAlias = "Block | Fold"
 
 @dataclass(frozen=True)
 class Timeline:
-    """Times below `ticks` are seconds since the run began. left_out: a line on the rows that have no room"""
+    """Times of `ticks` are seconds since the start of the run. left_out: a line about the rows that do not fit"""
 
     parts: tuple[Part, ...]
     ticks: tuple[Tick, ...]
@@ -86,14 +86,14 @@ class Timeline:
 
     @property
     def grid(self) -> str:
-        """The data of an SVG path: a line a tick, as high as a picture can be."""
+        """The data of an SVG path: one line per tick, as high as a picture can be."""
         return "".join(f"M{tick.at} 0V99999" for tick in self.ticks)
 
 
 def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) -> Timeline | None:
-    """Return the run as bars; what goes on lasts until `now`. None where no step has run.
+    """Return the timeline of the run; None if no step has run. What is still running lasts until `now`.
 
-    items: the run's, where they are known already
+    items: the run's items, if they are known already
     """
     ran = [step for step in run.steps if step.started and not step.reused_from]
     if not ran:
@@ -112,7 +112,7 @@ def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) ->
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What every row is drawn with. drawn: the places of the items that have a row"""
+    """Values that all rows are drawn with. drawn: the places of the items that have a row"""
 
     start: float
     now: float
@@ -165,7 +165,7 @@ class _Drawing:
     def _bar(self, record: StepRecord | RankRecord, y: float, height: float, title: str) -> Bar:
         first = max((record.started or self.start) - self.start, 0.0)
         last = max((record.ended if record.ended is not None else self.now) - self.start, first)
-        # Ranks' clocks may run past the run's own end by a little.
+        # A rank's end may be slightly later than the run's own end.
         x, end = self.scale(min(first, self.scale.high)), self.scale(min(last, self.scale.high))
         return Bar(x, round(y, 1), max(round(end - x, 1), 2.0), height, record.status, title)
 

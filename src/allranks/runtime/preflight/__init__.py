@@ -1,1 +1,1 @@
-"""Before the first step: what would go wrong on some rank of a job is found on all of them, and told in one table."""
+"""Preflight checks: find faults on all ranks before the first step, and print them in one table."""

@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are shown."""
+"""All preflight checks, in the order of the table."""
 
 from __future__ import annotations
 
@@ -18,45 +18,52 @@ if TYPE_CHECKING:
 
 
 def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: RankEnv) -> list[Finding]:
-    """One finding or more for each check that needs no process group.
+    """Return the findings of the checks that need no process group, at least one per check.
 
-    ranks: the facts of each rank; offsets: in s, of each instance's clock; env: of any rank
+    ranks:   facts of each rank
+    offsets: offset of each instance's clock in seconds
+    env:     of any rank
     """
-    well = judging.said_well
+    outcome = judging.said_well
     gpus = sum(rank.gpu is not None for rank in ranks)
     torch_version = ranks[0].versions["torch"]
-    apart = max(offsets) - min(offsets)
+    spread = max(offsets) - min(offsets)
     return [
-        *well(
+        *outcome(
             "names", f"all resolve, and {env.master_addr} answers" if ranks[1:] else "none needed", judging.names(ranks)
         ),
-        *well("clocks", f"within {apart * 1000:.0f} ms", judging.clocks(ranks, offsets)),
-        *well("/dev/shm", f"at least {min(rank.shm_bytes for rank in ranks) >> 20} MiB", judging.shared_memory(ranks)),
-        *well("GPUs", f"{gpus}, each rank its own" if gpus else "none: training on the CPU", judging.gpus(ranks)),
-        *well("InfiniBand", _ports(ranks), judging.infiniband(ranks, _size())),
-        *well("versions", f"torch {torch_version} and all else the same", judging.versions(ranks)),
+        *outcome("clocks", f"within {spread * 1000:.0f} ms", judging.clocks(ranks, offsets)),
+        *outcome(
+            "/dev/shm", f"at least {min(rank.shm_bytes for rank in ranks) >> 20} MiB", judging.shared_memory(ranks)
+        ),
+        *outcome("GPUs", f"{gpus}, each rank its own" if gpus else "none: training on the CPU", judging.gpus(ranks)),
+        *outcome("InfiniBand", _ports_text(ranks), judging.infiniband(ranks, _size())),
+        *outcome("versions", f"torch {torch_version} and all else the same", judging.versions(ranks)),
     ]
 
 
 def in_the_group(measured: Sequence[tuple[list[Link], Sum]], env: RankEnv) -> list[Finding]:
-    """Return the same for what the ranks measured within it.
+    """Return the findings of the checks on measurements in the process group, at least one per check.
 
-    measured: by each rank, the links from its instance, if it measured any, and the first all-reduce
+    measured: per rank, the links that it measured, from its instance, and its first all-reduce
+    env:      of any rank
     """
-    well = judging.said_well
-    ring = [link for of_rank, _ in measured for link in of_rank]
+    outcome = judging.said_well
+    ring = [link for links, _ in measured for link in links]
     sums = [total for _, total in measured]
-    each = env.local_world_size
+    per_instance = env.local_world_size
     slowest = max(total.seconds for total in sums)
     rate = min((min(link.there, link.back) for link in ring), default=0.0) * 8e-9
     network = f"{len(ring)} between instances, the slowest {rate:.1f} Gbit/s" if ring else "none: one instance"
     return [
-        *well("network", network, judging.network(ring, each)),
-        *well("all-reduce", f"right on every rank, 1 MiB in {slowest * 1000:.0f} ms", judging.sums(sums, each)),
+        *outcome("network", network, judging.network(ring, per_instance)),
+        *outcome(
+            "all-reduce", f"right on every rank, 1 MiB in {slowest * 1000:.0f} ms", judging.sums(sums, per_instance)
+        ),
     ]
 
 
-def _ports(ranks: Sequence[Facts]) -> str:
+def _ports_text(ranks: Sequence[Facts]) -> str:
     rates = ranks[0].infiniband
     return f"{len(rates)} ports of {min(rates):g} Gbit/s on every instance" if rates else "none here, none promised"
 

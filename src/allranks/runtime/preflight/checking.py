@@ -1,4 +1,4 @@
-"""What a rank does for the checks before its first step: say what it knows, hear what all found."""
+"""The preflight checks on a rank: send its facts to rank 0, and receive the findings about all ranks."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import FAILED, Finding
 
 VARIABLE = "ALLRANKS_PREFLIGHT"
-"""`0` leaves the checks out."""
+"""`0` disables the checks."""
 
 _TIMEOUT = timedelta(seconds=60)
-"""How long a rank may take over its part: it is milliseconds where nothing is wrong."""
+"""Time limit for a rank's part of the checks, which takes milliseconds if nothing is wrong."""
 
-_LAST = timedelta(seconds=10)
-"""How long the ranks that are well wait for the end that the failed one brings to all, and that one for their having
-heard why."""
+_FAILURE_WAIT = timedelta(seconds=10)
+"""After a failed check: how long the failed rank waits until the others have read the findings, and how long the others
+wait for the platform to end them."""
 
 
 class Preflight:
-    """The checks of one job. Each method has to be called by every rank.
+    """The preflight checks of one job. Every rank must call each method.
 
-    findings: what was found so far, the same on every rank
+    findings: the findings so far, the same on every rank
     """
 
     def __init__(self, env: RankEnv, store: Store) -> None:
         self._env = env
         self._store = PrefixStore("preflight", store)
-        self._seconds = 0.0  # of the checks that are over
-        self._began = 0.0
+        self._seconds = 0.0  # duration of the completed checks
+        self._started_at = 0.0
         self.findings: tuple[Finding, ...] = ()
 
     def before_the_group(self) -> None:
-        """Names, clocks, shared memory, GPUs and versions: what is known without a process group, and would keep it
-        from coming up. Raise InputError if a check failed."""
+        """Check names, clocks, shared memory, GPUs, InfiniBand and versions. Faults in these would prevent the
+        initialisation of the process group. Raise InputError if a check failed."""
         env = self._env
-        self._began = time.perf_counter()
-        texts = self._gathered("facts", facts.gather(env).as_text())
+        self._started_at = time.perf_counter()
+        texts = self._gather("facts", facts.gather(env).as_text())
         offsets = clocks.offsets(env, self._store, _TIMEOUT)
         ranks = [Facts.of_text(text) for text in texts]
         self._conclude("before", all_checks.before_the_group(ranks, offsets, env) if ranks else [])
 
     def in_the_group(self, device: torch.device) -> None:
-        """The network between the instances and a first all-reduce. Raise InputError if a check failed.
+        """Check the network between the instances and a first all-reduce. Raise InputError if a check failed.
 
-        device: of this rank's tensors
+        device: device of this rank's tensors
         """
         env = self._env
-        self._began = time.perf_counter()
+        self._started_at = time.perf_counter()
         total = links.first_sum(env, device)
-        texts = self._gathered("measured", links.as_text(links.measure_links(env), total))
+        texts = self._gather("measured", links.as_text(links.measure_links(env), total))
         measured = [links.of_text(text) for text in texts]
         self._conclude("in", all_checks.in_the_group(measured, env) if measured else [])
 
-    def _gathered(self, key: str, text: str) -> list[bytes]:
-        """Return every rank's text, on rank 0 alone."""
+    def _gather(self, key: str, text: str) -> list[bytes]:
+        """Return every rank's text on rank 0, [] on other ranks."""
         self._store.set(f"{key}/{self._env.rank}", text)
         if self._env.rank != 0:
             return []
@@ -77,11 +77,11 @@ class Preflight:
         return list(self._store.multi_get(keys))
 
     def _conclude(self, part: str, findings: list[Finding]) -> None:
-        """Tell every rank what rank 0 found. Where a check failed, the rank that it is about raises, and at last every
-        other one."""
+        """Send rank 0's findings to every rank. If a check failed, raise InputError: first on the rank that it is
+        about, then on the others."""
         if self._env.rank == 0:
-            self._seconds += time.perf_counter() - self._began
-            # Told before anybody can fail, and end this rank with it.
+            self._seconds += time.perf_counter() - self._started_at
+            # Printed before a rank can fail, because its failure may end this rank.
             if part == "in" or any(finding.state == FAILED for finding in findings):
                 report.tell(self._env, self._seconds, (*self.findings, *findings))
             self._store.set(part, json.dumps([asdict(finding) for finding in findings]))
@@ -90,28 +90,27 @@ class Preflight:
         failed = [finding for finding in self.findings if finding.state == FAILED]
         if not failed:
             return
-        heard = f"{part}/heard"
-        self._store.set(f"{heard}/{self._env.rank}", "")
+        read_key = f"{part}/heard"
+        self._store.set(f"{read_key}/{self._env.rank}", "")
         if self._env.rank == next((finding.rank for finding in failed if finding.rank is not None), 0):
-            # Its end ends all, and where it is rank 0 the store too: what still reads there would fail without a word
-            # of why.
+            # The end of this rank ends the others, and on rank 0 also the store. A rank that has not read the findings
+            # by then would fail without the reason.
             with suppress(distributed.DistStoreError):
-                self._store.wait([f"{heard}/{rank}" for rank in range(self._env.world_size)], _LAST)
+                self._store.wait([f"{read_key}/{rank}" for rank in range(self._env.world_size)], _FAILURE_WAIT)
         else:
-            # The platform ends them for it. What fails by itself would be taken for a cause, by its time: and clocks
-            # are among what may be wrong.
-            time.sleep(_LAST.total_seconds())
+            # The platform ends these ranks. A rank that fails by itself could be taken for the first failure, which is
+            # found by its time, and the clocks may be wrong.
+            time.sleep(_FAILURE_WAIT.total_seconds())
         raise InputError.of(_problem(finding) for finding in failed)
 
 
 def wanted(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether there is anything to check between ranks, or a report is asked for, and nobody said that nothing
-    is to be checked.
+    """Return whether to run the checks: they are not disabled, and there are several ranks or a report is requested.
 
     Raise InputError if the variable is neither 0 nor 1.
     """
-    on = variables.integer(environ, VARIABLE, below=2, default=1)
-    return bool(on) and (env.world_size > 1 or bool(environ.get(report.VARIABLE)))
+    enabled = variables.integer(environ, VARIABLE, below=2, default=1)
+    return bool(enabled) and (env.world_size > 1 or bool(environ.get(report.VARIABLE)))
 
 
 def _problem(finding: Finding) -> Problem:

@@ -1,4 +1,4 @@
-"""How far the instances' clocks are from the first one's."""
+"""Offsets of the instances' clocks from the clock of instance 0."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from allranks.contract.rank_env import RankEnv
 
 
 def offsets(env: RankEnv, store: Store, timeout: timedelta) -> list[float]:
-    """On rank 0: for each instance the seconds that its clock is ahead of instance 0's, exact to half of an answer's
-    time. On the others an empty list. Every rank has to call it.
+    """Return, on rank 0, how many seconds each instance's clock is ahead of instance 0's; [] on other ranks. Every rank
+    must call it. The values are accurate to half a round trip.
 
-    One rank of each instance answers rank 0's question with its time, one instance after the other.
+    Rank 0 requests the time from one rank of each instance, one instance after another.
     """
     if env.rank == 0:
         ahead = [0.0]

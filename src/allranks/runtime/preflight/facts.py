@@ -1,4 +1,4 @@
-"""What a rank knows of itself before it trains."""
+"""The facts about a rank that the preflight checks compare."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from allranks.contract.rank_env import RankEnv
 from allranks.hardware import infiniband, shared_memory
 
 LIBRARIES = ("numpy", "deepspeed", "horovod", "lightning", "transformers", "accelerate")
-"""Beside torch and Python: what trains in lockstep only where it is the same on every rank."""
+"""Libraries that, like torch and Python, must have the same version on every rank."""
 
 VERBS = Path("/dev/infiniband")
 
 
 @dataclass(frozen=True)
 class Facts:
-    """One rank's part of the picture.
+    """The facts about one rank.
 
-    rank, instance: who it is; host: the hostname of its instance
-    versions:   of Python, torch, CUDA, NCCL and the libraries that are installed, by name
-    gpu:        what tells its GPU from every other of the instance, None where it trains on the CPU
-    gpu_shared: whether sharing it was asked for
-    unresolved: the names of other instances that it can't resolve
-    shm_bytes:  the size of /dev/shm in bytes, 0 where there is none
-    infiniband: the rate in Gbit/s of each port that NCCL can use: InfiniBand, up, and open to this process
-    infiniband_off: whether NCCL was told to leave it
+    rank, instance: number of the rank, and of its instance
+    host:       hostname of the instance
+    versions:   of Python, torch, CUDA, NCCL and the installed LIBRARIES, by name
+    gpu:        identifies the rank's GPU within the instance; None on the CPU
+    gpu_shared: whether sharing a GPU was requested
+    unresolved: names of other instances that do not resolve
+    shm_bytes:  size of /dev/shm in bytes; 0 if there is none
+    infiniband: rate in Gbit/s of each port that NCCL can use: InfiniBand ports that are up and that this process can
+                open
+    infiniband_off: whether NCCL_IB_DISABLE disables InfiniBand
     """
 
     rank: int
@@ -59,7 +61,7 @@ class Facts:
 
 
 def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
-    """Return the facts of this rank. Nothing is waited for but the resolver of names."""
+    """Return the facts about this rank. Only name resolution may take time."""
     memory = shared_memory.found()
     return Facts(
         rank=env.rank,
@@ -89,7 +91,7 @@ def _versions() -> dict[str, str]:
 
 
 def _gpu(env: RankEnv, environ: Mapping[str, str]) -> str | None:
-    """Return the GPU's own id where CUDA tells it, else the one that CUDA_VISIBLE_DEVICES gives to this rank."""
+    """Return the UUID of this rank's GPU if CUDA is available, else its entry in CUDA_VISIBLE_DEVICES."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count:
         return str(torch.cuda.get_device_properties(env.local_rank % count).uuid)
@@ -100,13 +102,13 @@ def _gpu(env: RankEnv, environ: Mapping[str, str]) -> str | None:
 
 def _infiniband() -> tuple[float, ...]:
     usable = infiniband.usable(infiniband.devices())
-    # A container sees the host's devices in /sys also where it was not given the files to open them.
-    open_to_us = any(os.access(file, os.R_OK | os.W_OK) for file in VERBS.glob("uverbs*"))
-    return tuple(device.gbit_s or 0.0 for device in usable) if open_to_us else ()
+    # A container sees the host's devices in /sys even if it lacks the device files.
+    accessible = any(os.access(file, os.R_OK | os.W_OK) for file in VERBS.glob("uverbs*"))
+    return tuple(device.gbit_s or 0.0 for device in usable) if accessible else ()
 
 
 def _unresolved(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Of the hosts that Azure Batch lists for the job, those without an address."""
+    """Return the hosts that Azure Batch lists for the job and that have no address."""
     names = environ.get("AZ_BATCH_HOST_LIST", "").split(",")
     return tuple(name for name in dict.fromkeys(names) if name.strip() and not _resolves(name.strip()))
 

@@ -1,4 +1,4 @@
-"""What a check before the first step found."""
+"""The finding of a preflight check."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ FAILED = "FAILED"
 
 @dataclass(frozen=True)
 class Finding:
-    """One check's outcome on one rank, or on all of them where nothing is to be said of one.
+    """The outcome of one check, for one rank or for all of them.
 
-    check:    the check's name, one word
-    state:    "ok", "warning" (training goes on) or "FAILED" (it does not start)
-    found:    what was found: one line
-    expected: what was to be found, where it was not
-    fix:      what to do, where there is something to do
-    instance, rank: who it is about; None for all
+    check:    name of the check, one word
+    state:    "ok", "warning" (the training continues) or "FAILED" (the training does not start)
+    found:    what was found, in one line
+    expected: what was expected, if the state is not "ok"
+    fix:      what to do, if anything
+    instance, rank: whom the finding is about; None for all
     """
 
     check: str
@@ -31,6 +31,6 @@ class Finding:
 
     @property
     def who(self) -> str:
-        """ "instance 1, rank 2", "instance 1", or nothing where it is about all."""
+        """ "instance 1, rank 2", "instance 1", or "" for all."""
         parts = [f"{name} {number}" for name, number in (("instance", self.instance), ("rank", self.rank))]
         return ", ".join(part for part in parts if not part.endswith("None"))

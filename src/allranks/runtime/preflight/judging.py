@@ -1,4 +1,4 @@
-"""What the facts of all ranks come to: pure functions, one for each check."""
+"""Evaluate the facts and measurements of all ranks. One pure function per check."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from allranks.hardware.sizes import Size
 
 CLOCK_SECONDS = 5.0
-"""Clocks further apart put the ranks' logs and first failures in a wrong order, and tokens and certificates, which
-live from one time to another, begin to fail."""
+"""Maximum difference between clocks. With a larger one, the ranks' logs and first failures are in a wrong order, and
+tokens and certificates, which are valid for a limited time, begin to fail."""
 
 SUM_SECONDS = 2.0
 
 
 def names(facts: Sequence[Facts]) -> Iterable[Finding]:
-    for rank in _one_of_each_instance(facts):
+    for rank in _first_ranks(facts):
         for name in rank.unresolved:
             yield Finding(
                 "names",
@@ -37,35 +37,35 @@ def names(facts: Sequence[Facts]) -> Iterable[Finding]:
 
 
 def clocks(facts: Sequence[Facts], offsets: Sequence[float]) -> Iterable[Finding]:
-    speakers = {rank.instance: rank for rank in _one_of_each_instance(facts)}
-    # The many are right, also where it is the first instance's clock that is wrong; of two the first.
-    middle = min(offsets, key=lambda offset: abs(offset - statistics.median(offsets)))
+    first_ranks = {rank.instance: rank for rank in _first_ranks(facts)}
+    # The majority is right, even if instance 0's clock is wrong. Of two clocks, the first is right.
+    reference = min(offsets, key=lambda offset: abs(offset - statistics.median(offsets)))
     for instance, offset in enumerate(offsets):
-        away = offset - middle
-        if abs(away) > CLOCK_SECONDS:
-            where = "ahead of" if away > 0 else "behind"
+        difference = offset - reference
+        if abs(difference) > CLOCK_SECONDS:
+            direction = "ahead of" if difference > 0 else "behind"
             yield Finding(
                 "clocks",
                 FAILED,
-                f"the clock of {speakers[instance].host} is {abs(away):.1f} s {where} the others'",
+                f"the clock of {first_ranks[instance].host} is {abs(difference):.1f} s {direction} the others'",
                 f"clocks within {CLOCK_SECONDS:g} s",
                 "synchronise it (chrony, systemd-timesyncd), or replace the instance",
                 instance,
-                speakers[instance].rank,
+                first_ranks[instance].rank,
             )
 
 
 def shared_memory(facts: Sequence[Facts]) -> Iterable[Finding]:
-    for rank in _one_of_each_instance(facts):
+    for rank in _first_ranks(facts):
         gpus = rank.gpu is not None
         count = sum(other.instance == rank.instance for other in facts)
         problem = memory.problem(rank.shm_bytes, count, gpus=gpus)
         if problem:
-            # Ranks without GPUs need it for the workers of their data loaders alone, and may have none.
-            hopeless = gpus or rank.shm_bytes < memory.A_RANK
+            # Ranks without GPUs need it only for data loader workers, and may have none.
+            fatal = gpus or rank.shm_bytes < memory.A_RANK
             yield Finding(
                 "/dev/shm",
-                FAILED if hopeless else WARNING,
+                FAILED if fatal else WARNING,
                 f"{problem.found} on {rank.host}",
                 problem.expected,
                 problem.fix,
@@ -75,29 +75,29 @@ def shared_memory(facts: Sequence[Facts]) -> Iterable[Finding]:
 
 
 def infiniband(facts: Sequence[Facts], size: Size | None) -> Iterable[Finding]:
-    """size: what every instance of the job is, None where nobody says"""
-    instances = _one_of_each_instance(facts)
-    ports = (
+    """size: the size of every instance of the job; None if it is unknown"""
+    instances = _first_ranks(facts)
+    expected_ports = (
         (size.infiniband_ports or 0) if size and size.infiniband else max(len(rank.infiniband) for rank in instances)
     )
-    promise = f"as {size.name} has" if size and size.infiniband else "as the others have"
+    source = f"as {size.name} has" if size and size.infiniband else "as the others have"
     for rank in instances:
-        if len(rank.infiniband) < ports:
+        if len(rank.infiniband) < expected_ports:
             yield Finding(
                 "InfiniBand",
                 FAILED,
                 f"{len(rank.infiniband)} ports that NCCL can use on {rank.host}",
-                f"{ports}, {promise}",
+                f"{expected_ports}, {source}",
                 "look at ibv_devinfo there: a port that is not ACTIVE is mended by another instance; with none at all "
                 "the image lacks rdma-core, or the container /dev/infiniband",
                 rank.instance,
                 rank.rank,
             )
-        elif ports and rank.infiniband_off:
+        elif expected_ports and rank.infiniband_off:
             yield Finding(
                 "InfiniBand",
                 WARNING,
-                f"NCCL_IB_DISABLE leaves {ports} ports on {rank.host} without use",
+                f"NCCL_IB_DISABLE leaves {expected_ports} ports on {rank.host} without use",
                 "NCCL over InfiniBand",
                 "unset NCCL_IB_DISABLE",
                 rank.instance,
@@ -138,17 +138,17 @@ def gpus(facts: Sequence[Facts]) -> Iterable[Finding]:
 
 def versions(facts: Sequence[Facts]) -> Iterable[Finding]:
     for name in dict.fromkeys(name for rank in facts for name in rank.versions):
-        found = [rank.versions.get(name, "none") for rank in facts]
-        (usual, _), *others = Counter(found).most_common()
+        by_rank = [rank.versions.get(name, "none") for rank in facts]
+        (usual, _), *others = Counter(by_rank).most_common()
         if not others:
             continue
-        for rank, version in zip(facts, found, strict=True):
+        for rank, version in zip(facts, by_rank, strict=True):
             if version != usual:
                 yield Finding(
                     "versions",
                     FAILED,
                     f"{name} {version} on {rank.host}",
-                    f"{name} {usual}, as on rank {found.index(usual)}",
+                    f"{name} {usual}, as on rank {by_rank.index(usual)}",
                     "run every instance with the same environment; does a start script install anything?",
                     rank.instance,
                     rank.rank,
@@ -183,13 +183,13 @@ def sums(results: Sequence[Sum], local_world_size: int) -> Iterable[Finding]:
 
 def network(links: Sequence[Link], local_world_size: int) -> Iterable[Finding]:
     slow = [link for link in links if link.slow]
-    # An instance whose every link is slow is the cause; its neighbours have one good link each.
-    ends = Counter(end for link in slow for end in (link.one, link.other))
-    of_all = Counter(end for link in links for end in (link.one, link.other))
-    culprits = {end for end, count in ends.items() if count == of_all[end] and len(links) > 1}
+    # An instance with only slow links is the cause. Each of its neighbours has one good link.
+    slow_counts = Counter(end for link in slow for end in (link.one, link.other))
+    link_counts = Counter(end for link in links for end in (link.one, link.other))
+    culprits = {end for end, count in slow_counts.items() if count == link_counts[end] and len(links) > 1}
     for link in slow:
-        named = [end for end in (link.one, link.other) if end in culprits]
-        instance = named[0] if len(named) == 1 else link.other
+        suspects = [end for end in (link.one, link.other) if end in culprits]
+        instance = suspects[0] if len(suspects) == 1 else link.other
         peer = link.one if instance == link.other else link.other
         rate = min(link.there, link.back) * 8e-6
         yield Finding(
@@ -204,11 +204,11 @@ def network(links: Sequence[Link], local_world_size: int) -> Iterable[Finding]:
 
 
 def said_well(check: str, text: str, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings of a check, or that all is well with it."""
+    """Return the findings of a check, or one "ok" finding with this text if there are none."""
     return list(findings) or [Finding(check, OK, text)]
 
 
-def _one_of_each_instance(facts: Sequence[Facts]) -> list[Facts]:
+def _first_ranks(facts: Sequence[Facts]) -> list[Facts]:
     first: dict[int, Facts] = {}
     for rank in facts:
         first.setdefault(rank.instance, rank)

@@ -1,4 +1,4 @@
-"""What was found, told once for all ranks."""
+"""Report the findings, once for all ranks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from allranks.runtime.preflight.finding import OK, Finding
 from allranks.runtime.preflight.table import table
 
 VARIABLE = "ALLRANKS_PREFLIGHT_REPORT"
-"""A file into which rank 0 writes what was found, as JSON, also where a check failed."""
+"""Path of a JSON file to which rank 0 writes the findings, also if a check failed."""
 
 
 def tell(env: RankEnv, seconds: float, findings: Sequence[Finding]) -> None:
-    """A line to standard error where all is well, a table where it is not; and the report, where one is asked for.
+    """Print one line to stderr if all checks are ok, else a table. Write the report if one is requested.
 
-    seconds: that the checks took
+    seconds: duration of the checks
     """
     report = os.environ.get(VARIABLE)
     if report:

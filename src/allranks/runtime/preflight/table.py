@@ -1,4 +1,4 @@
-"""The findings as a person reads them."""
+"""The findings as a table for people."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from allranks.runtime.preflight.finding import OK, Finding
 
 
 def table(title: str, findings: Sequence[Finding]) -> str:
-    """Return a line for each check that went well; for each other one who it is about, what was expected, and the
-    fix."""
+    """Return a line for each finding. Unless it is "ok", two more lines have what was expected, and the fix."""
     lines = [title]
     for finding in findings:
         who = f"{finding.who}: " if finding.who else ""

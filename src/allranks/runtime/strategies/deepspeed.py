@@ -27,7 +27,7 @@ class DeepSpeed:
             # DeepSpeed's own all-reduce needs LOCAL_SIZE from its launcher, and every rank would build or load it and
             # wait for the others' lock. Disabled before DeepSpeed tests the compiler for each of its operations.
             deepspeed.ops.__compatible_ops__ = {}
-        # torch warns DeepSpeed at every collective of every step.
+        # DeepSpeed causes this warning in every collective of every step.
         warnings.filterwarnings("ignore", message=r"`torch\.distributed\.\w+` is deprecated", category=FutureWarning)
 
     def prepare(
@@ -45,11 +45,11 @@ class DeepSpeed:
         config = deepspeed_config.configuration(settings, distributed.get_world_size(), self.device)
         if settings.activation_checkpointing:
             recomputation.recompute(model, settings.blocks)
-        lower = settings.precision == "bfloat16" or deepspeed_config.enabled(config, "bf16")
-        own = "optimizer" in config
+        in_bfloat16 = settings.precision == "bfloat16" or deepspeed_config.enabled(config, "bf16")
+        config_has_optimizer = "optimizer" in config
         engine, *_ = deepspeed.initialize(
-            model=with_precision("bfloat16" if lower else "float32", model.to(self.device), self.device),
-            optimizer=None if own else optimizer,
+            model=with_precision("bfloat16" if in_bfloat16 else "float32", model.to(self.device), self.device),
+            optimizer=None if config_has_optimizer else optimizer,
             model_parameters=[parameter for parameter in model.parameters() if parameter.requires_grad],
             config=config,
             dist_init_required=False,

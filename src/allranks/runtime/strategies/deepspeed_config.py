@@ -19,9 +19,9 @@ def configuration(settings: TrainingSettings, world_size: int, device: torch.dev
     Raise InputError if the file cannot be read, contradicts the layout, or requires what the device does not support.
     """
     path = settings.deepspeed_config
-    given = {} if path is None else _read(path)
-    config = _defaults(settings) | {name: value for name, value in given.items() if name != "zero_optimization"}
-    config["zero_optimization"] = _defaults(settings)["zero_optimization"] | given.get("zero_optimization", {})
+    user_config = {} if path is None else _read(path)
+    config = _defaults(settings) | {name: value for name, value in user_config.items() if name != "zero_optimization"}
+    config["zero_optimization"] = _defaults(settings)["zero_optimization"] | user_config.get("zero_optimization", {})
     config |= _batches(config, world_size, str(path))
     if device.type == "cpu" and enabled(config, "fp16"):
         raise InputError(
@@ -60,23 +60,23 @@ def _defaults(settings: TrainingSettings) -> dict[str, Any]:
 def _batches(config: Mapping[str, Any], world_size: int, where: str) -> dict[str, int]:
     """Return the batch sizes that DeepSpeed requires. It only checks that they agree; the training loop determines the
     actual batches."""
-    accumulate = int(config["gradient_accumulation_steps"])
-    share = config.get("train_micro_batch_size_per_gpu")
-    total = config.get("train_batch_size")
-    if total is None:
-        return {"train_micro_batch_size_per_gpu": int(share or 1)}
-    parts = accumulate * world_size
-    if total % parts or (share is not None and share * parts != total):
-        each = f"train_micro_batch_size_per_gpu {share} x " if share is not None else "a whole number x "
+    accumulation_steps = int(config["gradient_accumulation_steps"])
+    micro_batch = config.get("train_micro_batch_size_per_gpu")
+    train_batch = config.get("train_batch_size")
+    if train_batch is None:
+        return {"train_micro_batch_size_per_gpu": int(micro_batch or 1)}
+    micro_batches = accumulation_steps * world_size
+    if train_batch % micro_batches or (micro_batch is not None and micro_batch * micro_batches != train_batch):
+        factor = f"train_micro_batch_size_per_gpu {micro_batch} x " if micro_batch is not None else "a whole number x "
         raise InputError(
             Problem(
                 where=f"{where}, key train_batch_size",
-                found=f"{total}, on {world_size} ranks",
-                expected=f"{each}gradient_accumulation_steps {accumulate} x {world_size} ranks",
+                found=f"{train_batch}, on {world_size} ranks",
+                expected=f"{factor}gradient_accumulation_steps {accumulation_steps} x {world_size} ranks",
                 fix="leave train_batch_size out, or change the number of ranks",
             )
         )
-    return {"train_micro_batch_size_per_gpu": total // parts}
+    return {"train_micro_batch_size_per_gpu": train_batch // micro_batches}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from allranks.runtime.strategies import checkpoint_state, recomputation
 from allranks.runtime.strategies.bfloat16 import with_precision
 from allranks.runtime.strategies.torch_training import TorchTraining
 
-_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+_FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Fsdp:
         model = model.to(self.device)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         mesh = init_device_mesh(self.device.type, (distributed.get_world_size(),))
-        lower = settings.precision == "bfloat16"
+        in_bfloat16 = settings.precision == "bfloat16"
         precision = MixedPrecisionPolicy(
-            param_dtype=torch.bfloat16 if lower else None, reduce_dtype=torch.float32 if lower else None
+            param_dtype=torch.bfloat16 if in_bfloat16 else None, reduce_dtype=torch.float32 if in_bfloat16 else None
         )
         # On the CPU, offloading has no effect.
         offload = CPUOffloadPolicy() if settings.offload and self.device.type != "cpu" else OffloadPolicy()
@@ -68,14 +68,14 @@ class FsdpTraining(TorchTraining):
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.to_cpu(get_model_state_dict(self._plain, options=_WHOLE))
+        return checkpoint_state.to_cpu(get_model_state_dict(self._plain, options=_FULL_STATE))
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
         return checkpoint_state.pack(
             "fsdp",
-            get_model_state_dict(self._plain, options=_WHOLE),
-            get_optimizer_state_dict(self._plain, self.optimizer, options=_WHOLE),
+            get_model_state_dict(self._plain, options=_FULL_STATE),
+            get_optimizer_state_dict(self._plain, self.optimizer, options=_FULL_STATE),
         )
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:

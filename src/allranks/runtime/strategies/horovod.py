@@ -37,7 +37,7 @@ class Horovod:
             recomputation.recompute(model, settings.blocks)
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         if optimizer.state:
-            # For a new optimizer, Horovod would create the state by a step, which decays the weights and counts as a
+            # If the state is empty, Horovod creates it with an optimizer step, which decays the weights and counts as a
             # step.
             hvd.broadcast_optimizer_state(optimizer, root_rank=0)
         distributed = hvd.DistributedOptimizer(
@@ -71,7 +71,7 @@ class HorovodTraining:
             if self._clip_norm is None:
                 self._horovod.step()
             else:
-                self._horovod.synchronize()  # what is clipped are the averaged gradients, not this rank's
+                self._horovod.synchronize()  # clip the averaged gradients, not this rank's
                 nn.utils.clip_grad_norm_(self._plain.parameters(), self._clip_norm)
                 with self._horovod.skip_synchronize():
                     self._horovod.step()

@@ -1,4 +1,4 @@
-"""Bringing Horovod up: by MPI under mpirun, by gloo and a meeting point on rank 0 under every other launch."""
+"""Initialise Horovod: with MPI under mpirun, and with gloo and a rendezvous server on rank 0 under other launchers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from allranks.contract.rank_env import RankEnv
 
 
 def initialise() -> None:
-    """Call Horovod's init where it has not been. torch's process group is up. A collective."""
+    """Initialise Horovod if it is not initialised. torch's process group must be initialised. A collective."""
     import horovod.torch as hvd
 
     if hvd.is_initialized():
@@ -24,11 +24,11 @@ def initialise() -> None:
 
 
 def _gloo(env: RankEnv) -> dict[str, str]:
-    """Return the variables that horovodrun would give a rank (horovod.runner.gloo_run)."""
-    meeting: list[Any] = [None]
+    """Return the variables that horovodrun would set for a rank (horovod.runner.gloo_run)."""
+    port: list[Any] = [None]
     if distributed.get_rank() == 0:
-        meeting = [_serve(env)]
-    distributed.broadcast_object_list(meeting, src=0)
+        port = [_start_rendezvous_server(env)]
+    distributed.broadcast_object_list(port, src=0)
     return {
         "HOROVOD_RANK": str(env.rank),
         "HOROVOD_SIZE": str(env.world_size),
@@ -41,16 +41,16 @@ def _gloo(env: RankEnv) -> dict[str, str]:
         "HOROVOD_CPU_OPERATIONS": "gloo",
         "HOROVOD_GLOO_IFACE": os.environ.get("GLOO_SOCKET_IFNAME", ""),
         "HOROVOD_GLOO_RENDEZVOUS_ADDR": env.master_addr or "127.0.0.1",
-        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(meeting[0]),
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port[0]),
     }
 
 
-def _serve(env: RankEnv) -> int:
-    """Start the server at which the ranks learn each other's addresses, in a thread, and return its port."""
+def _start_rendezvous_server(env: RankEnv) -> int:
+    """Start the server through which the ranks exchange their addresses, in a thread. Return its port."""
     from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
     from horovod.runner.http.http_server import RendezvousServer
 
-    hosts = ",".join(f"{_host(number)}:{env.local_world_size}" for number in range(env.instance_count))
+    hosts = ",".join(f"{_host(instance)}:{env.local_world_size}" for instance in range(env.instance_count))
     server = RendezvousServer(verbose=0)
     port: int = server.start()
     server.init(get_host_assignments(parse_hosts(hosts), env.world_size))
@@ -58,5 +58,5 @@ def _serve(env: RankEnv) -> int:
 
 
 def _host(instance_rank: int) -> str:
-    # A name of our own: emulated instances share theirs, and Horovod counts the ranks of a host by it.
+    # Not the hostname: emulated instances share one, and Horovod counts the ranks of a host by its name.
     return f"instance-{instance_rank}"

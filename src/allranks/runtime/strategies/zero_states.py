@@ -1,7 +1,7 @@
-"""The state of a training under DeepSpeed, whole, so that another number of ranks can take it on.
+"""The full state of a training under DeepSpeed, which any number of ranks can load.
 
-DeepSpeed's own checkpoints hold one file a rank, for just as many ranks. Here every parameter's weights and the
-optimizer's tensors of its shape are gathered one parameter after another, as deepspeed.utils offers it.
+DeepSpeed's own checkpoints have one file per rank, and only the same number of ranks can load them. This module uses
+deepspeed.utils to gather the weights, and the optimizer's tensors of the same shape, one parameter at a time.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from allranks.errors import InputError, Problem
 
 
 def weights(model: nn.Module) -> dict[str, Any]:
-    """Return the model's state_dict in float32 on the CPU on rank 0, {} on the others. A collective."""
-    main = distributed.get_rank() == 0
-    whole: dict[int, Tensor] = {}
-    kept: dict[str, Any] = {}
+    """Return the model's state dict in float32, on the CPU, on rank 0; {} on other ranks. A collective."""
+    is_main = distributed.get_rank() == 0
+    full_values: dict[int, Tensor] = {}
+    state: dict[str, Any] = {}
     for name, value in model.state_dict(keep_vars=True).items():
         if isinstance(value, nn.Parameter):
-            if id(value) not in whole:
-                full = _whole(value)
-                whole[id(value)] = full.to("cpu", copy=True) if main else torch.empty(0)
-            value = whole[id(value)]
+            if id(value) not in full_values:
+                full = _full_value(value)
+                full_values[id(value)] = full.to("cpu", copy=True) if is_main else torch.empty(0)
+            value = full_values[id(value)]
         elif isinstance(value, Tensor):
             value = value.detach().to("cpu", copy=True)
-        kept[name] = value
-    return kept if main else {}
+        state[name] = value
+    return state if is_main else {}
 
 
 def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
-    """Return the optimizer's state by the parameters' names, on rank 0. A collective.
+    """Return the optimizer's state by parameter names. It is complete on rank 0. A collective.
 
     zero:    whether it is sharded
-    tensors: by parameter, by key (exp_avg, ...), what has the parameter's shape
-    scalars: by parameter group, by key (step, ...), what has no shape of its own
-    groups:  the groups' settings (lr, ...)
+    tensors: values of the parameter's shape, by parameter and key (exp_avg, ...)
+    scalars: other values, by parameter group and key (step, ...)
+    groups:  settings of the parameter groups (lr, ...)
     """
     from deepspeed.utils import safe_get_full_optimizer_state
 
     if not _sharded(engine):
         return {"zero": False, "optimizer": engine.optimizer.state_dict()}
-    main = distributed.get_rank() == 0
+    is_main = distributed.get_rank() == 0
     partitions = _partitions(engine)
     state = engine.optimizer.optimizer.state
     scalars = [
@@ -56,7 +56,7 @@ def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and keys:
             gathered = {key: safe_get_full_optimizer_state(parameter, key) for key in keys}
-            if main:
+            if is_main:
                 tensors[name] = {key: value.to("cpu", copy=True) for key, value in gathered.items()}
     groups = [
         {key: value for key, value in group.items() if key != "params"}
@@ -100,12 +100,12 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
-        _set_whole(parameter, weights[name], None)
+        _set_full_value(parameter, weights[name], None)
         for key, value in optimizer["tensors"].get(name, {}).items():
-            _set_whole(parameter, value, key)
+            _set_full_value(parameter, value, key)
 
 
-def _set_whole(parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
+def _set_full_value(parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
     """Set this rank's shard of a parameter's float32 weights, or of the optimizer's tensor `key`."""
     from deepspeed import utils
 
@@ -143,7 +143,7 @@ def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
             value.copy_(weights[name])
 
 
-def _whole(parameter: nn.Parameter) -> Tensor:
+def _full_value(parameter: nn.Parameter) -> Tensor:
     """Return the full parameter in float32. A collective."""
     import deepspeed
     from deepspeed.utils import safe_get_full_fp32_param

@@ -1,4 +1,4 @@
-"""TensorFlow's trainings: the strategy that TF_CONFIG asks for, metrics, failures, and an end for every task.
+"""TensorFlow trainings: the strategy for TF_CONFIG, metrics, failure records, and the exit of every task.
 
     from allranks.runtime import tensorflow
 
@@ -9,9 +9,9 @@
     if __name__ == "__main__":
         tensorflow.main(train)
 
-The same script is one process, a worker among others, the chief of parameter servers, or one of its servers. Needs
-TensorFlow, and no torch. A Keras 3 model is trained by a loop of one's own: its `fit` fails under several workers
-(keras 3.15 with tensorflow 2.21), unless tf_keras stands in for it (TF_USE_LEGACY_KERAS=1).
+The same script runs as a single process, a worker, a chief with parameter servers, or a parameter server. It needs
+TensorFlow, but not torch. Train a Keras 3 model with a custom loop: its `fit` fails with several workers (keras 3.15
+with tensorflow 2.21), unless tf_keras replaces Keras 3 (TF_USE_LEGACY_KERAS=1).
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ EVALUATOR = "evaluator"
 
 @dataclass(frozen=True)
 class Cluster:
-    """The tasks of a training, and which of them this process is.
+    """The tasks of a training, and the task of this process.
 
-    tasks:       role -> `host:port` of each task; the roles are chief, worker and ps. An evaluator is in none of them
+    tasks:       role -> `host:port` of each task; the roles are chief, worker and ps. An evaluator is not included
     role, index: this process's task
-    local_count: how many tasks share this process's instance
+    local_count: number of tasks on this process's instance
     """
 
     tasks: Mapping[str, tuple[str, ...]]
@@ -31,49 +31,49 @@ class Cluster:
 
     @property
     def parameter_servers(self) -> bool:
-        """Whether variables live on servers of their own."""
+        """Whether parameter servers hold the variables."""
         return "ps" in self.tasks
 
     @property
     def chief(self) -> tuple[str, int]:
-        """The task that writes what is written once, by role and index: the chief, else worker 0."""
+        """Role and index of the task that writes shared outputs: the chief, or worker 0 if there is no chief."""
         return ("chief" if "chief" in self.tasks else "worker", 0)
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process is that task."""
+        """Whether this process is the chief."""
         return (self.role, self.index) == self.chief
 
     @property
     def trainers(self) -> tuple[tuple[str, int], ...]:
-        """The tasks that compute gradients, in the order of their ranks: under parameter servers not the chief."""
+        """The tasks that compute gradients, in the order of their ranks. With parameter servers, the chief does not."""
         roles = ("worker",) if self.parameter_servers else ("chief", "worker")
         return tuple((role, index) for role in roles for index in range(len(self.tasks.get(role, ()))))
 
     @property
     def others(self) -> tuple[tuple[str, int], ...]:
-        """Every task but the chief."""
+        """All tasks except the chief."""
         tasks = ((role, index) for role, endpoints in self.tasks.items() for index in range(len(endpoints)))
         return tuple(task for task in tasks if task != self.chief)
 
     def endpoint(self, task: tuple[str, int]) -> str:
-        """Return where a task listens, `host:port`."""
+        """Return the `host:port` at which a task listens."""
         role, index = task
         return self.tasks[role][index]
 
 
 def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
-    """Return the cluster that TF_CONFIG describes; None where this process trains alone.
+    """Return the cluster that TF_CONFIG describes; None if this process trains alone.
 
-    Azure ML lists workers and parameter servers and no chief ("Distributed GPU training guide"), while
-    ParameterServerStrategy wants a chief that coordinates and trains nothing: worker 0 becomes it, worker 1 becomes
-    worker 0, and so on. A chief that is there already stays.
+    Azure ML lists workers and parameter servers, but no chief ("Distributed GPU training guide").
+    ParameterServerStrategy needs a chief, which coordinates and does not train: worker 0 becomes the chief, worker 1
+    becomes worker 0, and so on. If TF_CONFIG has a chief, it does not change.
 
-    Raise InputError if TF_CONFIG cannot be read, where parameter servers would have nobody to serve, and where
-    another launcher started several processes, each of which would train alone.
+    Raise InputError if TF_CONFIG cannot be read, if parameter servers would have no worker, or if another launcher
+    started several processes, each of which would train alone.
     """
-    place = tensorflow.read(environ)
-    if place is None:
+    env = tensorflow.read(environ)
+    if env is None:
         _refuse_another_launcher(detect(environ))
         return None
     config = json.loads(environ["TF_CONFIG"])
@@ -82,13 +82,13 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
     role, index = str(config["task"]["type"]), int(config["task"]["index"])
     _check(tasks)
     if "ps" in tasks and "chief" not in tasks:
-        first, *others = tasks.pop("worker")
-        tasks = {"chief": (first,), "worker": tuple(others)} | tasks
+        chief, *workers = tasks.pop("worker")
+        tasks = {"chief": (chief,), "worker": tuple(workers)} | tasks
         if role == "worker":
             role, index = ("worker", index - 1) if index else ("chief", 0)
     if role != EVALUATOR and sum(map(len, tasks.values())) == 1:
         return None
-    return Cluster(tasks, role, index, place.local_world_size)
+    return Cluster(tasks, role, index, env.local_world_size)
 
 
 def _check(tasks: Mapping[str, tuple[str, ...]]) -> None:

@@ -1,4 +1,4 @@
-"""All tasks meet before TensorFlow starts: it would wait for one that never comes for ever, and hold Python's lock."""
+"""Wait for all tasks before TensorFlow starts. TensorFlow waits for a missing task for ever, and holds the GIL."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from allranks.contract import master
 from allranks.runtime.tensorflow.cluster import Cluster
 
 RETRY_SECONDS = 0.1
-"""Between two tries to reach the chief."""
+"""Pause between two attempts to connect to the chief."""
 
 LINE = 100
-"""Bytes of what a task says: its name, or go."""
+"""Maximum length of a message in bytes: a task's name, or "go"."""
 
 GO = "go"
 
 
 def roll_call(cluster: Cluster, timeout_seconds: float) -> None:
-    """Wait until every task of the cluster is up. The chief listens at its own port, which TensorFlow uses afterwards.
+    """Wait until every task of the cluster has started. The chief listens at its own port, which TensorFlow uses later.
 
-    Raise ConnectionError, that names who is missing, where the tasks did not meet within timeout_seconds.
+    Raise ConnectionError, which names the missing tasks, if not all tasks connect within timeout_seconds.
     """
     deadline = time.monotonic() + timeout_seconds
     if cluster.is_chief:
-        _call(cluster, deadline, timeout_seconds)
+        _wait_for_tasks(cluster, deadline, timeout_seconds)
     else:
-        _answer(cluster, deadline, timeout_seconds)
+        _register(cluster, deadline, timeout_seconds)
 
 
-def _call(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
+def _wait_for_tasks(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
     endpoint = cluster.endpoint(cluster.chief)
     missing = {_name(task): cluster.endpoint(task) for task in cluster.others}
     with ExitStack() as stack:
@@ -38,30 +38,30 @@ def _call(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
             listener = stack.enter_context(socket.create_server(("", master.split(endpoint)[1] or 0)))
         except OSError as error:
             raise ConnectionError(f"the chief cannot listen at {endpoint}: {error.strerror}") from None
-        here = []
+        connections = []
         while missing:
             listener.settimeout(max(deadline - time.monotonic(), RETRY_SECONDS))
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
-                tasks = ", ".join(f"{name} at {where}" for name, where in missing.items())
+                tasks = ", ".join(f"{name} at {address}" for name, address in missing.items())
                 raise ConnectionError(f"{tasks} did not appear within {timeout_seconds:g} s") from None
             stack.enter_context(connection)
-            if missing.pop(_said(connection, RETRY_SECONDS * LINE), None) is not None:
-                here.append(connection)
-        for connection in here:
-            with suppress(OSError):  # a task that is gone already is missed by whoever watches it
+            if missing.pop(_receive_line(connection, RETRY_SECONDS * LINE), None) is not None:
+                connections.append(connection)
+        for connection in connections:
+            with suppress(OSError):  # a task that has already ended is detected by the watch
                 connection.sendall(f"{GO}\n".encode())
 
 
-def _answer(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
+def _register(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
     endpoint = cluster.endpoint(cluster.chief)
     host, port = master.split(endpoint)
-    while (left := deadline - time.monotonic()) > 0:
+    while (remaining := deadline - time.monotonic()) > 0:
         try:
-            with socket.create_connection((host, port or 0), timeout=left) as connection:
+            with socket.create_connection((host, port or 0), timeout=remaining) as connection:
                 connection.sendall(f"{_name((cluster.role, cluster.index))}\n".encode())
-                if _said(connection, left) == GO:
+                if _receive_line(connection, remaining) == GO:
                     return
         except OSError:
             pass
@@ -72,8 +72,8 @@ def _answer(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
     )
 
 
-def _said(connection: socket.socket, timeout_seconds: float) -> str:
-    """Return the line that comes; nothing where none does."""
+def _receive_line(connection: socket.socket, timeout_seconds: float) -> str:
+    """Return the line that the other task sends; "" if it sends none."""
     try:
         connection.settimeout(timeout_seconds)
         with connection.makefile("r", encoding="utf-8", errors="replace") as lines:

@@ -1,4 +1,4 @@
-"""The main of a TensorFlow script, whatever task it is."""
+"""The main function of a TensorFlow script, for every task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from allranks.runtime.tensorflow.training import Training
 from allranks.runtime.tensorflow.watch import Watch, wait_until_gone
 
 TIMEOUT_SECONDS = 600.0
-"""How long a task waits for the others. TensorFlow alone would wait for ever."""
+"""How long a task waits for the others. TensorFlow itself would wait for ever."""
 
 CHIEF = "the chief"
 
@@ -30,36 +30,37 @@ Script: TypeAlias = Callable[[Training], None]
 
 
 def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
-    """Call train(training) on the tasks that run it, serve on the others, and end the process.
+    """Call train(training) on the tasks that train, serve on the others, and exit.
 
-    evaluate:        what the evaluator of a TF_CONFIG calls, which is a process on its own beside the training
-    timeout_seconds: how long a task waits for the others, when they meet and in every collective
+    train:           the training function
+    evaluate:        the function of the evaluator in a TF_CONFIG, a separate process beside the training
+    timeout_seconds: how long a task waits for the others, at the start and in every collective
 
-    Workers call train together. With parameter servers the chief alone does; workers and parameter servers serve it.
-    Every task but the chief stays until the chief is gone or SIGTERM comes, by which a platform ends them: both are
-    good ends, since what the training came to is the chief's to say.
+    Workers call train together. With parameter servers, only the chief calls it; workers and parameter servers serve
+    it. Every task except the chief runs until the chief has ended, or until SIGTERM, with which a platform ends it.
+    Both count as success, because the chief reports the result of the training.
 
-    Exit codes: 0 done, 1 an exception (recorded with its traceback) or a task that did not come or is gone, 2 wrong
-    input (an InputError), 130 Ctrl-C; SystemExit keeps its own.
+    Exit codes: 0 success, 1 an exception (recorded with its traceback) or a task that did not start or was lost,
+    2 wrong input (an InputError), 130 Ctrl-C. SystemExit determines its own code.
     """
     try:
         _require_tensorflow()
         cluster = read()
         strategy.share_cores(cluster)
         if cluster is None:
-            code = _alone(train, "worker")
+            code = _run_alone(train, "worker")
         elif cluster.role == EVALUATOR:
-            code = _alone(evaluate or _nothing, EVALUATOR)
+            code = _run_alone(evaluate or _no_evaluation, EVALUATOR)
         elif cluster.parameter_servers and not cluster.is_chief:
             code = _serve(cluster, timeout_seconds)
         else:
-            code = _together(train, cluster, timeout_seconds)
+            code = _train_together(train, cluster, timeout_seconds)
     except BaseException as error:
         code = failure.record(error)
     clean_exit.leave(code)
 
 
-def _alone(script: Script, role: str) -> int:
+def _run_alone(script: Script, role: str) -> int:
     metrics = Metrics(is_main=True)
     try:
         script(Training(0, 1, role, True, strategy.alone(), None, metrics))
@@ -70,21 +71,21 @@ def _alone(script: Script, role: str) -> int:
     return code
 
 
-def _together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
+def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
     roll_call(cluster, timeout_seconds)
     metrics = Metrics(is_main=cluster.is_chief)
 
-    def lost(error: ConnectionError) -> None:
+    def end_process(error: ConnectionError) -> None:
         code = failure.record(error)
         metrics.close("FAILED")
-        _leave(code)
+        _exit(code)
 
-    watch = Watch(_watched(cluster), timeout_seconds=timeout_seconds, lost=lost)
+    watch = Watch(_watched_tasks(cluster), timeout_seconds=timeout_seconds, lost=end_process)
     try:
-        training = _training(cluster, metrics, timeout_seconds)
+        training = _create_training(cluster, metrics, timeout_seconds)
         train(training)
         if training.coordinator is None:
-            _meet(training)
+            _final_barrier(training)
         code = 0
     except BaseException as error:
         watch.stop()
@@ -97,22 +98,22 @@ def _together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
     return code
 
 
-def _training(cluster: Cluster, metrics: Metrics, timeout_seconds: float) -> Training:
+def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float) -> Training:
     import tensorflow as tf
 
     world_size = len(cluster.trainers)
     if cluster.parameter_servers:
-        servers = strategy.parameter_servers(cluster)
-        coordinator = tf.distribute.coordinator.ClusterCoordinator(servers)
-        return Training(0, world_size, cluster.role, True, servers, coordinator, metrics)
+        server_strategy = strategy.parameter_servers(cluster)
+        coordinator = tf.distribute.coordinator.ClusterCoordinator(server_strategy)
+        return Training(0, world_size, cluster.role, True, server_strategy, coordinator, metrics)
     rank = cluster.trainers.index((cluster.role, cluster.index))
-    workers = strategy.workers(cluster, timeout_seconds)
-    return Training(rank, world_size, cluster.role, cluster.is_chief, workers, None, metrics)
+    worker_strategy = strategy.workers(cluster, timeout_seconds)
+    return Training(rank, world_size, cluster.role, cluster.is_chief, worker_strategy, None, metrics)
 
 
 def _serve(cluster: Cluster, timeout_seconds: float) -> int:
-    # Not the server's own `join`: Python could not run the handler of a signal meanwhile.
-    signal.signal(signal.SIGTERM, _leave_well)
+    # Not the server's `join`, during which Python cannot run signal handlers.
+    signal.signal(signal.SIGTERM, _exit_successfully)
     roll_call(cluster, timeout_seconds)
     server = strategy.server(cluster)
     wait_until_gone(CHIEF, cluster.endpoint(cluster.chief), timeout_seconds)
@@ -120,35 +121,35 @@ def _serve(cluster: Cluster, timeout_seconds: float) -> int:
     return 0
 
 
-def _meet(training: Training) -> None:
-    """Wait for the other workers at the end, so that none misses one that is done already."""
+def _final_barrier(training: Training) -> None:
+    """Wait for the other workers at the end, so that a worker that finishes early does not count as lost."""
     import tensorflow as tf
 
     if not training.is_main:
-        signal.signal(signal.SIGTERM, _leave_well)  # from now on it is a good end
+        signal.signal(signal.SIGTERM, _exit_successfully)
     training.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.constant(1.0), axis=None)
 
 
-def _watched(cluster: Cluster) -> dict[str, str]:
-    """Return the tasks that this one must not lose: the chief looks after all the others, and they after the chief."""
+def _watched_tasks(cluster: Cluster) -> dict[str, str]:
+    """Return the tasks that this one watches: the chief watches all others, and they watch the chief."""
     if not cluster.is_chief:
         return {CHIEF: cluster.endpoint(cluster.chief)}
     return {f"{role} {index}": cluster.endpoint((role, index)) for role, index in cluster.others}
 
 
-def _leave(code: int) -> NoReturn:
-    """End this process from a thread or a signal's handler, while its main thread may be inside TensorFlow."""
+def _exit(code: int) -> NoReturn:
+    """End this process from a thread or a signal handler, while its main thread may be inside TensorFlow."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(code)
 
 
-def _leave_well(_number: int, _frame: FrameType | None) -> NoReturn:
-    _leave(0)
+def _exit_successfully(_number: int, _frame: FrameType | None) -> NoReturn:
+    _exit(0)
 
 
-def _nothing(_training: Training) -> None:
+def _no_evaluation(_training: Training) -> None:
     note("this task is the evaluator, and the script has nothing for it to do")
 
 

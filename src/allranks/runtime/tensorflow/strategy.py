@@ -9,7 +9,10 @@ from allranks.runtime.tensorflow.cluster import Cluster
 
 
 def share_cores(cluster: Cluster | None) -> None:
-    """Give this task its share of the cores: every task would otherwise take them all. Before TensorFlow computes."""
+    """Limit this task to its share of the cores, because by default every task uses all of them.
+
+    Must be called before TensorFlow computes.
+    """
     import tensorflow as tf
 
     if cluster is not None and cluster.local_count > 1:
@@ -18,7 +21,7 @@ def share_cores(cluster: Cluster | None) -> None:
 
 
 def alone() -> Any:
-    """Return the strategy of one process: MirroredStrategy where it has several GPUs, else TensorFlow's default."""
+    """Return the strategy of one process: MirroredStrategy if it has several GPUs, else TensorFlow's default."""
     import tensorflow as tf
 
     if len(tf.config.list_physical_devices("GPU")) > 1:
@@ -27,35 +30,37 @@ def alone() -> Any:
 
 
 def workers(cluster: Cluster, timeout_seconds: float) -> Any:
-    """MultiWorkerMirroredStrategy: every worker holds the variables, gradients are summed over all of them.
+    """Return MultiWorkerMirroredStrategy: every worker has the variables, and gradients are summed over the workers.
 
-    timeout_seconds bounds every collective. On CPUs they go round in a ring: NCCL, the other way, needs GPUs.
+    timeout_seconds: time-out of every collective
+
+    Without GPUs, the collectives use a ring: the alternative, NCCL, needs GPUs.
     """
     import tensorflow as tf
 
     gpus = tf.config.list_physical_devices("GPU")
-    kinds = tf.distribute.experimental.CommunicationImplementation
+    implementations = tf.distribute.experimental.CommunicationImplementation
     return tf.distribute.MultiWorkerMirroredStrategy(
         cluster_resolver=_resolver(cluster),
         communication_options=tf.distribute.experimental.CommunicationOptions(
-            implementation=kinds.AUTO if gpus else kinds.RING, timeout_seconds=timeout_seconds
+            implementation=implementations.AUTO if gpus else implementations.RING, timeout_seconds=timeout_seconds
         ),
     )
 
 
 def parameter_servers(cluster: Cluster) -> Any:
-    """ParameterServerStrategy, on the chief: it connects to every server, and waits for each."""
+    """Return ParameterServerStrategy for the chief. Its constructor waits until it is connected to every server."""
     import tensorflow as tf
 
     return tf.distribute.ParameterServerStrategy(_resolver(cluster))
 
 
 def server(cluster: Cluster) -> Any:
-    """Return a worker or a parameter server, listening: it does what the chief tells it."""
+    """Return a listening worker or parameter server, which executes the chief's requests."""
     import tensorflow as tf
 
     return tf.distribute.Server(
-        tf.train.ClusterSpec(_plain(cluster)), job_name=cluster.role, task_index=cluster.index, protocol="grpc"
+        tf.train.ClusterSpec(_spec(cluster)), job_name=cluster.role, task_index=cluster.index, protocol="grpc"
     )
 
 
@@ -63,9 +68,9 @@ def _resolver(cluster: Cluster) -> Any:
     import tensorflow as tf
 
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
-        tf.train.ClusterSpec(_plain(cluster)), task_type=cluster.role, task_id=cluster.index, rpc_layer="grpc"
+        tf.train.ClusterSpec(_spec(cluster)), task_type=cluster.role, task_id=cluster.index, rpc_layer="grpc"
     )
 
 
-def _plain(cluster: Cluster) -> dict[str, list[str]]:
+def _spec(cluster: Cluster) -> dict[str, list[str]]:
     return {role: list(endpoints) for role, endpoints in cluster.tasks.items()}

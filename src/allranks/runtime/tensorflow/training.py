@@ -1,4 +1,4 @@
-"""What a TensorFlow training is given."""
+"""The argument of a TensorFlow training function."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from allranks.runtime.metrics import Metrics
 
 @dataclass(frozen=True)
 class Training:
-    """This process among those of the training.
+    """The task of this process, and the objects that it trains with.
 
-    rank, world_size: its number among the tasks that train, and how many there are. Under parameter servers the chief
-                      runs the loop for all of them: it is rank 0, and world_size counts the workers
-    role:             worker, chief or evaluator; servers never get here
-    strategy:         the tf.distribute strategy; variables are made in its scope
+    rank, world_size: number of this task among the tasks that train, and number of those tasks. With parameter servers,
+                      the chief runs the loop for all of them: it is rank 0, and world_size is the number of workers
+    role:             worker, chief or evaluator; a parameter server does not call the training function
+    strategy:         the tf.distribute strategy; create variables in its scope
     coordinator:      the ClusterCoordinator that schedules steps on the workers; None without parameter servers
-    metrics:          where the chief's figures go
+    metrics:          logs the chief's metrics
     """
 
     rank: int

@@ -1,4 +1,4 @@
-"""Whether the other tasks are still there: TensorFlow itself waits for them for ever."""
+"""Detect tasks that have ended. TensorFlow itself waits for them for ever."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from allranks.contract import master
 
 INTERVAL_SECONDS = 0.5
-"""Between two looks at a task."""
+"""Pause between two probes of a task."""
 
 SILENT_SECONDS = 15.0
-"""After so long without any answer a task that answered before is gone. One whose port is closed is gone at once."""
+"""How long a task that has answered before may be silent. If its port is closed, it counts as lost immediately."""
 
 
 class Sight:
-    """What is seen of one task, look by look. A task listens from its start to its end."""
+    """The results of probing one task. A task listens from its start to its end."""
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
@@ -26,7 +26,7 @@ class Sight:
         self._since = time.monotonic()
 
     def missing(self, timeout_seconds: float) -> bool:
-        """Look. Whether the task has ended, or has not appeared within so long from the first look on."""
+        """Probe the task. Return whether it has ended, or has not appeared within timeout_seconds."""
         try:
             socket.create_connection((self._host, self._port or 0), timeout=SILENT_SECONDS / 3).close()
         except ConnectionRefusedError:
@@ -40,13 +40,13 @@ class Sight:
 
 
 class Watch:
-    """Looks at other tasks, in a daemon thread, until `stop`.
+    """Probe other tasks in a daemon thread until `stop`.
 
     tasks:           name -> `host:port`
     timeout_seconds: how long a task may take to appear
-    lost:            called at most once, in that thread, with the ConnectionError that names a task which never
-                     appeared or is gone. It has to end the process: the main thread waits inside TensorFlow, where
-                     no exception reaches it
+    lost:            called at most once, in that thread, with a ConnectionError that names a task that has not appeared
+                     or has ended. It must end the process: the main thread waits inside TensorFlow, where no exception
+                     reaches it
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Watch:
         threading.Thread(target=self._work, name="allranks-watch", daemon=True).start()
 
     def stop(self) -> None:
-        """From now on nobody is missed. Does not return where somebody is being missed already."""
+        """Stop probing. If `lost` has been called, do not return."""
         self._stop.set()
         self._ending.acquire()
 
@@ -73,9 +73,9 @@ class Watch:
 
 
 def lost(name: str, sight: Sight, timeout_seconds: float) -> ConnectionError:
-    """Return what is said of a task that is missing."""
-    how = "is gone; its own log says why" if sight.appeared else f"did not appear within {timeout_seconds:g} s"
-    return ConnectionError(f"{name} at {sight.endpoint} {how}")
+    """Return the error for a task that has ended or has not appeared."""
+    reason = "is gone; its own log says why" if sight.appeared else f"did not appear within {timeout_seconds:g} s"
+    return ConnectionError(f"{name} at {sight.endpoint} {reason}")
 
 
 def wait_until_gone(name: str, endpoint: str, timeout_seconds: float) -> None:

@@ -69,9 +69,9 @@ def build(
 
     (environment,) = find_environments(folder, (name,))
     tag = tag or f"localhost/{environment.registered.get('name', name)}"
-    given = settings_of(arguments)
+    overrides = settings_of(arguments)
     variant = variant_for(base_image, device, ofed)
-    code = build_image(environment, found_engine(engine), tag, variant, given, tuple(options or ()))
+    code = build_image(environment, found_engine(engine), tag, variant, overrides, tuple(options or ()))
     if code != 0:
         errors().print(f"the build failed with exit code {code}; there is no image {tag}")
         raise typer.Exit(1)

@@ -30,14 +30,14 @@ def check(
     from allranks.errors import InputError
 
     root = folder or environments_folder(Path.cwd())
-    found = find_environments(root, tuple(names or ()))
+    environments = find_environments(root, tuple(names or ()))
     problems = []
-    for each in found:
-        with errors().status(f"checking {each.name}"):  # pip takes minutes
-            problems += check_one(each, root, resolve)
+    for environment in environments:
+        with errors().status(f"checking {environment.name}"):  # pip takes minutes
+            problems += check_one(environment, root, resolve)
     if json:
-        print(to_json({"environments": [each.name for each in found], "problems": problems}))
+        print(to_json({"environments": [environment.name for environment in environments], "problems": problems}))
         sys.exit(2 if problems else 0)
     if problems:
         raise InputError(*problems)
-    console().print(f"{', '.join(each.name for each in found)}: no problems")
+    console().print(f"{', '.join(environment.name for environment in environments)}: no problems")

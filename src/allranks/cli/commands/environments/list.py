@@ -15,18 +15,22 @@ def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     from allranks.environments.find import find_environments
     from allranks.environments.labels import labels_of
 
-    rows = [(each, labels_of(each.dockerfile)) for each in find_environments(folder)]
+    rows = [(environment, labels_of(environment.dockerfile)) for environment in find_environments(folder)]
     if json:
-        found = [
-            {"name": each.name, "registered_as": each.registered.get("name"), "folder": str(each.folder)}
+        entries = [
+            {
+                "name": environment.name,
+                "registered_as": environment.registered.get("name"),
+                "folder": str(environment.folder),
+            }
             | {"version": labels.version, "description": labels.description, "tags": dict(labels.tags)}
-            for each, labels in rows
+            for environment, labels in rows
         ]
-        print(to_json(found))
+        print(to_json(entries))
         return
     table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", show_edge=False, pad_edge=False)
     for column in ("environment", "version", "what it is"):
         table.add_column(column, overflow="fold")
-    for each, labels in rows:
-        table.add_row(each.name, labels.version, labels.description)
+    for environment, labels in rows:
+        table.add_row(environment.name, labels.version, labels.description)
     console().print(table)

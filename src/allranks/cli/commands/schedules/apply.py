@@ -47,19 +47,19 @@ def apply(
     from allranks.cli.views.json import to_json
 
     client, name = sign_in(workspace_options(subscription, resource_group, workspace, config=config))
-    there = schedules.applied(client)
-    planned = schedules.changes(target, name, there, datetime.now(timezone.utc), prune=prune)
+    applied = schedules.applied(client)
+    planned = schedules.changes(target, name, applied, datetime.now(timezone.utc), prune=prune)
     out = console()
 
-    def done(change: Change) -> None:
+    def report(change: Change) -> None:
         if not json:
             _print_change(out, change, dry_run)
 
     if dry_run:
         for change in planned:
-            done(change)
+            report(change)
     else:
-        schedules.apply(client, target, there, planned, done)
+        schedules.apply(client, target, applied, planned, report)
     if json:
         print(to_json(planned))
 

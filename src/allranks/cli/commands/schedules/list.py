@@ -45,27 +45,27 @@ def list_(
     from allranks.sdk.session import session
 
     now = datetime.now(timezone.utc)
-    there = (
+    applied = (
         {}
         if local
         else schedules.applied(sign_in(workspace_options(subscription, resource_group, workspace, config=config))[0])
     )
     with session():
-        declared = {each.schedule.name: each.schedule for each in find_schedules(target)}
+        declared = {declaration.schedule.name: declaration.schedule for declaration in find_schedules(target)}
     rows: list[dict[str, Any]] = []
-    for name in sorted({*declared, *there}):
-        mine, other = declared.get(name), there.get(name)
-        trigger = mine.trigger if mine else other.trigger if other else None
+    for name in sorted({*declared, *applied}):
+        own, remote = declared.get(name), applied.get(name)
+        trigger = own.trigger if own else remote.trigger if remote else None
         following = next(firings(trigger, now, now), None) if trigger else None
-        if other is None:
+        if remote is None:
             state = "declared" if local else "not applied"
         else:
-            state = "enabled" if other.enabled else "disabled"
+            state = "enabled" if remote.enabled else "disabled"
         row = {
             "name": name,
-            "declared_in": mine.where if mine else None,
+            "declared_in": own.where if own else None,
             "state": state,
-            "differs": bool(mine and other and schedules.trigger_differs(mine.trigger, other.trigger)),
+            "differs": bool(own and remote and schedules.trigger_differs(own.trigger, remote.trigger)),
             "trigger": _described(trigger),
             "time_zone": trigger.time_zone if trigger else None,
             "next": following.isoformat() if following and state != "disabled" else None,

@@ -29,7 +29,7 @@ def next_(
 
     now = datetime.now(timezone.utc)
     with session():
-        found = [
+        schedules = [
             (declared.schedule, list(islice(firings(declared.schedule.trigger, now, now), amount)))
             for declared in find_schedules(target)
         ]
@@ -43,12 +43,12 @@ def next_(
                         "time_zone": schedule.trigger.time_zone,
                         "firings": [moment.isoformat() for moment in moments],
                     }
-                    for schedule, moments in found
+                    for schedule, moments in schedules
                 ]
             )
         )
         return
-    for schedule, moments in found:
+    for schedule, moments in schedules:
         _print_firings(console(), schedule, moments)
 
 

@@ -1,4 +1,4 @@
-"""Accelerate's own reduction."""
+"""A sum over all ranks by Accelerate's own reduction."""
 
 import torch
 from accelerate import Accelerator

@@ -1,4 +1,4 @@
-"""A step of DeepSpeed's ZeRO 1 on a model of one weight, whose gradient is rank + 1."""
+"""One step of DeepSpeed's ZeRO 1 on a model with one weight, whose gradient is rank + 1."""
 
 import os
 
@@ -12,7 +12,7 @@ config = {
     "train_micro_batch_size_per_gpu": 1,
     "zero_optimization": {"stage": 1},
     "zero_allow_untested_optimizer": True,
-    "gradient_clipping": 0.0,  # DeepSpeed clips where nothing is said
+    "gradient_clipping": 0.0,  # DeepSpeed clips by default
 }
 deepspeed.init_distributed("gloo")
 optimizer = torch.optim.SGD(model.parameters(), lr=1.0)

@@ -1,4 +1,4 @@
-"""Horovod's own all-reduce."""
+"""A sum over all ranks by Horovod's own all-reduce."""
 
 import horovod.torch as hvd
 import torch

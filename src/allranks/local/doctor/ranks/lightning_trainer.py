@@ -1,4 +1,4 @@
-"""A step of Lightning's Trainer. DEVICES: the ranks that it finds or starts on each instance."""
+"""One step of Lightning's Trainer. Argument DEVICES: the number of ranks that it finds or starts on each instance."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""mpi4py: the ranks of an instance are those that share memory."""
+"""A sum over all ranks by mpi4py. The ranks of an instance are those that share memory."""
 
 from mpi4py import MPI
 from place import tell

@@ -1,4 +1,4 @@
-"""torch.distributed, set up by the runtime."""
+"""A sum over all ranks by torch.distributed, which the runtime has set up."""
 
 import torch
 from place import tell

@@ -1,4 +1,4 @@
-"""A Ray task for each rank, as many on every node. It runs on the head and prints for all of them."""
+"""One Ray task per rank, the same number on every node. The script runs on the head and prints for all ranks."""
 
 import sys
 
@@ -15,12 +15,12 @@ def number(rank: int) -> tuple[int, str]:
     return rank + 1, ray.util.get_node_ip_address()
 
 
-asked = [
+results = [
     number.options(resources={f"node:{node}": 0.01}).remote(each * index + local)
     for index, node in enumerate(nodes)
     for local in range(each)
 ]
-answers = ray.get(asked)
+answers = ray.get(results)
 for rank, (_, node) in enumerate(answers):
     if node == nodes[rank // each]:
         total = float(sum(value for value, _ in answers))

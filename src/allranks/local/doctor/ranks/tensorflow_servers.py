@@ -1,7 +1,6 @@
-"""TensorFlow's parameter servers: the chief has every worker add to a variable that a server keeps.
+"""TensorFlow's parameter servers: the chief makes the workers add to a variable that a server stores.
 
-The chief trains nothing itself, so it is the one rank that is told here, of a world of one worker less than there are
-instances.
+The chief does not train, so the world has one worker less than there are instances. Only the chief prints its place.
 """
 
 import tensorflow as tf

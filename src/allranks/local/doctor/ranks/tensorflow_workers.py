@@ -1,4 +1,4 @@
-"""TensorFlow's all-reduce over the workers, of which each instance has one."""
+"""TensorFlow's all-reduce over the workers, one per instance."""
 
 import tensorflow as tf
 from place import tell
@@ -11,8 +11,8 @@ def train(training: tensorflow.Training) -> None:
 
     @tf.function
     def total() -> tf.Tensor:
-        own = strategy.run(lambda: tf.constant(float(training.rank + 1)))
-        return strategy.reduce(tf.distribute.ReduceOp.SUM, own, axis=None)
+        value = strategy.run(lambda: tf.constant(float(training.rank + 1)))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
 
     tell(rank=training.rank, world_size=training.world_size, local_rank=0, total=float(total()))
 

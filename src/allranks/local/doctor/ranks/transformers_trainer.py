@@ -1,4 +1,4 @@
-"""A step of Hugging Face's Trainer."""
+"""One step of Hugging Face's Trainer."""
 
 import tempfile
 

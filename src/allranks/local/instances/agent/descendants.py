@@ -11,12 +11,12 @@ from collections.abc import Collection
 def descendants(root: int) -> list[int]:
     """Return the ids of the descendants of `root`, its children first."""
     children = _by_parent()
-    found: list[int] = []
+    pids: list[int] = []
     level = [root]
     while level:
         level = [child for parent in level for child in children.get(parent, ())]
-        found += level
-    return found
+        pids += level
+    return pids
 
 
 def _by_parent() -> dict[int, list[int]]:

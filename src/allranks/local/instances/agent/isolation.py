@@ -32,5 +32,5 @@ class Isolation(Protocol):
 def find(name: str) -> type[Isolation]:
     """Return the class of ``MODULE:CLASS``, which a kind of instances names in its `isolation`."""
     module, _, member = name.partition(":")
-    found: type[Isolation] = getattr(import_module(module), member)
-    return found
+    isolation: type[Isolation] = getattr(import_module(module), member)
+    return isolation

@@ -28,7 +28,7 @@ def main(isolation_class: str) -> None:
     # The engine reads events from stdout, so other output must not go there.
     events = os.dup(1)
     os.dup2(2, 1)
-    # If the engine has ended, stdin ends too, and nobody needs the events.
+    # If the engine has ended, stdin ends too, and the events are no longer needed.
     with contextlib.suppress(BrokenPipeError):
         try:
             isolation = find(isolation_class)()
@@ -47,9 +47,9 @@ def main(isolation_class: str) -> None:
 class Supervisor:
     """Start an agent for each instance of a step, forward signals to it, and report its end if it was killed.
 
-    For each instance there is an agent that takes the next step on it: the one that ran the last step, or where the
-    isolation ends with the step, a spare one, forked when a step starts. A chain of steps therefore does not wait for
-    namespaces to be created. The engine starts a step on an instance after the last one on it has ended.
+    Each instance has an agent for its next step: the agent that ran the last step or, if the isolation ends with the
+    step, a spare one that was forked when that step started. A chain of steps therefore does not wait for namespaces to
+    be created. The engine starts a step on an instance after the previous step on it has ended.
     """
 
     def __init__(self, isolation: Isolation, events: int) -> None:
@@ -101,7 +101,9 @@ class Supervisor:
         self.temporary[index] = instance["temporary"]
         try:
             agent = agent or self._fork(index, address)
-            self.agents = {other: its for other, its in self.agents.items() if its is not agent} | {name: agent}
+            self.agents = {other: process for other, process in self.agents.items() if process is not agent} | {
+                name: agent
+            }
             agent.send_start(command)
             self.next_agents[index] = agent if self.isolation.reusable else self._fork(index, address)
         except BrokenPipeError:

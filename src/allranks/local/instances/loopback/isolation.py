@@ -25,11 +25,12 @@ class LoopbackIsolation:
         kernel.become_subreaper()
 
     def enter(self, instance: dict[str, Any]) -> None:
-        """Give this process its own hostname: Open MPI takes ranks with one hostname for ranks on one host."""
+        """Give this process its own hostname, because Open MPI treats ranks with the same hostname as ranks on one
+        host."""
         name = instance["hostname"]
         if name == self.hostname:
             return
-        with contextlib.suppress(OSError):  # where it is not permitted
+        with contextlib.suppress(OSError):  # it may not be permitted
             if not self.hostname:
                 _own_hostnames()
             kernel.set_hostname(name)

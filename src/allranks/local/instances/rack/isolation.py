@@ -148,12 +148,12 @@ def _own_tmp(folder: str, keep: list[str]) -> None:
     below = sorted({path for path in map(os.path.realpath, keep) if path == "/tmp" or path.startswith("/tmp/")})
     if "/tmp" in below:
         return
-    kept: list[tuple[str, int]] = []
+    preserved: list[tuple[str, int]] = []
     for path in below:
-        if not kept or not path.startswith(kept[-1][0] + "/"):
-            kept.append((path, os.open(path, os.O_PATH)))
+        if not preserved or not path.startswith(preserved[-1][0] + "/"):
+            preserved.append((path, os.open(path, os.O_PATH)))
     kernel.mount(folder, "/tmp", flags=kernel.MS_BIND)
-    for path, descriptor in kept:
+    for path, descriptor in preserved:
         source = f"/proc/self/fd/{descriptor}"
         if os.path.isdir(source):
             os.makedirs(path, exist_ok=True)
@@ -176,6 +176,6 @@ def _own_hosts(hosts: list[list[str]]) -> None:
 
 def _bind_read_only(source: str, target: str) -> None:
     kernel.mount(source, target, flags=kernel.MS_BIND | kernel.MS_REC)
-    present = os.statvfs(target).f_flag
-    kept = sum(mount for flag, mount in KEPT_MOUNT_FLAGS.items() if present & flag)
-    kernel.mount("none", target, flags=kernel.MS_BIND | kernel.MS_REMOUNT | kernel.MS_RDONLY | kept)
+    flags = os.statvfs(target).f_flag
+    preserved = sum(mount for flag, mount in KEPT_MOUNT_FLAGS.items() if flags & flag)
+    kernel.mount("none", target, flags=kernel.MS_BIND | kernel.MS_REMOUNT | kernel.MS_RDONLY | preserved)

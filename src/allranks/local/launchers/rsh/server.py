@@ -14,7 +14,7 @@ import socket
 
 def main(path: str) -> None:
     """Serve until this process is killed. The agent of the instance ends the commands."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the processes that answer are not waited for
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the child processes
     folder, name = os.path.split(path)
     os.chdir(folder)  # the path of a socket may have 108 characters; a run's folder has more
     with socket.socket(socket.AF_UNIX) as listener:

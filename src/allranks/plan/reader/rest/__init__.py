@@ -1,4 +1,4 @@
-"""From the REST body of a job, as Azure ML's management API takes it, back to a plan."""
+"""Convert the REST body of a job, as in Azure ML's management API, to a plan."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _KINDS = {"Pipeline": pipeline_job.read, "Command": command_job.read}
 def read_rest(body: Mapping[str, Any], assets: Assets, snapshots: Path) -> Plan:
     """Return the plan of a pipeline or command job.
 
-    body:      the job as it is sent with PUT, or as it is got with GET: a mapping with `properties`
-    assets:    resolves what the body names
-    snapshots: the folder to which code is copied, made if it is missing
+    body:      the job as sent with PUT or received with GET: a mapping with `properties`
+    assets:    resolves the ids in the body
+    snapshots: the folder to which code is copied; it is created if necessary
 
-    A body has no types for the inputs of the pipeline itself: they have those of the ports that they are bound to.
-    Raise InputError, with all problems, where the body cannot be read or the local engine cannot run it.
+    A body has no types for the inputs of the pipeline itself. They have the types of the ports that they are bound to.
+    Raise InputError, with all problems, if the body cannot be read or the local engine cannot run it.
     """
     name, properties = str(body.get("name") or "job"), body.get("properties")
     if not isinstance(properties, Mapping):
@@ -41,7 +41,7 @@ def read_rest(body: Mapping[str, Any], assets: Assets, snapshots: Path) -> Plan:
         except InputError:
             raise
         except Exception as error:
-            # Whatever the SDK stumbles over, it is the body that it cannot read.
+            # Any exception of the SDK means that it cannot read the body.
             message = complaints.one_line(error) or type(error).__name__
             raise InputError(Problem(f"job {name}", f"the SDK cannot read the body: {message}")) from error
         return pipeline.read(job, snapshots)

@@ -1,4 +1,4 @@
-"""What a REST body only names."""
+"""Resolve the assets that a REST body refers to."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 
 class Assets(Protocol):
-    """Resolves ids, as they stand in REST bodies, to REST bodies or to folders of this machine.
+    """Resolves ids in REST bodies to REST bodies or to folders on this machine.
 
-    Every method raises InputError where there is no such thing.
+    Every method raises InputError if the asset does not exist.
     """
 
     def component(self, identity: str) -> Mapping[str, Any]:
@@ -20,10 +20,10 @@ class Assets(Protocol):
         """Return the body of an environment's version."""
 
     def code(self, identity: str) -> Path:
-        """Return the folder, or the single file, that is a version of code."""
+        """Return the folder, or the single file, of a version of code."""
 
     def build_context(self, uri: str) -> Path:
-        """Return the folder of a Dockerfile that was uploaded."""
+        """Return the folder of an uploaded Dockerfile."""
 
     def data(self, uri: str) -> str:
-        """Where data is: a local path, or the URI itself where this machine has no copy."""
+        """Return the local path of data, or the URI itself if this machine has no copy."""

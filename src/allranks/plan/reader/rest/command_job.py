@@ -1,4 +1,4 @@
-"""A command job."""
+"""Read a command job from its REST body."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from allranks.plan.reader.settings import guessed_type
 
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
-    """Return the SDK's Command. Raise InputError, or whatever the SDK raises of a body that it cannot read."""
+    """Return the SDK's Command. Raise InputError, or any exception of the SDK for a body that it cannot read."""
     from azure.ai.ml._restclient.arm_ml_service.models import JobBase
     from azure.ai.ml.entities import Job
 
@@ -25,7 +25,7 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
     job = Job._from_rest_object(JobBase._deserialize({"name": name, "properties": body}, []))
     components.place(job.component, code, environment, assets)
     job.environment = job.component.environment
-    # It is no component of its own: the SDK has only given it the job's name.
+    # The component is anonymous. The SDK only gives it the job's name.
     job.component._is_anonymous = True
     for port_name, port in job.inputs.items():
         if isinstance(port._data, str):

@@ -1,4 +1,4 @@
-"""Components and environments of the service as the SDK's entities, with their files on this machine."""
+"""Convert components and environments of the service to the SDK's entities, with their files on this machine."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from allranks.errors import InputError, Problem
 from allranks.plan.reader.rest.assets import Assets
 
 ANONYMOUS = "azureml_anonymous"
-"""The name of components that have none."""
+"""The name of components without a name."""
 
 
 def body(identity: str | Mapping[str, Any], assets: Assets) -> tuple[dict[str, Any], str]:
-    """Return a copy of a component's REST body, and what messages call it.
+    """Return a copy of a component's REST body, and its name for messages.
 
-    identity: an id; or a spec that stands in place of one
+    identity: an id, or a spec in place of it
 
-    Raise InputError where there is no such component, or where it has no spec.
+    Raise InputError if there is no such component, or if it has no spec.
     """
     if isinstance(identity, Mapping):
         spec = identity.get("properties", {}).get("componentSpec", identity)
         label = f"component {spec.get('name') or ANONYMOUS}"
-        made = {"name": ANONYMOUS, "properties": {"componentSpec": dict(spec), "isAnonymous": True}}
-        return copy.deepcopy(made), label
-    found = copy.deepcopy(dict(assets.component(identity)))
-    if not isinstance(found.get("properties", {}).get("componentSpec"), dict):
+        anonymous = {"name": ANONYMOUS, "properties": {"componentSpec": dict(spec), "isAnonymous": True}}
+        return copy.deepcopy(anonymous), label
+    registered = copy.deepcopy(dict(assets.component(identity)))
+    if not isinstance(registered.get("properties", {}).get("componentSpec"), dict):
         raise InputError(Problem(f"component {identity}", "its body has no componentSpec"))
-    return found, f"component {identity}"
+    return registered, f"component {identity}"
 
 
 def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
-    """Return the Component of a REST body, with its code and its environment on this machine; one of type pipeline
+    """Return the Component of a REST body, with its code and its environment on this machine; of a pipeline component,
     without its nodes.
 
-    Changes the body. Raise InputError.
+    The body is changed. Raise InputError if the component cannot be read.
     """
     from azure.ai.ml._restclient.arm_ml_service.models import ComponentVersion
     from azure.ai.ml.entities import Component
@@ -44,22 +44,22 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
     if spec.get("type") not in ("command", "pipeline"):
         found = f"a component of type {spec.get('type')} is not yet run by the local engine"
         raise InputError(Problem(label, found, "a component of type command or pipeline"))
-    code, named = spec.pop("code", None), spec.get("environment")
-    # What was included is in the code that was uploaded.
+    code, environment_id = spec.pop("code", None), spec.get("environment")
+    # The uploaded code contains the included files.
     spec.pop("additional_includes", None)
-    made = Component._from_rest_object(ComponentVersion._deserialize(body, []))
-    # What a file or a function defines has its name and version in the spec, under whatever name it is registered.
-    made._is_anonymous = made.name == ANONYMOUS
-    # The SDK puts groups of inputs behind all other inputs.
+    entity = Component._from_rest_object(ComponentVersion._deserialize(body, []))
+    # The spec has the name and version from the file or function, whatever name the component is registered under.
+    entity._is_anonymous = entity.name == ANONYMOUS
+    # The SDK moves groups of inputs after all other inputs.
     order = list(dict.fromkeys(name.partition(".")[0] for name in spec.get("inputs") or {}))
-    made._inputs = dict(sorted(made.inputs.items(), key=lambda port: order.index(port[0])))
+    entity._inputs = dict(sorted(entity.inputs.items(), key=lambda port: order.index(port[0])))
     if spec["type"] == "command":
-        place(made, code, named, assets)
-    return made
+        place(entity, code, environment_id, assets)
+    return entity
 
 
 def place(made: Any, code: str | None, named: str | None, assets: Assets) -> None:
-    """Give a component its code and its environment, by their ids."""
+    """Set the code and the environment of a component by their ids."""
     if code:
         made.code = str(assets.code(_bare(code)))
     if named:
@@ -67,7 +67,7 @@ def place(made: Any, code: str | None, named: str | None, assets: Assets) -> Non
 
 
 def environment(identity: str, assets: Assets) -> Any:
-    """Return what a step's environment is: the name and version of a registered one, else what it is made of."""
+    """Return a step's environment: the name and version of a registered one, else the SDK's Environment."""
     from azure.ai.ml._restclient.arm_ml_service.models import EnvironmentVersion
     from azure.ai.ml.entities import Environment
 
@@ -75,15 +75,15 @@ def environment(identity: str, assets: Assets) -> Any:
     properties: Mapping[str, Any] = body.get("properties", {})
     if not properties.get("isAnonymous"):
         return _short(identity)
-    made = Environment._from_rest_object(EnvironmentVersion._deserialize(body, []))
-    made._is_anonymous = True
-    if made.build is not None:
-        made.build.path = str(assets.build_context(str(made.build.path)))
-    return made
+    entity = Environment._from_rest_object(EnvironmentVersion._deserialize(body, []))
+    entity._is_anonymous = True
+    if entity.build is not None:
+        entity.build.path = str(assets.build_context(str(entity.build.path)))
+    return entity
 
 
 def _short(identity: str) -> str:
-    """Return the id of a registered environment as people write it, ``azureml:torch:3``; of a registry, as it is."""
+    """Return the id of a registered environment as users write it, ``azureml:torch:3``; of a registry, unchanged."""
     parts = identity.rstrip("/").split("/")
     if identity.startswith("azureml://") or len(parts) < len(("", "environments", "torch", "versions", "3")):
         return identity

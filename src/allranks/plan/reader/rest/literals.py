@@ -1,4 +1,4 @@
-"""Literals, which are all text on the wire."""
+"""Parse literals, which are text in REST bodies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _TRUTH = {"True": True, "False": False, "true": True, "false": False}
 
 
 def of_type(text: str, kind: str) -> Literal:
-    """Return the value of a port of that type; the text itself where the SDK writes such a value otherwise."""
+    """Return the value of a port of that type, or the text itself if the SDK would write the value differently."""
     readers = {"integer": (int,), "number": (int, _finite), "boolean": (_TRUTH.__getitem__,)}.get(kind, ())
     return _first(text, readers)
 
 
 def guessed(text: str) -> Literal:
-    """Return the value that a text stands for where nothing says what it is."""
+    """Return the value of a text whose type is unknown."""
     return _first(text, (int, _finite, {"True": True, "False": False}.__getitem__))
 
 

@@ -1,4 +1,4 @@
-"""The nodes of a pipeline job, or of a pipeline component, as the SDK's entities, each with its component."""
+"""Convert the nodes of a pipeline job or a pipeline component to the SDK's entities, each with its component."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from allranks.plan.reader.rest import components, ports
 from allranks.plan.reader.rest.assets import Assets
 
 _WITH_COMPONENT = ("command", "pipeline")
-"""The types of nodes that run a component. Control nodes have none; the reader of pipelines refuses all others."""
+"""The types of nodes that run a component. Control flow nodes have none; the reader of pipelines rejects all others."""
 
 
 def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None = None, path: str = "") -> Any:
     """Return the entities of a REST body's `jobs` by name, in the order of the body.
 
-    known: the components that were read already, by id, to which others are added; nodes may share one
-    path:  the path of the node that holds these nodes, with the dot behind it; "" for the pipeline job itself
+    known: the components read so far, by id; new ones are added, because nodes may share a component
+    path:  the path of the node that contains these nodes, with a trailing dot; "" for the pipeline job itself
 
-    Raise InputError with what is wrong with the components of all nodes, or what the SDK raises for a node that it
+    Raise InputError with the problems of the components of all nodes, or any exception of the SDK for a node that it
     cannot read.
     """
     from azure.ai.ml.entities._component.pipeline_component import PipelineComponent
@@ -33,11 +33,11 @@ def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None 
         if kind not in _WITH_COMPONENT or not node.get("componentId"):
             continue
         try:
-            made = _component(node["componentId"], assets, known, f"{path}{name}")
-            if made.type != kind:
-                found = f"its component is of type {made.type}"
-                raise InputError(Problem(f"step {path}{name}, key type", f"found {kind}, but {found}", made.type))
-            node["componentId"] = made
+            component = _component(node["componentId"], assets, known, f"{path}{name}")
+            if component.type != kind:
+                found = f"its component is of type {component.type}"
+                raise InputError(Problem(f"step {path}{name}, key type", f"found {kind}, but {found}", component.type))
+            node["componentId"] = component
         except InputError as error:
             problems += error.problems
     if problems:
@@ -45,34 +45,34 @@ def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None 
     entities = PipelineComponent._resolve_sub_nodes(bodies)
     for entity in entities.values():
         _settle(entity, assets)
-    # The SDK puts loops behind all other nodes.
+    # The SDK moves loops after all other nodes.
     return {name: entities[name] for name in bodies}
 
 
 def _component(identity: Any, assets: Assets, known: dict[str, Any], path: str) -> Any:
-    """Return the component of the node at that path: by its id, or by the spec that stands in place of the id."""
+    """Return the component of the node at that path, by its id or by a spec in place of the id."""
     if isinstance(identity, str) and identity in known:
         return known[identity]
     try:
         body, label = components.body(identity, assets)
         spec = body["properties"]["componentSpec"]
         jobs = spec.pop("jobs", None)
-        made = components.component(body, label, assets)
-        if made.type == "pipeline" and not jobs:
+        component = components.component(body, label, assets)
+        if component.type == "pipeline" and not jobs:
             raise InputError(Problem(f"{label}, key jobs", "the pipeline has no jobs", "at least one job"))
     except InputError as error:
         at = f"step {path}, "
         raise InputError.of(Problem(f"{at}{p.where}", p.found, p.expected, p.fix) for p in error.problems) from None
-    if made.type == "pipeline":
-        # The SDK would leave out all of them where it cannot read one.
-        made._jobs = made._process_jobs(nodes(jobs, assets, known, f"{path}."))
+    if component.type == "pipeline":
+        # The SDK would drop all nodes if it cannot read one of them.
+        component._jobs = component._process_jobs(nodes(jobs, assets, known, f"{path}."))
     if isinstance(identity, str):
-        known[identity] = made
-    return made
+        known[identity] = component
+    return component
 
 
 def _settle(entity: Any, assets: Assets) -> None:
-    """Give the inputs and the items of a node values of their ports' types, and data that is on this machine."""
+    """Convert the inputs or items of a node to the types of their ports, and their data to paths on this machine."""
     kind = type(entity).__name__
     if kind == "ParallelFor":
         ports.settle_items(entity.items, assets)

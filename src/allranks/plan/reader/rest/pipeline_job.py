@@ -1,4 +1,4 @@
-"""A pipeline job."""
+"""Read a pipeline job from its REST body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from allranks.plan.reader.settings import guessed_type
 
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
-    """Return the SDK's PipelineJob. Raise InputError, or whatever the SDK raises of a body that it cannot read."""
+    """Return the SDK's PipelineJob. Raise InputError, or any exception of the SDK for a body that it cannot read."""
     from azure.ai.ml.entities import PipelineJob
     from azure.ai.ml.entities._job.pipeline.pipeline_job_settings import PipelineJobSettings
 
@@ -36,20 +36,20 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
         jobs=nodes(jobs, assets),
         settings=PipelineJobSettings(**settings),
     )
-    _give_types(job, inputs, assets)
+    _set_types(job, inputs, assets)
     return job
 
 
-def _give_types(job: Any, given: Mapping[str, Any], assets: Assets) -> None:
-    """Give the pipeline's inputs the types that the wire does not carry: those of the ports they are bound to.
+def _set_types(job: Any, inputs: Mapping[str, Any], assets: Assets) -> None:
+    """Set the types of the pipeline's inputs, which the body lacks, to those of the ports that they are bound to.
 
-    An input that a step is bound to and that is not in the body is an optional one that has no value.
+    An input that a step is bound to and that is not in the body is optional and has no value.
     """
     from azure.ai.ml import Input
 
     used, declared, values = _uses(job), job.component.inputs, dict(step_ports.flat(job.inputs))
-    for name in dict.fromkeys((*given, *used)):
-        value, meta = given.get(name), used.get(name)
+    for name in dict.fromkeys((*inputs, *used)):
+        value, meta = inputs.get(name), used.get(name)
         kind = plain(meta.type) if meta is not None and isinstance(meta.type, str) else None
         if isinstance(value, str):
             value = literals.of_type(value, kind) if kind else literals.guessed(value)
@@ -61,9 +61,9 @@ def _give_types(job: Any, given: Mapping[str, Any], assets: Assets) -> None:
 
 
 def _uses(job: Any) -> dict[str, Any]:
-    """Return the pipeline's inputs that ports are bound to, with the declaration of such a port.
+    """Return the pipeline's inputs that ports are bound to, each with the declaration of such a port.
 
-    A port that takes an input as a part of its text says nothing of the input's type: None.
+    It is None for an input that is only part of a text, because that does not determine the input's type.
     """
     whole: dict[str, Any] = {}
     part: dict[str, Any] = {}
@@ -73,6 +73,6 @@ def _uses(job: Any) -> dict[str, Any]:
             value = value_of(data) if isinstance(data, str) else None
             for reference in references(value):
                 if isinstance(reference, GraphInput):
-                    met = whole if value is reference else part
-                    met.setdefault(reference.name, port._meta if value is reference else None)
+                    declarations = whole if value is reference else part
+                    declarations.setdefault(reference.name, port._meta if value is reference else None)
     return part | whole

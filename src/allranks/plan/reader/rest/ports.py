@@ -1,4 +1,4 @@
-"""Inputs and outputs between the wire and the SDK."""
+"""Convert inputs and outputs of REST bodies to the SDK's."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def inputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
     from azure.ai.ml._restclient.arm_ml_service.models import JobInput
     from azure.ai.ml.entities._job._input_output_helpers import from_rest_inputs_to_dataset_literal
 
-    given = {name: JobInput._deserialize(dict(value), []) for name, value in (rest or {}).items() if value}
-    return dict(from_rest_inputs_to_dataset_literal(given))
+    job_inputs = {name: JobInput._deserialize(dict(value), []) for name, value in (rest or {}).items() if value}
+    return dict(from_rest_inputs_to_dataset_literal(job_inputs))
 
 
 def outputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -26,12 +26,12 @@ def outputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
     from azure.ai.ml._restclient.arm_ml_service.models import JobOutput
     from azure.ai.ml.entities._job._input_output_helpers import from_rest_data_outputs
 
-    given = {name: JobOutput._deserialize(dict(value), []) for name, value in (rest or {}).items() if value}
-    return {name: value for name, value in from_rest_data_outputs(given).items() if name != "default"}
+    job_outputs = {name: JobOutput._deserialize(dict(value), []) for name, value in (rest or {}).items() if value}
+    return {name: value for name, value in from_rest_data_outputs(job_outputs).items() if name != "default"}
 
 
 def settle(given: Any, assets: Assets) -> None:
-    """Give the inputs of a node values of their ports' types, and data that is on this machine."""
+    """Convert the inputs of a node to the types of their ports, and their data to paths on this machine."""
     from azure.ai.ml import Input
 
     for _, port in step_ports.flat(given):
@@ -43,11 +43,11 @@ def settle(given: Any, assets: Assets) -> None:
 
 
 def settle_items(items: Any, assets: Assets) -> None:
-    """Give the data in the items of a parallel_for loop a path on this machine."""
+    """Convert the data in the items of a parallel_for loop to paths on this machine."""
     from azure.ai.ml import Input
 
-    each = items.values() if isinstance(items, dict) else items if isinstance(items, list) else ()
-    for item in each:
+    mappings = items.values() if isinstance(items, dict) else items if isinstance(items, list) else ()
+    for item in mappings:
         for value in item.values():
             if isinstance(value, Input) and value.path:
                 value.path = assets.data(str(value.path))
