@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from allranks.contract import logs
+from allranks.local.instances import temporary
+from allranks.local.instances.kinds import InstanceKind
 from allranks.local.step.staging import Ports, remove, stage
 from allranks.plan import file_tree
 from allranks.plan.artifacts import ARTIFACTS
@@ -16,6 +21,7 @@ from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
 from allranks.plan.ports import Output
 from allranks.plan.values import Given
+from allranks.runs.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,28 @@ def prepare(
         copy = _working_copy(code, instance_folder, folder / "outputs", stop)
         prepared.append(InstanceFolders(copy, stage(given, places, instance_folder, mounts=mounts, stop=stop)))
     return prepared
+
+
+@contextlib.contextmanager
+def temporary_folders(kind: InstanceKind, workspace: Workspace, count: int) -> Iterator[list[str]]:
+    """Yield the temporary folder of each instance. Only the end of the event loop waits for their removal.
+
+    An instance without its own /tmp gets the folder's path, which is short, because the path of a Unix socket may have
+    108 characters.
+    """
+    if kind.isolated:
+        attempt_folders = temporary.make(workspace.temporary, count)
+        try:
+            yield [str(folder) for folder in attempt_folders.instances]
+        finally:
+            asyncio.get_running_loop().run_in_executor(None, attempt_folders.remove)
+        return
+    folders = [TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) for _ in range(count)]
+    try:
+        yield [folder.name for folder in folders]
+    finally:
+        for folder in folders:
+            asyncio.get_running_loop().run_in_executor(None, folder.cleanup)
 
 
 def _make_artifacts(folder: Path, places: Sequence[tuple[Output, Path]]) -> None:

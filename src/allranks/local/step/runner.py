@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeAlias, TypeVar
 
 from allranks.contract import job as jobs
@@ -32,7 +31,7 @@ from allranks.local.scope import Scope
 from allranks.local.slots import Machines, Share
 from allranks.local.step import instance_folders, outputs, rank_environment, tracked_run, verdict
 from allranks.local.step.digests import Digests
-from allranks.local.step.instance_folders import InstanceFolders
+from allranks.local.step.instance_folders import InstanceFolders, temporary_folders
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
 from allranks.local.step.running_steps import RunningSteps
@@ -241,7 +240,7 @@ class CommandRunner:
             return
         agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        with self._temporary_folders(len(instances)) as folders:
+        with temporary_folders(self._kind, self._workspace, len(instances)) as folders:
             interpreter = interpreters.of_environment(step.environment, self._settings.source)
             machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
             temporary_variables = [
@@ -291,27 +290,6 @@ class CommandRunner:
             # Only the end of the event loop waits for this.
             remove = functools.partial(shutil.rmtree, folder / "instances", ignore_errors=True)
             asyncio.get_running_loop().run_in_executor(None, remove)
-
-    @contextlib.contextmanager
-    def _temporary_folders(self, count: int) -> Iterator[list[str]]:
-        """Yield the temporary folder of each instance. Only the end of the event loop waits for their removal.
-
-        An instance without its own /tmp gets the folder's path, which is short, because the path of a Unix socket may
-        have 108 characters.
-        """
-        if self._kind.isolated:
-            attempt_folders = temporary.make(self._workspace.temporary, count)
-            try:
-                yield [str(folder) for folder in attempt_folders.instances]
-            finally:
-                asyncio.get_running_loop().run_in_executor(None, attempt_folders.remove)
-            return
-        folders = [TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) for _ in range(count)]
-        try:
-            yield [folder.name for folder in folders]
-        finally:
-            for folder in folders:
-                asyncio.get_running_loop().run_in_executor(None, folder.cleanup)
 
     def _note_left_out(self, record: StepRecord, ports: list[Ports]) -> None:
         for text in dict.fromkeys(text for instance in ports for text in instance.left_out):
