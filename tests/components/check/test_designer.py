@@ -58,6 +58,9 @@ FAULTS = {
     "a default outside of the range": Fault("default: 3", "default: 30", "default 30", "the range"),
     "a default that is not in the enum": Fault("default: warm", "default: hot", "'hot'", "the enum"),
     "a default of another type": Fault("default: 3", "default: three", "'three'", "quotes"),
+    "a number without a point": Fault(
+        "integer\n(.*\n.*\n)    default: 3", r"number\n\1    default: 1e-8", "'1e-8'", "write 1.0e-8", after=3
+    ),
     "a boolean as text": Fault("default: false", 'default: "no"', "'no'", "quotes"),
     "a default of data": Fault("type: uri_file\n", "type: uri_file\n    default: a\n", "'a'", "optional", after=1),
     "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "False", '"False"'),

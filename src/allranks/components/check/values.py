@@ -8,6 +8,7 @@ from typing import Any
 
 from allranks.components.check.subject import DATA, NUMBERS, PortSpec, Subject
 from allranks.errors import Problem
+from allranks.plan.check.suggestions import number_with_point
 
 _PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
@@ -65,7 +66,10 @@ def defaults(subject: Subject) -> Iterator[Problem]:
             fix = "remove it; if the port may be empty, add optional: true"
             yield subject.wrong(keys, found, "no default: the designer connects data", fix)
         elif port.type in _PYTHON and not _fits(port.default, port.type):
-            fix = f'put it in quotes: "{port.default}"' if port.type == "string" else "write it without quotes"
+            if port.type == "string":
+                fix = f'put it in quotes: "{port.default}"'
+            else:
+                fix = (number_with_point(port.default) if port.type == "number" else "") or "write it without quotes"
             yield subject.wrong(keys, f"default {port.default!r} of type {port.type}", _EXPECTED[port.type], fix)
         elif isinstance(port.enum, (list, tuple)) and str(port.default) not in map(str, port.enum):
             expected = f"one of {', '.join(map(str, port.enum))}"

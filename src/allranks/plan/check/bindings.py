@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from allranks.errors import Problem
 from allranks.plan.check.scope import Scope
-from allranks.plan.check.suggestions import meant, one_of
+from allranks.plan.check.suggestions import meant, number_with_point, one_of
 from allranks.plan.graph import Node
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, Value, references
 
@@ -18,8 +17,6 @@ _ACCEPTS = {
     "string": PRIMITIVES,
 }
 """Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
-
-_EXPONENT = re.compile(r"([+-]?\d+)[eE]([+-]?)(\d+)")
 
 _NUMERIC = PRIMITIVES - {"string"}
 
@@ -51,15 +48,9 @@ def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
 
 def _fix(scope: Scope, reference: Reference, port: Input) -> str:
     bound = scope.value(reference)
-    if port.type == "number" and isinstance(bound, Literal) and (number := _without_point(bound.value)):
-        return f"write {number}: {bound.value} is a string in YAML"
+    if port.type == "number" and isinstance(bound, Literal) and (fix := number_with_point(bound.value)):
+        return fix
     return f"bind {article(port.type)} to it"
-
-
-def _without_point(value: object) -> str:
-    """Return a number such as ``1e-8``, a string in YAML 1.1, in a form that is a number; "" for anything else."""
-    match = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
-    return f"{match[1]}.0e{match[2] or '+'}{match[3]}" if match else ""
 
 
 def of_outputs(scope: Scope) -> Iterator[Problem]:

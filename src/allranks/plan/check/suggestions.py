@@ -1,9 +1,12 @@
-"""Suggestions in messages: the names that exist, and the one that was probably meant."""
+"""Suggestions in messages: the names that exist, the one that was probably meant, and numbers that YAML accepts."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_EXPONENT = re.compile(r"([+-]?\d+)[eE]([+-]?)(\d+)")
 
 
 def one_of(names: Iterable[str], none: str) -> str:
@@ -16,3 +19,9 @@ def meant(name: str, names: Iterable[str]) -> str:
     """Return ``did you mean lr?``, or "" if no name is similar."""
     similar = difflib.get_close_matches(name, list(names), n=1)
     return f"did you mean {similar[0]}?" if similar else ""
+
+
+def number_with_point(value: object) -> str:
+    """Return how to write a number such as ``1e-8``, which is a string in YAML 1.1; "" for any other value."""
+    match = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
+    return f"write {match[1]}.0e{match[2] or '+'}{match[3]}: {value} is a string in YAML" if match else ""
