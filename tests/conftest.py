@@ -81,8 +81,8 @@ def pytest_configure(config: pytest.Config) -> None:
         tempfile.tempdir = None  # looked up again
         return
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
-    # Short, since sockets lie in it.
-    temporary = _folder(config, tempfile.gettempdir())
+    # Short: Ray adds up to 66 of the 107 characters that the path of a Unix socket may have, and an instance 18.
+    temporary = _folder(config, tempfile.gettempdir(), prefix="test-")
     os.environ["TMPDIR"] = str(temporary)
     tempfile.tempdir = None  # looked up again
     set_hypothesis_home_dir(temporary)
@@ -96,8 +96,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["HOME"] = str(home)
 
 
-def _folder(config: pytest.Config, parent: str) -> Path:
-    folder = tempfile.TemporaryDirectory(prefix="allranks-", dir=parent, ignore_cleanup_errors=True)
+def _folder(config: pytest.Config, parent: str, prefix: str = "allranks-") -> Path:
+    folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
     return Path(folder.name)
 
