@@ -95,7 +95,7 @@ WRONG = {
     "steps in a circle": (["cycle.yml"], ["cycle.yml:3", "a -> b -> a", "an order"]),
     "no processes": (["layout.yml"], ["step layout, key distribution.process_count_per_instance", "at least 1"]),
     "an input without a value": (["right.py"], ["data", "no value", "--set data="]),
-    "a type": ([*RIGHT, "--set", "lr=fast"], ["--set lr", "found 'fast'", "a number"]),
+    "a type": ([*RIGHT, "--set", "lr=fast"], ["--set lr", "'fast'", "a number"]),
     "a range": ([*RIGHT, "--set", "lr=2"], ["step step, key inputs.lr", "is 2", "at most 1", "--set lr=VALUE"]),
     "a choice": ([*RIGHT, "--set", "size=tiny"], ["key inputs.size", "tiny", "small", "large"]),
     "a path": (["right.py", "--set", "data=date.csv"], ["date.csv does not exist"]),

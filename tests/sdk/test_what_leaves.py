@@ -205,7 +205,7 @@ def test_what_cannot_be_read_is_one_problem_unless_it_is_ignored(
     assert left_out(list_path(code, "step a")) == {"strange": "named in .amlignore"}
 
 
-@pytest.mark.parametrize(("text", "found"), [(b"!\n", r"\.amlignore:1: found '!'"), (b"\xff\xfe", "cannot be read")])
+@pytest.mark.parametrize(("text", "found"), [(b"!\n", r"\.amlignore:1: '!'"), (b"\xff\xfe", "cannot be read")])
 def test_an_ignore_file_that_cannot_be_used(code: Path, text: bytes, found: str) -> None:
     (code / ".amlignore").write_bytes(text)
     with pytest.raises(InputError, match=found):

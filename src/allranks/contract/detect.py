@@ -44,7 +44,7 @@ def detect(environ: Mapping[str, str] = os.environ) -> RankEnv:
     if env.instance_count > count:
         raise variables.wrong(
             "AZUREML_NODE_COUNT",
-            f"found {count}, with ranks on {env.instance_count} instances (launcher {env.launcher})",
+            f"{count}, with ranks on {env.instance_count} instances (launcher {env.launcher})",
             "no more instances than the step has",
             "set the step's resources.instance_count, or the hostfile or --nnodes of the launcher that it starts",
         )

@@ -54,7 +54,7 @@ class Layout:
 def at_least_one(counts: Mapping[str, int]) -> tuple[Problem, ...]:
     """Return a problem for each count that is below 1. The keys name the settings, such as resources.instance_count."""
     return tuple(
-        Problem(where=key, found=f"found {count}", expected="at least 1", fix=f"set {key} to 1 or more")
+        Problem(where=key, found=str(count), expected="at least 1", fix=f"set {key} to 1 or more")
         for key, count in counts.items()
         if count < 1
     )

@@ -112,7 +112,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     if world_size % local_world_size or rank % local_world_size != local_rank:
         raise variables.wrong(
             names.rank,
-            f"found {rank} of {world_size}, with local rank {local_rank} of {local_world_size}",
+            f"{rank} of {world_size}, with local rank {local_rank} of {local_world_size}",
             "as many ranks on every instance, which fill one instance after another",
             "start mpirun with --map-by slot and as many slots on every host",
         )

@@ -98,7 +98,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     if derived and rank != instance_rank * local_world_size + local_rank:
         raise variables.wrong(
             "RANK",
-            f"found {rank}, with LOCAL_RANK {local_rank}, on instance {instance_rank} of {local_world_size} ranks each",
+            f"{rank}, with LOCAL_RANK {local_rank}, on instance {instance_rank} of {local_world_size} ranks each",
             f"{instance_rank * local_world_size + local_rank}: ranks fill one instance after another",
             "set NODE_RANK and LOCAL_WORLD_SIZE where the ranks are ordered otherwise",
         )
@@ -118,14 +118,14 @@ def _local_world_size(
     if instance_count is not None:
         if world_size % instance_count:
             raise variables.wrong(
-                "WORLD_SIZE", f"found {world_size}", f"a multiple of AZUREML_NODE_COUNT {instance_count}"
+                "WORLD_SIZE", str(world_size), f"a multiple of AZUREML_NODE_COUNT {instance_count}"
             )
         return world_size // instance_count, "AZUREML_NODE_COUNT"
     if node_rank:
         if (rank - local_rank) % node_rank or rank <= local_rank:
             raise variables.wrong(
                 "RANK",
-                f"found {rank}, with LOCAL_RANK {local_rank} and NODE_RANK {node_rank}",
+                f"{rank}, with LOCAL_RANK {local_rank} and NODE_RANK {node_rank}",
                 "NODE_RANK x the ranks of an instance + LOCAL_RANK",
             )
         return (rank - local_rank) // node_rank, "NODE_RANK"

@@ -56,6 +56,6 @@ def checked(
     for name, value, limit_name, limit in pairs:
         if value >= limit:
             is_count = name in (local_world_size, instance_count)
-            found = f"found {value + is_count}, with {limit_name} {limit}"
+            found = f"{value + is_count}, with {limit_name} {limit}"
             raise variables.wrong(name, found, f"{'at most' if is_count else 'less than'} {limit_name}")
     return env

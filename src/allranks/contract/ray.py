@@ -40,7 +40,7 @@ def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
     """Return the problems of the settings, by key."""
     ports = {"distribution.port": settings.port, "distribution.dashboard_port": settings.dashboard_port}
     return at_least_one({"resources.instance_count": instance_count}) + tuple(
-        Problem(where=key, found=f"found {port}", expected="a port from 1 to 65535", fix=f"set {key} to a free port")
+        Problem(where=key, found=str(port), expected="a port from 1 to 65535", fix=f"set {key} to a free port")
         for key, port in ports.items()
         if port is not None and not 1 <= port <= 65535
     )

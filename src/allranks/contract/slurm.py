@@ -90,7 +90,7 @@ def _local_world_size(
             continue
         counts = tasks_per_node(value)
         if counts is None or len(counts) != instance_count:
-            raise variables.wrong(name, f"found {value!r}", f"the tasks of {instance_count} nodes, such as 2(x3),1")
+            raise variables.wrong(name, repr(value), f"the tasks of {instance_count} nodes, such as 2(x3),1")
         return counts[instance_rank], name
     if instance_count == 1:
         return world_size, "SLURM_NTASKS"

@@ -47,7 +47,7 @@ def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
         invalid.append(
             Problem(
                 where="distribution.parameter_server_count",
-                found=f"found {settings.parameter_server_count}",
+                found=str(settings.parameter_server_count),
                 expected="at least 0",
                 fix="set distribution.parameter_server_count to 0 or more",
             )
@@ -113,7 +113,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     tasks = [(name, number) for name in RANKED_ROLES for number in range(len(cluster.get(name, ())))]
     if (role, index) not in tasks:
         listed = ", ".join(f"{name} {number}" for name, number in tasks)
-        raise variables.wrong("TF_CONFIG", f"found task {role} {index}", f"a task of its cluster: {listed}")
+        raise variables.wrong("TF_CONFIG", f"task {role} {index}", f"a task of its cluster: {listed}")
     rank = tasks.index((role, index))
     endpoints = [master.split(cluster[name][number]) for name, number in tasks]
     hosts = [host for host, _ in endpoints]
@@ -149,4 +149,4 @@ def _config(environ: Mapping[str, str]) -> tuple[dict[str, list[str]], str, int]
         return cluster, str(config["task"]["type"]), int(config["task"]["index"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         shown = value if len(value) <= 200 else f"{value[:200]}..."
-        raise variables.wrong("TF_CONFIG", f"found {shown}", expected) from error
+        raise variables.wrong("TF_CONFIG", shown, expected) from error

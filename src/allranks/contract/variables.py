@@ -46,7 +46,7 @@ def integer(
     digits = value.removeprefix("-")
     number = int(value) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
     if number is None or number < minimum or (below is not None and number >= below):
-        raise wrong(name, f"found {value!r}", expected)
+        raise wrong(name, repr(value), expected)
     return number
 
 

@@ -182,14 +182,14 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
 
     where = f"{file}:{member}" if member else file
     if not isinstance(entity, JobSchedule):
-        raise InputError(Problem(where, f"found a {type(entity).__name__}", "a JobSchedule", "return one"))
+        raise InputError(Problem(where, f"a {type(entity).__name__}", "a JobSchedule", "return one"))
     name = str(entity.name or "")
     problems = []
     if not _NAME.fullmatch(name):
         expected = "letters, digits, - and _, at most 255, the first a letter or a digit"
-        problems.append(Problem(f"schedule {name!r}, key name ({where})", f"found {entity.name!r}", expected))
+        problems.append(Problem(f"schedule {name!r}, key name ({where})", repr(entity.name), expected))
     if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, BaseNode):
-        found = f"found a {type(entity.create_job).__name__}"
+        found = f"a {type(entity.create_job).__name__}"
         expected = "a pipeline: Azure ML schedules nothing else"
         problems.append(
             Problem(f"schedule {name}, key create_job ({where})", found, expected, "make it a pipeline's step")

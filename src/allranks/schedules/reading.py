@@ -30,7 +30,7 @@ def read_trigger(trigger: Any, place: Place) -> Trigger:
 
     problems: list[Problem] = []
     if not isinstance(trigger, (CronTrigger, RecurrenceTrigger)):
-        found = "there is none" if trigger is None else f"found a {type(trigger).__name__}"
+        found = "there is none" if trigger is None else f"a {type(trigger).__name__}"
         raise InputError(Problem(place("trigger"), found, "a CronTrigger or a RecurrenceTrigger", "give it one"))
     time_zone = _time_zone(trigger.time_zone, place, problems)
     start = _wall_time(trigger.start_time, "start_time", time_zone, place, problems)
@@ -58,7 +58,7 @@ def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
     suggestion = zones.similar(name, known)
     fix = f'write "{suggestion}"' if suggestion else "choose one of azure.ai.ml.constants.TimeZone"
     expected = 'one of the names that Azure ML has, such as "W. Europe Standard Time" or "UTC"'
-    problems.append(Problem(place("time_zone"), f"found {value!r}", expected, fix))
+    problems.append(Problem(place("time_zone"), repr(value), expected, fix))
     return None
 
 
@@ -69,7 +69,7 @@ def _wall_time(value: Any, key: str, time_zone: str | None, place: Place, proble
     try:
         parsed = value if isinstance(value, datetime) else _parse(str(value))
     except ValueError:
-        problems.append(Problem(place(key), f"found {value!r}", f"a time such as {_FORMAT}", "write it so"))
+        problems.append(Problem(place(key), repr(value), f"a time such as {_FORMAT}", "write it so"))
         return None
     wall_time = parsed.replace(tzinfo=None)
     if parsed.utcoffset() is None or time_zone is None:
@@ -81,7 +81,7 @@ def _wall_time(value: Any, key: str, time_zone: str | None, place: Place, proble
     problems.append(
         Problem(
             place(key),
-            f"found {value!s}, whose offset is not that of {time_zone}",
+            f"{value!s}, whose offset is not that of {time_zone}",
             f"{_FORMAT}, a time of the time zone {time_zone}: of a datetime the SDK drops the offset",
             f'write "{in_zone.isoformat()}"',
         )
@@ -101,26 +101,26 @@ def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
     expected = "five fields: MINUTES HOURS DAYS MONTHS DAYS-OF-WEEK, such as 30 2 * * 1-5"
     fields = expression.split() if isinstance(expression, str) else []
     if len(fields) != 5:
-        what = f"found {expression!r}" + (f", {len(fields)} fields" if len(fields) > 1 else "")
+        what = repr(expression) + (f", {len(fields)} fields" if len(fields) > 1 else "")
         fix = "leave out the seconds" if len(fields) in (6, 7) else "write it so"
         yield Problem(where, what, expected, fix)
         return
     if any(field != "*" for field in fields[2:4]):
         yield Problem(
             where,
-            f"found {expression!r}, with days of the month or months, which Azure ML ignores: it would fire daily",
+            f"{expression!r}, with days of the month or months, which Azure ML ignores: it would fire daily",
             "* in the third and the fourth field",
             "for days of the month: RecurrenceTrigger(frequency='month', ...) with month_days",
         )
         return
     for field, names in zip(fields, ((), (), (), (), _NAMES), strict=True):
         if reason := _field_problem(field, names):
-            yield Problem(where, f"found {expression!r}: {reason}", expected, "correct the field")
+            yield Problem(where, f"{expression!r}: {reason}", expected, "correct the field")
             return
     try:
         croniter.expand(expression)
     except (CroniterError, ValueError) as error:
-        yield Problem(where, f"found {expression!r}: {error}", expected, "correct the field")
+        yield Problem(where, f"{expression!r}: {error}", expected, "correct the field")
 
 
 def _field_problem(field: str, names: tuple[str, ...]) -> str:
@@ -153,9 +153,9 @@ def _recurrence(
 ) -> Recurrence:
     frequency = str(getattr(trigger.frequency, "value", trigger.frequency)).lower()
     if frequency not in FREQUENCIES:
-        problems.append(Problem(place("frequency"), f"found {trigger.frequency!r}", " or ".join(FREQUENCIES)))
+        problems.append(Problem(place("frequency"), repr(trigger.frequency), " or ".join(FREQUENCIES)))
     if not _is_whole(trigger.interval) or trigger.interval < 1:
-        problems.append(Problem(place("interval"), f"found {trigger.interval!r}", "a whole number from 1 on"))
+        problems.append(Problem(place("interval"), repr(trigger.interval), "a whole number from 1 on"))
     pattern, before = trigger.schedule, len(problems)
     hours = _numbers(pattern.hours, "hours", 0, 23, place, problems)
     minutes = _numbers(pattern.minutes, "minutes", 0, 59, place, problems)
@@ -188,17 +188,17 @@ def _pattern_problems(
                 expected = f"no {key}: they go with the frequency {' or '.join(suitable)}"
                 fix = "leave them out, or take that frequency"
                 yield Problem(
-                    place(f"schedule.{key}"), f"found {_joined(values)} with the frequency {frequency}", expected, fix
+                    place(f"schedule.{key}"), f"{_joined(values)} with the frequency {frequency}", expected, fix
                 )
                 return
     if bool(hours) != bool(minutes) or ((week_days or month_days) and not hours):
         missing = "minutes" if hours else "hours"
         fix = "name at least one hour and one minute"
         yield Problem(
-            place(f"schedule.{missing}"), "found none", "hours and minutes, since one goes with the other", fix
+            place(f"schedule.{missing}"), "none", "hours and minutes, since one goes with the other", fix
         )
     if week_days and month_days:
-        found = f"found {_joined(week_days)} beside month_days {_joined(month_days)}"
+        found = f"{_joined(week_days)} beside month_days {_joined(month_days)}"
         fix = "leave one of them out, or declare two schedules"
         yield Problem(place("schedule.week_days"), found, "either days of the week or days of the month", fix)
 
@@ -209,7 +209,7 @@ def _numbers(value: Any, key: str, low: int, high: int, place: Place, problems: 
     if invalid:
         expected = f"whole numbers from {low} to {high}"
         problems.append(
-            Problem(place(f"schedule.{key}"), f"found {_joined(invalid)}", expected, "correct or remove it")
+            Problem(place(f"schedule.{key}"), _joined(invalid), expected, "correct or remove it")
         )
     return tuple(sorted({number for number in numbers if number not in invalid}))
 
@@ -219,14 +219,14 @@ def _week_days(value: Any, place: Place, problems: list[Problem]) -> tuple[str, 
     names = [str(getattr(day, "value", day)).lower() for day in values]
     invalid = [name for name in names if name not in WEEK_DAYS]
     if invalid:
-        problems.append(Problem(place("schedule.week_days"), f"found {_joined(invalid)}", ", ".join(WEEK_DAYS)))
+        problems.append(Problem(place("schedule.week_days"), _joined(invalid), ", ".join(WEEK_DAYS)))
     return tuple(name for name in WEEK_DAYS if name in names)
 
 
 def _never_fires(trigger: Trigger, place: Place) -> Iterator[Problem]:
     """Yield a problem if the trigger cannot fire at any time."""
     if trigger.start and trigger.end and trigger.end <= trigger.start:
-        found = f"found {trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
+        found = f"{trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
         yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or leave the end out")
         return
     # Without a start the creation date counts, which is unknown; an end alone may be in the past.

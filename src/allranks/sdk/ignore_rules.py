@@ -81,7 +81,7 @@ def _patterns(file: Path, lines: Sequence[str]) -> tuple[Any, ...]:
         try:
             pattern = GitWildMatchPattern(line)
         except ValueError as error:
-            found = f"found {line!r}, which is not a pattern: {error}"
+            found = f"{line!r}, which is not a pattern: {error}"
             raise InputError(Problem(f"{shown(file)}:{number}", found, fix="correct the line")) from None
         if pattern.include is not None:
             patterns.append(pattern)

@@ -65,10 +65,10 @@ def test_a_file_that_says_nothing_yet(tmp_path: Path, text: str) -> None:
 WRONG = {
     "component:\n  train:3: x\n": "key component (allranks.yaml:1): there is no such section; did you mean components?",
     "jobs: {}\n": "key jobs (allranks.yaml:1): there is no such section; remove it",
-    "data: [a]\n": "key data (allranks.yaml:1): found ['a']; ",
+    "data: [a]\n": "key data (allranks.yaml:1): ['a']; ",
     "data:\n  a:1:\n": "key data.a:1 (allranks.yaml:2): it has no path; ",
-    "data:\n  a:1: 3\n": "key data.a:1 (allranks.yaml:2): found 3; ",
-    "data:\n  a:1: {path: x}\n": "key data.a:1 (allranks.yaml:2): found {'path': 'x'}; ",
+    "data:\n  a:1: 3\n": "key data.a:1 (allranks.yaml:2): 3; ",
+    "data:\n  a:1: {path: x}\n": "key data.a:1 (allranks.yaml:2): {'path': 'x'}; ",
     "data:\n  a:1: https://x/y\n": "key data.a:1 (allranks.yaml:2): https://x/y is not on this machine; "
     "get a copy of it, and name the copy",
     "data:\n  a: x\n  azureml:a: y\n": "key data.azureml:a (allranks.yaml:3): it duplicates a "

@@ -107,16 +107,16 @@ def output(**changes: Any) -> Change:
 
 ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     # layouts
-    "instances": (step(instance_count=-5), "step train, key resources.instance_count (p.py:7)", "found -5"),
+    "instances": (step(instance_count=-5), "step train, key resources.instance_count (p.py:7)", "-5"),
     "processes": (
         step(distribution=PyTorch(0)),
         "step train, key distribution.process_count_per_instance (p.py:7)",
-        "found 0",
+        "0",
     ),
-    "no time": (step(timeout=0.0), "step train, key limits.timeout (p.py:7)", "found 0"),
-    "timeout": (step(timeout=-3.0), "step train, key limits.timeout (p.py:7)", "found -3"),
-    "endless timeout": (step(timeout=float("inf")), "step train, key limits.timeout (p.py:7)", "found inf"),
-    "shared memory": (step(shm_size=0), "step train, key resources.shm_size (p.py:7)", "found 0"),
+    "no time": (step(timeout=0.0), "step train, key limits.timeout (p.py:7)", "0"),
+    "timeout": (step(timeout=-3.0), "step train, key limits.timeout (p.py:7)", "-3"),
+    "endless timeout": (step(timeout=float("inf")), "step train, key limits.timeout (p.py:7)", "inf"),
+    "shared memory": (step(shm_size=0), "step train, key resources.shm_size (p.py:7)", "0"),
     # commands
     "no command": (step(command=" \n"), "step train, key command (p.py:7)", "it is empty"),
     "unknown input": (
@@ -141,30 +141,30 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     ),
     "never closed": (step(command="x $[[--fast"), "step train, key command (p.py:7)", "a $[[ is never closed"),
     # literals
-    "text for a number": (port("lr", value=Literal("much")), "step train, key inputs.lr (p.py:7)", "found 'much'"),
-    "true for a number": (port("lr", value=Literal(True)), "step train, key inputs.lr (p.py:7)", "found True"),
-    "not a number": (port("lr", value=Literal(float("nan"))), "step train, key inputs.lr (p.py:7)", "found nan"),
-    "above": (port("lr", value=Literal(1.5)), "step train, key inputs.lr (p.py:7)", "found 1.5"),
-    "below": (port("lr", value=Literal("-0.5")), "step train, key inputs.lr (p.py:7)", "found '-0.5'"),
-    "fraction": (port("epochs", value=Literal(2.5)), "step train, key inputs.epochs (p.py:7)", "found 2.5"),
-    "fraction as text": (port("epochs", value=Literal("2.0")), "step train, key inputs.epochs (p.py:7)", "found '2.0'"),
-    "whole and below": (port("epochs", value=Literal(0)), "step train, key inputs.epochs (p.py:7)", "found 0"),
+    "text for a number": (port("lr", value=Literal("much")), "step train, key inputs.lr (p.py:7)", "'much'"),
+    "true for a number": (port("lr", value=Literal(True)), "step train, key inputs.lr (p.py:7)", "True"),
+    "not a number": (port("lr", value=Literal(float("nan"))), "step train, key inputs.lr (p.py:7)", "nan"),
+    "above": (port("lr", value=Literal(1.5)), "step train, key inputs.lr (p.py:7)", "1.5"),
+    "below": (port("lr", value=Literal("-0.5")), "step train, key inputs.lr (p.py:7)", "'-0.5'"),
+    "fraction": (port("epochs", value=Literal(2.5)), "step train, key inputs.epochs (p.py:7)", "2.5"),
+    "fraction as text": (port("epochs", value=Literal("2.0")), "step train, key inputs.epochs (p.py:7)", "'2.0'"),
+    "whole and below": (port("epochs", value=Literal(0)), "step train, key inputs.epochs (p.py:7)", "0"),
     "maybe": (
         port("epochs", type="boolean", value=Literal("maybe"), minimum=None),
         "step train, key inputs.epochs (p.py:7)",
-        "found 'maybe'",
+        "'maybe'",
     ),
     "choice": (
         port("epochs", type="string", value=Literal("smal"), enum=("small", "large")),
         "step train, key inputs.epochs (p.py:7)",
-        "found 'smal'",
+        "'smal'",
     ),
     "no binding": (
         port("epochs", type="string", value=Literal("${{parent.outputs.x}}")),
         "step train, key inputs.epochs (p.py:7)",
         "${{parent.outputs.x}} is no binding",
     ),
-    "pipeline's own value": (value("lr", "much"), "pipeline digits, key inputs.lr (p.py)", "found 'much'"),
+    "pipeline's own value": (value("lr", "much"), "pipeline digits, key inputs.lr (p.py)", "'much'"),
     "pipeline's value in the step": (
         value("lr", 7),
         "step train, key inputs.lr (p.py:7)",
@@ -389,5 +389,5 @@ def test_data_that_may_not_be_read(plan: Plan, tmp_path: Path) -> None:
 def test_a_problem_reads_well(plan: Plan) -> None:
     error = InputError.of(check(with_port(plan, "epochs", value=Literal(2.5))))
     assert str(error) == (
-        "step train, key inputs.epochs (p.py:7): found 2.5\n  expected: a whole number\n  fix: change epochs"
+        "step train, key inputs.epochs (p.py:7): 2.5\n  expected: a whole number\n  fix: change epochs"
     )

@@ -68,7 +68,7 @@ def pipeline(**jobs: Any) -> dict[str, Any]:
         ({"name": "p", "properties": {}}, "key jobType"),
         (pipeline(), "key jobs: the pipeline has no jobs"),
         (pipeline(one={**STEP, "componentId": "nope"}), "step one, nope: there is no such component"),
-        (pipeline(one={**STEP, "componentId": "many"}), "step one, key type: found command, but its component is of"),
+        (pipeline(one={**STEP, "componentId": "many"}), "step one, key type: command, but its component is of"),
         (pipeline(one={**STEP, "componentId": "sweep"}), "a component of type sweep is not yet run"),
         (pipeline(one={**STEP, "componentId": "broken"}), "job p: the SDK cannot read the body"),
         (pipeline(one=STEP, two={"type": "do_while"}), "job p: the SDK cannot read the body"),

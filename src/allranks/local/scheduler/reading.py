@@ -71,7 +71,7 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
     for declared in find_schedules(target):
         schedule = declared.schedule
         if isinstance(declared.entity.create_job, str):
-            found = f"found {declared.entity.create_job}, a job of a workspace"
+            found = f"{declared.entity.create_job}, a job of a workspace"
             fix = "declare it with the pipeline itself"
             where = f"schedule {schedule.name}, key create_job ({schedule.where})"
             problems.append(Problem(where, found, "a pipeline: only pipelines can run here", fix))

@@ -135,7 +135,7 @@ def read(path: Path) -> MappingFile:
             problems.append(_unknown(text, section))
         elif lines is not None and not isinstance(lines, dict):
             where = f"key {section} ({text.place(section)})"
-            problems.append(Problem(where, f"found {lines!r}", "keys and paths, such as train:3: train/component.yaml"))
+            problems.append(Problem(where, repr(lines), "keys and paths, such as train:3: train/component.yaml"))
         else:
             parsed = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
             entries[section] = tuple(_once([entry for entry in parsed if entry], problems))
@@ -157,7 +157,7 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
     place = text.place(f"{section}.{key}")
     where = f"key {section}.{key} ({place})"
     if not isinstance(value, str) or not value.strip():
-        found = "it has no path" if value in (None, "") else f"found {value!r}"
+        found = "it has no path" if value in (None, "") else repr(value)
         problems.append(Problem(where, found, "a path, relative to the file"))
         return None
     if is_remote(value) and not value.startswith("file://"):

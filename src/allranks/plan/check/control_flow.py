@@ -26,7 +26,7 @@ def of_condition(scope: Scope, node: Condition) -> Iterator[Problem]:
             continue
         kind = scope.type_of(reference)
         if kind not in ("boolean", "string"):
-            yield Problem(where, f"found {article(kind)}", "a boolean", "use a boolean output or input")
+            yield Problem(where, article(kind), "a boolean", "use a boolean output or input")
         elif isinstance(reference, GraphInput) and scope.value(reference) is None:
             yield Problem(where, f"input {reference.name} of {scope.name} has no value", "true or false")
     for key, names in (("true_block", node.then), ("false_block", node.otherwise)):
@@ -44,7 +44,7 @@ def of_do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
     inputs = {port.name: port for port in loop.body.inputs}
     outputs = {port.name: port for port in loop.body.outputs}
     if not 1 <= loop.limit <= LIMIT:
-        yield Problem(scope.key(loop, "limits.max_iteration_count"), f"found {loop.limit}", f"1 to {LIMIT}")
+        yield Problem(scope.key(loop, "limits.max_iteration_count"), str(loop.limit), f"1 to {LIMIT}")
     if loop.condition and loop.condition not in outputs:
         found = f"the body {loop.body.name} has no output {loop.condition}"
         fix = meant(loop.condition, outputs)
@@ -81,7 +81,7 @@ def of_parallel_for(scope: Scope, loop: ParallelFor, here: bool) -> Iterator[Pro
     """Yield the problems of a parallel_for loop itself. Its body is checked like any other node."""
     where = scope.key(loop, "items")
     if loop.max_concurrency is not None and loop.max_concurrency < 1:
-        found = f"found {loop.max_concurrency}"
+        found = str(loop.max_concurrency)
         yield Problem(scope.key(loop, "max_concurrency"), found, "at least 1, or none for all at once")
     if not isinstance(loop.items, tuple):
         for reference in references(loop.items):

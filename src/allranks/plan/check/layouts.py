@@ -16,6 +16,6 @@ def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
     for problem in produce.problems(step.distribution, step.instance_count):
         yield Problem(scope.key(step, problem.where), problem.found, problem.expected, problem.fix)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
-        yield Problem(scope.key(step, "limits.timeout"), f"found {step.timeout:g}", "more than 0 seconds")
+        yield Problem(scope.key(step, "limits.timeout"), f"{step.timeout:g}", "more than 0 seconds")
     if step.shm_size <= 0:
-        yield Problem(scope.key(step, "resources.shm_size"), f"found {step.shm_size}", "a size such as 2g")
+        yield Problem(scope.key(step, "resources.shm_size"), str(step.shm_size), "a size such as 2g")

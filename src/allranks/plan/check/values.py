@@ -73,7 +73,7 @@ def wrong(
     port: Input,
     value: str | int | float | bool,
     fix: str,
-    whose: str = "found ",
+    whose: str = "",
     expressions: str = _BINDINGS,
 ) -> Iterator[Problem]:
     """Yield the problems of a literal for a port."""

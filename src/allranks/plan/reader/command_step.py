@@ -91,7 +91,7 @@ def _shared_memory(resources: Any, place: Place, context: Context) -> int:
     size = _SIZE.fullmatch(str(value).strip())
     if not size:
         expected = "a number and a unit, b, k, m or g, such as 2g"
-        context.problems.append(Problem(place.key("resources.shm_size"), f"found {value!r}", expected))
+        context.problems.append(Problem(place.key("resources.shm_size"), repr(value), expected))
         return _SHARED_MEMORY
     return int(size[1]) * _UNITS[size[2].lower()]
 
@@ -101,7 +101,7 @@ def _timeout(node: Any, place: Place, context: Context) -> float | None:
     try:
         return None if timeout is None else float(timeout)
     except ValueError:
-        context.problems.append(Problem(place.key("limits.timeout"), f"found {timeout!r}", "a number of seconds"))
+        context.problems.append(Problem(place.key("limits.timeout"), repr(timeout), "a number of seconds"))
         return None
 
 
@@ -113,7 +113,7 @@ def _distribution(settings: Any, place: Place, context: Context) -> Distribution
     kind = DISTRIBUTIONS.get(str(_get(settings, "type")).lower())
     if kind is None:
         known = ", ".join(name for name in DISTRIBUTIONS if name != Single.type)
-        context.problems.append(Problem(place.key("distribution.type"), f"found {_get(settings, 'type')!r}", known))
+        context.problems.append(Problem(place.key("distribution.type"), repr(_get(settings, "type")), known))
         return Single()
     arguments: dict[str, Any] = {}
     for field in dataclasses.fields(kind.settings):

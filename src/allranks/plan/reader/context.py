@@ -100,7 +100,7 @@ def settled(value: Any, key: str, place: Place, context: Context) -> Any:
         found = f"it is bound to the pipeline's {whose}, which has no value before the run"
         fix = f"give it a value{'' if context.path else f': --set {binding.name}=VALUE'}"
     else:
-        found = f"found {value}"
+        found = str(value)
         fix = "bind it to one input of the pipeline, or write the value"
     context.problems.append(Problem(place.key(key), found, "a value that is known before the run", fix))
     return None
@@ -114,5 +114,5 @@ def whole(value: Any, key: str, place: Place, context: Context) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if value is not None:
-        context.problems.append(Problem(place.key(key), f"found {value!r}", "a whole number"))
+        context.problems.append(Problem(place.key(key), repr(value), "a whole number"))
     return None

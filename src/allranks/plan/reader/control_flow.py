@@ -68,14 +68,14 @@ def condition(name: str, entity: Any, context: Context) -> Condition | None:
     value: Value = Literal(written) if isinstance(written, bool) else value_of(str(written))
     if isinstance(value, (Literal, Text)) and str(getattr(value, "value", "")).lower() not in ("true", "false"):
         expected = "true, false, an input of the pipeline or a boolean output of a step"
-        context.problems.append(Problem(place.key("condition"), f"found {written!r}", expected))
+        context.problems.append(Problem(place.key("condition"), repr(written), expected))
         return None
     blocks = {key: _block(getattr(entity, key)) for key in ("true_block", "false_block")}
     for key, names in blocks.items():
         for block_node in names:
             if block_node is None:
                 expected = "a step of the same pipeline: ${{parent.jobs.NAME}}"
-                context.problems.append(Problem(place.key(key), f"found {getattr(entity, key)!r}", expected))
+                context.problems.append(Problem(place.key(key), repr(getattr(entity, key)), expected))
     if not any(blocks.values()):
         context.problems.append(
             Problem(str(place), "it has neither a true_block nor a false_block", "a step to run", "name one")
@@ -110,7 +110,7 @@ def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> D
     place = context.place(name)
     if not isinstance(limit, int) or isinstance(limit, bool):
         where = place.key("limits.max_iteration_count")
-        context.problems.append(Problem(where, f"found {limit!r}", "a whole number from 1 to 1000"))
+        context.problems.append(Problem(where, repr(limit), "a whole number from 1 to 1000"))
         limit = 1
     control = "" if entity.condition is None else _port(entity.condition)
     return DoWhile(name, replace(body, after=()), control, feedback, limit, location=place.location)
@@ -129,7 +129,7 @@ def parallel_for(name: str, entity: Any, context: Context, read_node: ReadNode) 
     items = _items(entity.items, context)
     if items is None:
         expected = "a list of mappings, a mapping of mappings, or either as JSON"
-        context.problems.append(Problem(place.key("items"), f"found {entity.items!r}", expected))
+        context.problems.append(Problem(place.key("items"), repr(entity.items), expected))
         return None
     concurrency = plain(entity.max_concurrency)
     return ParallelFor(name, body, items, outputs, concurrency, location=place.location)

@@ -68,7 +68,7 @@ def widened(type_name: str, text: str) -> str:
 
 def wrong(name: str, text: str, expected: str) -> Problem:
     """Return the problem for a setting that cannot be converted."""
-    return Problem(f"--set {name}", f"found {text!r}", expected, f"give {expected}: --set {name}=VALUE")
+    return Problem(f"--set {name}", repr(text), expected, f"give {expected}: --set {name}=VALUE")
 
 
 def _unknown(name: str, known: list[str]) -> Problem:

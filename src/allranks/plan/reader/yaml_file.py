@@ -216,7 +216,7 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     value = _value(text, key) if value is None else value
     if value is None:
         return Problem(at, message if complaints.is_own(error) else complaints.one_line(error))
-    return Problem(at, f"found {value!r}", message)
+    return Problem(at, repr(value), message)
 
 
 _MISSING = "Missing data for required field."

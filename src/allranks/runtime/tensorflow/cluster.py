@@ -94,9 +94,9 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
 def _check(tasks: Mapping[str, tuple[str, ...]]) -> None:
     chiefs, workers, servers = (len(tasks.get(role, ())) for role in tensorflow.RANKED_ROLES)
     if chiefs > 1:
-        raise variables.wrong("TF_CONFIG", f"found {chiefs} chiefs", "one chief at most")
+        raise variables.wrong("TF_CONFIG", f"{chiefs} chiefs", "one chief at most")
     if not chiefs + workers:
-        raise variables.wrong("TF_CONFIG", "found neither a chief nor a worker", "at least one of them")
+        raise variables.wrong("TF_CONFIG", "neither a chief nor a worker", "at least one of them")
     if servers and chiefs + workers < 2:
         raise InputError(
             Problem(

@@ -36,7 +36,7 @@ def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None 
             component = _component(node["componentId"], assets, known, f"{path}{name}")
             if component.type != kind:
                 found = f"its component is of type {component.type}"
-                raise InputError(Problem(f"step {path}{name}, key type", f"found {kind}, but {found}", component.type))
+                raise InputError(Problem(f"step {path}{name}, key type", f"{kind}, but {found}", component.type))
             node["componentId"] = component
         except InputError as error:
             problems += error.problems
