@@ -15,8 +15,16 @@ if TYPE_CHECKING:
 def execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
     """Call `run` with an observer that shows its progress, and print the result.
 
-    Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled.
+    Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. Once nobody reads the output,
+    as in ``allranks run FILE | head -1``, the run continues without any.
     """
+    from allranks.cli import streams
+
+    with streams.unbroken():
+        _execute(run, json)
+
+
+def _execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
     from allranks.cli.console import console, errors
     from allranks.cli.views.json import to_json
     from allranks.cli.views.lines import PlainLines
@@ -26,7 +34,7 @@ def execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
 
     # With --json, stdout is for a program; the view goes to stderr.
     out = errors() if json else console()
-    watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
+    watcher = LiveTree(out) if out.is_terminal and not out.is_dumb_terminal else PlainLines(out)
     try:
         with watcher:
             record = run(watcher)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from allranks.cli import streams
 from allranks.cli.lazy_group import lazy_group
 from allranks.local import stop_signals
 
@@ -35,6 +36,7 @@ app = lazy_group(
     },
     help="Run Azure ML pipelines for distributed training on this machine, with real processes on emulated instances, "
     "and submit the same pipelines to Azure ML.",
+    add_completion=True,
 )
 
 
@@ -58,6 +60,7 @@ def _options(
 def main() -> None:
     """Run the command in sys.argv. Exit codes: 0 success; 1 a step or Azure failed, the disk is full, or standard
     output was closed; 2 wrong input; 130 stopped."""
+    streams.prepare()
     try:
         try:
             with stop_signals.raised():
@@ -68,7 +71,10 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC):
-            raise
+            if error.filename is None:
+                raise
+            _print_os_error(error)
+            sys.exit(1)
         # Standard output cannot be written any more. At exit, Python would print an error about that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if error.errno == errno.EPIPE:
@@ -79,6 +85,17 @@ def main() -> None:
         if code is None:
             raise
         sys.exit(code)
+
+
+def _print_os_error(error: OSError) -> None:
+    """Print an error of a file that no command has expected."""
+    from allranks.cli.errors import print_failure
+    from allranks.errors import Problem
+
+    forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    expected = "a file or folder that you may read, and write if it is in the workspace" if forbidden else ""
+    fix = "change its owner or its permissions, or use another folder for runs: --folder DIR" if forbidden else ""
+    print_failure(Problem(os.fsdecode(error.filename), error.strerror or str(error), expected, fix))
 
 
 def _print_expected(error: Exception) -> int | None:
