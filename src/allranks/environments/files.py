@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from allranks.environments.find import REGISTERED
+from allranks.sdk import bounded_yaml
 
 
 def environment_file(component: Any) -> Path | None:
@@ -26,7 +27,7 @@ def environment_file(component: Any) -> Path | None:
 def name_in(file: Path) -> str:
     """Return the name in an environment's file; "" if it has none or cannot be read."""
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = bounded_yaml.load_file(file)
     except (OSError, ValueError, yaml.YAMLError):
         return ""  # `allranks environments check` reports it
     return str(content.get("name") or "") if isinstance(content, dict) else ""

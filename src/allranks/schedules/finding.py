@@ -21,7 +21,7 @@ import yaml
 from allranks.errors import InputError, Problem
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
-from allranks.sdk import complaints, python_file
+from allranks.sdk import bounded_yaml, complaints, python_file
 from allranks.sdk.python_file import PythonFile
 
 FOLDER = "pipelines"
@@ -106,13 +106,13 @@ def _files(target: Path) -> list[Path]:
 
 
 def _may_declare(file: Path) -> bool:
-    if file.suffix == ".py":
-        return "JobSchedule" in file.read_text(encoding="utf-8", errors="replace")
-    if file.suffix.lower() not in (".yml", ".yaml"):
-        return False
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8", errors="replace"))
-    except yaml.YAMLError:
+        if file.suffix == ".py":
+            return "JobSchedule" in bounded_yaml.read(file)
+        if file.suffix.lower() not in (".yml", ".yaml"):
+            return False
+        content = bounded_yaml.load_file(file)
+    except (OSError, yaml.YAMLError, ValueError):
         return False  # the command that runs the file reports it
     return isinstance(content, dict) and {"trigger", "create_job"} <= content.keys()
 
@@ -120,11 +120,7 @@ def _may_declare(file: Path) -> bool:
 def _yaml(file: Path) -> list[Declared]:
     from azure.ai.ml.entities._load_functions import load_schedule
 
-    try:
-        yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.MarkedYAMLError as error:
-        where = f"{file}:{error.problem_mark.line + 1}" if error.problem_mark else str(file)
-        raise InputError(Problem(where, f"not YAML: {error.problem}", fix="correct the line")) from None
+    bounded_yaml.read_values(file)
     try:
         entity = load_schedule(file)
     # The SDK's errors have no common class; any of them means that this file cannot be read as a schedule.

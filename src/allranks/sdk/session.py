@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from allranks.sdk import bounded_yaml
 from allranks.sdk.staging import exact_uploads
 
 _PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
@@ -127,7 +128,7 @@ def _faster_nodes() -> Iterator[None]:
             component._yaml_str = yaml_text
 
     _load_component.to_component_func = without_yaml
-    yaml.safe_load = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    yaml.safe_load = bounded_yaml.load
     try:
         yield
     finally:

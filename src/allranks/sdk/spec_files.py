@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
+from allranks.sdk import bounded_yaml
 from allranks.sdk.specs import SPECS
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SCHEMA = re.compile(r"^\$schema:\s*[\"']?([^\s\"']+)", re.MULTILINE)
 _KEYS = re.compile(r"^[\"']?(\$schema|type|command|jobs)[\"']?\s*:", re.MULTILINE)
 _TYPES = ("automl", "command", "data_transfer", "import", "parallel", "pipeline", "spark", "sweep")
@@ -59,7 +59,7 @@ def kind(path: Path) -> Kind | None:
     without a pipeline.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = bounded_yaml.read(path)
     except (OSError, ValueError):
         text = ""
     if path.suffix == ".py":
@@ -88,7 +88,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _document(text: str) -> Mapping[str, Any]:
     """Return a YAML file's content; if it is not valid YAML, only the schema that it names."""
     try:
-        document = yaml.load(text, Loader=_LOADER)
+        document = bounded_yaml.load(text)
     except (yaml.YAMLError, ValueError):
         schema = _SCHEMA.search(text)
         return {"$schema": schema[1]} if schema else {}

@@ -13,9 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
-
 from allranks.errors import InputError, Problem
+from allranks.sdk import bounded_yaml
 from allranks.sdk.yaml_lines import at
 
 SPECS = ("component.yaml", "component.py")
@@ -62,11 +61,7 @@ def _load_yaml(spec: Path) -> Any:
     from azure.ai.ml import load_component
 
     # Parse here first: the SDK does not report the line of a mistake.
-    try:
-        yaml.safe_load(spec.read_text(encoding="utf-8"))
-    except yaml.MarkedYAMLError as error:
-        where = f"{spec}:{error.problem_mark.line + 1}" if error.problem_mark else str(spec)
-        raise InputError(Problem(where, f"not YAML: {error.problem}", fix="correct the line")) from error
+    bounded_yaml.read_values(spec)
     return load_component(spec)
 
 

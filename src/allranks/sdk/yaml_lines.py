@@ -8,11 +8,12 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Problem
+from allranks.sdk import bounded_yaml
 
 
 def line_of(path: Path, *keys: str) -> int:
     """Return the line, from 1, of a nested key; of its innermost existing parent if it is missing."""
-    node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    node = bounded_yaml.compose(bounded_yaml.read(path))
     line = 1
     for key in keys:
         if not isinstance(node, yaml.MappingNode):
@@ -35,15 +36,11 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
     fix: what to do if it cannot be read
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = bounded_yaml.load_file(path)
     except OSError as error:
         raise InputError(Problem(str(path), error.strerror or str(error), "a YAML file", fix)) from error
-    except yaml.MarkedYAMLError as error:
-        where = f"{path}:{error.problem_mark.line + 1}" if error.problem_mark else str(path)
-        raise InputError(Problem(where, f"not YAML: {error.problem}", fix="correct the line")) from error
     except (yaml.YAMLError, ValueError) as error:
-        found = " ".join(str(error).split())
-        raise InputError(Problem(str(path), f"not YAML: {found}", fix="correct the file")) from error
+        raise InputError(bounded_yaml.problem(path, error)) from error
     if not isinstance(content, dict):
         raise InputError(Problem(str(path), f"{type(content).__name__}", "keys and values", "correct the file"))
     return content

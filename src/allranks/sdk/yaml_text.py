@@ -10,9 +10,8 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Problem
+from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
-
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -40,23 +39,16 @@ def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
     may_be_empty: whether to accept a file without keys, such as one with comments only
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        loader = _Loader(text)
+        text = bounded_yaml.read(path)
+        bounded_yaml.check(text)
+        loader = bounded_yaml.LOADER(text)
         try:
             root = loader.get_single_node()
             tree = loader.construct_document(root) if root else None
         finally:
             loader.dispose()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(Problem(shown(path), f"cannot be read: {reason}", "a YAML file that can be read")) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{shown(path)}:{mark.line + 1}:{mark.column + 1}" if mark else shown(path)
-        message = ", ".join(part for part in (error.context, error.problem) if part)
-        raise InputError(Problem(place, f"it is not YAML: {message}", "YAML")) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(Problem(shown(path), f"it is not YAML: {' '.join(str(error).split())}", "YAML")) from None
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        raise InputError(bounded_yaml.problem(path, error)) from None
     if tree is None and may_be_empty:
         return YamlText(path, {}, {})
     if not isinstance(tree, dict):

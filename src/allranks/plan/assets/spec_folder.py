@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from allranks.sdk import spec_files, specs
+from allranks.sdk import bounded_yaml, spec_files, specs
 
 LEFT_OUT = frozenset({".git", ".allranks", ".venv", ".venvs", "__pycache__", "node_modules"})
 """Folders that are not searched."""
@@ -55,7 +53,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
         for file in files:
             if file.endswith((".yaml", ".yml")) or file in specs.SPECS:
                 try:
-                    yield (path := Path(parent, file)), path.read_text(encoding="utf-8")
+                    yield (path := Path(parent, file)), bounded_yaml.read(path)
                 except (OSError, UnicodeDecodeError):
                     continue
 
@@ -63,8 +61,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
 def _version(path: Path, name: str) -> str:
     if path.suffix == ".py":
         return next((str(spec.version or "") for spec in specs.load(path) if spec.name == name), "")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return str(yaml.load(path.read_text(encoding="utf-8"), Loader=loader).get("version", ""))
+    return str(bounded_yaml.load_file(path).get("version", ""))
 
 
 def _order(version: str) -> tuple[tuple[int, int, str], ...]:

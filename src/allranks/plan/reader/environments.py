@@ -15,7 +15,7 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
-from allranks.sdk import complaints, yaml_text
+from allranks.sdk import bounded_yaml, complaints, yaml_text
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import context_of
 
@@ -88,7 +88,7 @@ def _name_in_file(environment: Any) -> str:
 
 def _name_in(file: Path) -> str:
     try:
-        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+        tree = bounded_yaml.load_file(file)
     except (OSError, ValueError, yaml.YAMLError):
         return ""
     # The name of a job or a component with an inline environment is not the environment's.

@@ -1,0 +1,160 @@
+"""Read YAML in bounded time and memory, whatever a file contains.
+
+YAML allows a short file that stands for billions of values (aliases of aliases), a value that contains itself, and any
+depth. Each of them exhausts memory or Python's stack, here or in the SDK. A file is therefore checked before its values
+are built, while it is split into events, which takes time in proportion to its length.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from allranks.errors import InputError, Problem
+from allranks.sdk.paths import shown
+
+MOST_BYTES = 16 << 20
+"""Limit for a file. The YAML of a pipeline with 1,000 steps has 0.3 MB."""
+
+MOST_LEVELS = 100
+"""Limit for lists and mappings inside of each other. Azure ML's deepest schema has some ten levels."""
+
+MOST_VALUES = 500_000
+"""Limit for keys and values. A pipeline with 10,000 steps has 200,000."""
+
+MOST_REPEATED = 50_000
+"""Limit for the keys and values that aliases repeat."""
+
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class UnboundedError(yaml.MarkedYAMLError):
+    """A file exceeds a limit. problem: what was found; note: what is allowed"""
+
+
+def read(path: Path) -> str:
+    """Return a file's text.
+
+    Raise OSError if it cannot be read, is no file, or is too large, and UnicodeDecodeError if it is not UTF-8.
+    """
+    # Without O_NONBLOCK, opening a FIFO would block.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is no regular file", str(path))
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise OSError(0, f"it is larger than {MOST_BYTES >> 20} MB", str(path))
+    return content.decode("utf-8-sig")
+
+
+def load(source: str | bytes | IO[Any]) -> Any:
+    """Return the values of a text or an open file. Raise YAMLError or ValueError if it is not YAML, UnboundedError if
+    it exceeds a limit."""
+    text = source if isinstance(source, (str, bytes)) else source.read()
+    check(text)
+    return yaml.load(text, Loader=LOADER)
+
+
+def load_file(path: Path) -> Any:
+    """Return the values of a file. Raise OSError, YAMLError or ValueError."""
+    return load(read(path))
+
+
+def compose(text: str) -> yaml.Node | None:
+    """Return the nodes of a text, which have lines. Raise as `load` does."""
+    check(text)
+    node: yaml.Node | None = yaml.compose(text, Loader=LOADER)
+    return node
+
+
+def check(text: str | bytes) -> None:
+    """Raise UnboundedError if a text exceeds a limit, YAMLError if it is not YAML."""
+    counter = _Counter()
+    for event in yaml.parse(text, Loader=LOADER):
+        counter.add(event)
+
+
+def problem(path: Path, error: Exception) -> Problem:
+    """Return the problem for what `read` and `load` raise, with the line if it is known."""
+    file = shown(path)
+    if isinstance(error, UnicodeDecodeError):
+        fix = "save it as UTF-8, or name another file"
+        return Problem(
+            file, f"it is not UTF-8: byte {error.start + 1} is {error.object[error.start]:#04x}", "YAML", fix
+        )
+    if isinstance(error, OSError):
+        found = f"cannot be read: {error.strerror or error}"
+        return Problem(file, found, "a YAML file that can be read", "look at its name and its permissions")
+    mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
+    place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+    if isinstance(error, UnboundedError):
+        return Problem(place, str(error.problem), str(error.note), "write the values out, or make them fewer")
+    if isinstance(error, yaml.MarkedYAMLError):
+        message = ", ".join(part for part in (error.context, error.problem) if part)
+    else:
+        message = " ".join(str(error).split())
+    return Problem(place, f"it is not YAML: {message}", "YAML", "correct it there, or in the lines before")
+
+
+def read_values(path: Path) -> Any:
+    """Return the values of a file. Raise InputError, with the line if it is known, if that fails."""
+    try:
+        return load_file(path)
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        raise InputError(problem(path, error)) from None
+
+
+@dataclass
+class _Open:
+    """A list or mapping whose end has not been reached. before: how many values there were before it"""
+
+    anchor: str | None
+    before: int
+
+
+class _Counter:
+    """Counts the values that a text stands for, with those that aliases repeat."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._repeated = 0
+        self._open: list[_Open] = []
+        self._sizes: dict[str, int] = {}
+
+    def add(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            self._repeat(event)
+        elif isinstance(event, yaml.NodeEvent):
+            self._count += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                self._open.append(_Open(event.anchor, self._count - 1))
+                if len(self._open) > MOST_LEVELS:
+                    raise _error(event, "lists and mappings inside of each other", f"at most {MOST_LEVELS} levels")
+            elif event.anchor:
+                self._sizes[event.anchor] = 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            ended = self._open.pop()
+            if ended.anchor:
+                self._sizes[ended.anchor] = self._count - ended.before
+        if self._count > MOST_VALUES:
+            raise _error(event, "more keys and values than any pipeline has", f"at most {MOST_VALUES:,}")
+
+    def _repeat(self, event: yaml.AliasEvent) -> None:
+        if any(each.anchor == event.anchor for each in self._open):
+            raise _error(event, f"*{event.anchor} is inside of &{event.anchor}: it contains itself", "values that end")
+        size = self._sizes.get(event.anchor, 1)  # the loader reports an unknown one
+        self._count += size
+        self._repeated += size
+        if self._repeated > MOST_REPEATED:
+            raise _error(
+                event, "aliases such as *" + event.anchor + " repeat values", f"at most {MOST_REPEATED:,} of them"
+            )
+
+
+def _error(event: yaml.Event, found: str, expected: str) -> UnboundedError:
+    return UnboundedError(problem=found, problem_mark=event.start_mark, note=expected)
