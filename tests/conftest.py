@@ -14,8 +14,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
 from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord

@@ -9,6 +9,7 @@ from pathlib import Path
 from allranks.local.executor import Executor
 from allranks.local.nodes.runners import RUNNERS
 from allranks.local.scope import Scope
+from allranks.local.selection import Mode
 from allranks.local.slots import Share, SharedLocks, Slots
 from allranks.plan.graph import Graph, Node, Step
 from allranks.plan.ports import GraphInput, NodeOutput
@@ -69,7 +70,7 @@ class Trial:
         )
         return self.executor
 
-    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
         return False
 
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:

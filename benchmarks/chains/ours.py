@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from allranks.cli.views.tables import print_run, print_runs
 from allranks.local import engine, requirements
-from allranks.local.engine import Options
+from allranks.local.options import Options
 from allranks.plan.check import warnings
 from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step
 from allranks.plan.node_records import graph_records

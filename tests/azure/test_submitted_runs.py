@@ -10,7 +10,8 @@ import pytest
 from commands import Command, add_step, command, only_run, project, quick, write_log
 from fake.service import FakeAzure
 
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs import log_reader
 from allranks.runs.workspace import Workspace

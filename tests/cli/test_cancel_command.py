@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.pytorch import PyTorch
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step
 from allranks.plan.ports import Input
@@ -26,7 +27,8 @@ from allranks_command import PATIENCE, Ended, Fifo, allranks
 ENGINE = """
 import sys
 from pathlib import Path
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
 from allranks.runs.workspace import Workspace

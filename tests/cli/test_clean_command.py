@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
 from allranks.local.instances import temporary
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs import history
 from allranks.runs.workspace import Workspace

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace

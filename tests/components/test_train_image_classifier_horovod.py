@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.reader import read_plan
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace

@@ -15,7 +15,8 @@ from fake.service import FakeAzure
 from allranks.azure.run_records import add_record
 from allranks.azure.workspace import WorkspaceName
 from allranks.contract.pytorch import PyTorch
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, forked, started

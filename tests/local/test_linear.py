@@ -14,6 +14,7 @@ import pytest
 from allranks.local.executor import Executor
 from allranks.local.nodes.runners import RUNNERS
 from allranks.local.scope import Scope
+from allranks.local.selection import Mode
 from allranks.local.slots import PATIENCE, Share, SharedLocks, Slots
 from allranks.plan.graph import Graph, Step
 from allranks.runs.observer import Observer
@@ -46,7 +47,7 @@ def operations(action: Callable[[], object]) -> int:
 class Instant:
     """Completes each step at once."""
 
-    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
         return False
 
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:

@@ -18,8 +18,9 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.local import preview
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
 from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.options import Options
 from allranks.plan.check import check
 from allranks.plan.graph import DoWhile, Graph, Item, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text

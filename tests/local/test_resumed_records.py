@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.local.engine import Options, resume
+from allranks.local.engine import resume
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Pipeline, Plan, Step
 from allranks.plan.ports import Output
 from allranks.runs import history

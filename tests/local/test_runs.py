@@ -15,7 +15,8 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.local.engine import Options, resume, run
+from allranks.local.engine import resume, run
+from allranks.local.options import Options
 from allranks.plan.environment import registered
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
@@ -209,7 +210,7 @@ class TestReuse:
         Path(first.step("prepare").outputs[0].path, "y").write_text("spoilt")
         second = run_steps(*steps, observer=watcher)
         assert second.step("prepare").reused_from is None
-        assert any("no longer as it was" in text for _, text in watcher.notes)
+        assert any("have changed or are gone" in text for _, text in watcher.notes)
 
     def test_a_failed_step_is_not_reused(self, run_steps) -> None:
         step = Step("a", "exit 1")
@@ -224,7 +225,8 @@ class TestResume:
 import sys
 from pathlib import Path
 from allranks.plan.codec import converter
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.environment import registered
 from allranks.plan.graph import Plan
 from allranks.runs.workspace import Workspace

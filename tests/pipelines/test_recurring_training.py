@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.reader import read_plan
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.engine import Options, resume, run
+from allranks.local.engine import resume, run
+from allranks.local.options import Options
 from allranks.plan import macros
 from allranks.plan.check import check
 from allranks.plan.codec import loads

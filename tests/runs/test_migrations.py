@@ -17,7 +17,8 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.local.engine import Options, resume
+from allranks.local.engine import resume
+from allranks.local.options import Options
 from allranks.plan import codec
 from allranks.plan.environment import Environment, registered
 from allranks.plan.graph import Step

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local.engine import Options, resume
+from allranks.local.engine import resume
+from allranks.local.options import Options
 from allranks.plan.graph import Step
 from allranks.runs import history, locks
 from allranks.runs.records import Status
@@ -85,7 +86,8 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(workspace: Workspace,
 FULL = """
 import sys
 from pathlib import Path
-from allranks.local.engine import DiskFullError, Options, run
+from allranks.local.engine import DiskFullError, run
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace

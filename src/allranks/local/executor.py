@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from allranks.contract.distributions import processes_per_instance
+from allranks.local.continuation import renewed
 from allranks.local.nodes.condition import outcome_of
 from allranks.local.nodes.execution import NodeRunner
 from allranks.local.scope import Scope
+from allranks.local.selection import EVERYTHING, Mode, Modes
 from allranks.local.slots import Share, Slots, WithdrawnError
 from allranks.plan.graph import Graph, Node, Step
 from allranks.plan.node_records import is_within, iteration_record, node_record
@@ -31,8 +33,9 @@ from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 class StepRunner(Protocol):
     """Runs a step's command."""
 
-    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
-        """Reuse an earlier result of the step if there is one. Return whether there was."""
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
+        """Reuse an earlier result of the step if the mode allows it and there is one. Return whether the step has
+        ended."""
 
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
         """Run one attempt of the step with a share of the machine. Set the record's status: Completed, Failed or
@@ -52,6 +55,8 @@ class Executor:
     decisions:           decisions of nodes from before the run was resumed
     retries:             maximum retries of a failed step
     continue_on_failure: whether nodes that do not depend on a failed one still run
+    modes:               what to do with each node
+    earlier:             the run as it was before it continued with the latest code
     """
 
     def __init__(
@@ -67,6 +72,8 @@ class Executor:
         decisions: Mapping[tuple[str, str], str],
         retries: int = 0,
         continue_on_failure: bool = True,
+        modes: Modes = EVERYTHING,
+        earlier: RunRecord | None = None,
     ) -> None:
         self._run = run
         self._recorder = recorder
@@ -78,6 +85,8 @@ class Executor:
         self._decisions = dict(decisions)
         self._retries = retries
         self._continue_on_failure = continue_on_failure
+        self._modes = modes
+        self._before = earlier
         self._stopped = False
         self._canceled: set[str] = set()
         self._folder = Path(run.folder)
@@ -109,7 +118,8 @@ class Executor:
     async def run_graph(self, scope: Scope) -> Status:
         """Run every node of a graph that can run.
 
-        Return Failed if a node failed, Canceled if a node was canceled or did not start, else Completed.
+        Return Failed if a node failed, Canceled if a node was canceled or did not start, else Completed. Nodes that are
+        excluded do not count.
         """
         graph = scope.graph
         needs = {node.name: [name for name in graph.needs(node) if name in graph.by_name] for node in graph.nodes}
@@ -140,14 +150,18 @@ class Executor:
             for task in tasks.values():
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
-        states = {scope.records[node.name].status for node in graph.nodes}
+        states = {
+            scope.records[node.name].status
+            for node in graph.nodes
+            if self._modes.of(scope.path_of(node)) is not Mode.EXCLUDED
+        }
         if Status.FAILED in states:
             return Status.FAILED
         return Status.COMPLETED if states <= {Status.COMPLETED, Status.SKIPPED} else Status.CANCELED
 
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
-        if await self._steps.reuse(scope, step, record):
+        if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
             return
         if not (self._stopped or self._is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
@@ -200,7 +214,8 @@ class Executor:
         path = scope.path_of(node)
         record = self._earlier.get(path)
         if record is None:
-            record = node_record(node, path, (f"{scope.path}{name}" for name in needs), self._folder)
+            fresh = node_record(node, path, (f"{scope.path}{name}" for name in needs), self._folder)
+            record = renewed(fresh, self._before)
             self._recorder.added(record)
         scope.records[node.name] = record
 
@@ -229,7 +244,7 @@ class Executor:
         """Return None if the node may run now, else the status that follows from the nodes that it needs."""
         if self._is_canceled(scope.path_of(node)):
             return Status.CANCELED
-        if self._stopped:
+        if self._stopped or self._modes.of(scope.path_of(node)) is Mode.EXCLUDED:
             return Status.NOT_STARTED
         records = scope.records
         for name, expected in scope.graph.conditions.get(node.name, ()):

@@ -11,9 +11,9 @@ from allranks.contract.job import Job
 from allranks.contract.launch import Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
-from allranks.local.engine import AUTO
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.local.options import AUTO
 from allranks.local.scope import Scope
 from allranks.local.step import rank_environment
 from allranks.local.step.launch import launch_of

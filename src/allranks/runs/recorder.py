@@ -16,6 +16,15 @@ RESULTS = 3
 """Maximum number of a run's results."""
 
 
+def results_of(run: RunRecord) -> dict[str, float]:
+    """Return the last values of the run's most relevant metrics."""
+    results: dict[str, float] = {}
+    for _, name, point in headline(run.steps, RESULTS):
+        if math.isfinite(point.value):
+            results.setdefault(name, point.value)
+    return results
+
+
 class RunRecorder:
     """Save one run to the store, and pass its changes to the observer. Neither gets a secret.
 
@@ -27,12 +36,18 @@ class RunRecorder:
         self._run = run
         self._store = store
         self._observer = observer
-        run.inputs = self._shown(run.inputs)
+        run.inputs, run.settings = self._shown(run.inputs), self._shown(run.settings)
 
     def started(self) -> None:
         """Record that the run starts."""
         self._store.save_run(self._run)
         self._observer.started(self._run)
+
+    def tracked(self, mlflow_run_id: str) -> None:
+        """Record the MLflow run of the whole run."""
+        if self._run.mlflow_run_id != mlflow_run_id:
+            self._run.mlflow_run_id = mlflow_run_id
+            self._store.save_run(self._run)
 
     def added(self, step: StepRecord) -> None:
         """Add a node to the run."""
@@ -89,6 +104,10 @@ class RunRecorder:
             step.metrics = {}
             self._store.clear_points(self._run.id, step.name)
 
+    def forget_result(self, step: StepRecord) -> None:
+        """Remove the step's result, so that no run reuses it any more."""
+        self._store.remove_results(self._run.id, step.name)
+
     def recall(self, key: str) -> tuple[str, StepRecord] | None:
         """Return the run and the step, with its curves, that produced the result with this key; None if there is
         none."""
@@ -101,10 +120,7 @@ class RunRecorder:
 
     def ended(self) -> None:
         """Record that the run has ended."""
-        self._run.results = {}
-        for _, name, point in headline(self._run.steps, RESULTS):
-            if math.isfinite(point.value):
-                self._run.results.setdefault(name, point.value)
+        self._run.results = results_of(self._run)
         self._store.save_run(self._run)
         self._observer.ended(self._run)
 
@@ -115,6 +131,7 @@ class RunRecorder:
     def _hide(self, step: StepRecord) -> None:
         """Mask the secrets in a step's record: in its inputs, and in the parts of the verdict from reports and logs."""
         step.inputs = self._shown(step.inputs)
+        step.result = redact(step.result, self._known) if step.result else ""
         if step.verdict is not None:
             verdict = step.verdict
             step.verdict = replace(

@@ -88,6 +88,14 @@ class OutputRecord:
     digest: str = ""
 
 
+@dataclass(frozen=True)
+class ModelRecord:
+    """A version of a model in MLflow's registry."""
+
+    name: str
+    version: str
+
+
 @dataclass
 class Progress:
     """The progress of a step, as its runtime reports it: done of total training steps."""
@@ -109,6 +117,9 @@ class StepRecord:
     folder:      absolute path of the step's files: user_logs/, outputs/, named-outputs/
     metrics:     curves by name, each in the order of its points
     artifacts:   files below the step's ./outputs, relative to `folder`
+    models:      the versions of models that it registered in MLflow
+    result:      the line in which the step reports its result, such as why a model was not registered
+    key:         digest of what the result of the last completed attempt depends on
     """
 
     name: str
@@ -134,6 +145,9 @@ class StepRecord:
     notes: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
     kind: str = "command"
+    models: list[ModelRecord] = field(default_factory=list)
+    result: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,6 +179,9 @@ class RunRecord:
     outputs:      the pipeline's outputs: name -> path
     page:         absolute path of the HTML page, after it is written
     results:      the last values of its most relevant metrics, after it has ended
+    mlflow_run_id: of the MLflow run whose children are the runs of its steps; None if there is none
+    target:       the file that it was read from, ``FILE[:NAME]``; "" if the job was given as an object
+    settings:     the inputs that were set when the file was read, as text; secrets are masked
     """
 
     id: str
@@ -185,6 +202,16 @@ class RunRecord:
     job_name: str = ""
     trigger_time: float | None = None
     results: dict[str, float] = field(default_factory=dict)
+    target: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    mlflow_run_id: str | None = None
+
+    def find(self, name: str) -> StepRecord | None:
+        """Return the node at that path; None if there is none."""
+        try:
+            return self.step(name)
+        except KeyError:
+            return None
 
     def step(self, name: str) -> StepRecord:
         """Return the node at that path. Raise KeyError if there is none."""

@@ -10,6 +10,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from allranks.errors import InputError, Problem
+from allranks.runs.records import RunRecord
+from allranks.secrets import MASK, is_secret_name, redact
+
 NAME = "secrets.json"
 
 
@@ -22,6 +26,33 @@ def save(folder: Path, values: Mapping[str, str]) -> None:
     descriptor = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:
         json.dump(dict(values), file)
+
+
+def of_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the secrets among the inputs that a user has set, by their place."""
+    return {_place(name): text for name, text in settings.items() if is_secret_name(name) or redact(text) != text}
+
+
+def settings_of(run: RunRecord) -> dict[str, str]:
+    """Return the inputs that a user has set for a run, with their secrets. Raise InputError if a secret is gone."""
+    values = load(Path(run.folder))
+    settings = {name: values.get(_place(name), text) for name, text in run.settings.items()}
+    gone = [name for name, text in run.settings.items() if MASK in text and _place(name) not in values]
+    if gone:
+        raise InputError.of(
+            Problem(
+                f"input {name} of run {run.id}",
+                "is a secret, which is not kept",
+                "",
+                f"give it again: --set {name}=VALUE",
+            )
+            for name in gone
+        )
+    return settings
+
+
+def _place(setting: str) -> str:
+    return f"--set {setting}"
 
 
 def load(folder: Path) -> dict[str, str]:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.runs import names
 from allranks.runs.codec import converter
 from allranks.runs.migrations import VERSION, migrate
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.runs.run_filter import EVERY_RUN, RunFilter
 from allranks.runs.workspace import private_file
 
 
@@ -70,6 +73,15 @@ class Store:
             self.connection.execute("BEGIN")
             self.save_run(run)
             self.connection.execute("DELETE FROM node WHERE run = ?", (run.id,))
+            self._add_steps(run)
+
+    def continue_run(self, run: RunRecord, plan: str) -> None:
+        """Replace the plan and the steps of an existing run, and remove its decisions."""
+        with self.connection:
+            self.connection.execute("BEGIN")
+            self.connection.execute("UPDATE run SET record = ?, plan = ? WHERE id = ?", (_dump_run(run), plan, run.id))
+            for table in ("node", "decision", "cancellation"):
+                self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run.id,))
             self._add_steps(run)
 
     def save_run(self, run: RunRecord) -> None:
@@ -133,6 +145,10 @@ class Store:
         """Save that the step of this run produced the result with this key."""
         self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
 
+    def remove_results(self, run: str, step: str) -> None:
+        """Remove the results of a step, which will run again."""
+        self.connection.execute("DELETE FROM result WHERE run = ? AND node = ?", (run, step))
+
     def result(self, key: str) -> tuple[str, StepRecord] | None:
         """Return the run and the step that produced the result with this key; None if there is none."""
         row = self.connection.execute(
@@ -148,7 +164,7 @@ class Store:
         return str(row[0])
 
     def run(self, run: str) -> RunRecord:
-        """Return a run with its steps and curves. run: its id or an unambiguous beginning of it.
+        """Return a run with its steps and curves. run: one of its names, see `find`
 
         Raise InputError if there is no such run.
         """
@@ -179,16 +195,21 @@ class Store:
         limit: how many at most
         steps: whether the steps are read too, which may be thousands per run
         """
-        rows = self.connection.execute(
-            "SELECT id, record FROM run ORDER BY created DESC, rowid DESC LIMIT ?", (-1 if limit is None else limit,)
-        ).fetchall()
-        records = []
-        for identity, text in rows:
-            record = converter().loads(text, RunRecord)
+        return list(islice(self.each_run(steps=steps), limit))
+
+    def each_run(self, chosen: RunFilter = EVERY_RUN, *, steps: bool = True) -> Iterator[RunRecord]:
+        """Yield the runs that meet the condition of a filter, in the order of `runs`. Each is read when it is
+        requested."""
+        condition, values = chosen.condition()
+        order = f"SELECT rowid FROM run WHERE {condition} ORDER BY created DESC, rowid DESC"
+        for (row,) in self.connection.execute(order, values).fetchall():
+            found = self.connection.execute("SELECT id, record FROM run WHERE rowid = ?", (row,)).fetchone()
+            if found is None:
+                continue  # another process has removed it
+            record = converter().loads(found[1], RunRecord)
             if steps:
-                record.steps = self._steps(identity)
-            records.append(record)
-        return records
+                record.steps = self._steps(found[0])
+            yield record
 
     def has(self, run: str) -> bool:
         """Return whether there is a run with that id."""
@@ -199,25 +220,9 @@ class Store:
         return [converter().loads(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
-        """Return the id that starts with `run`; "latest" is the newest. Raise InputError if none or several match."""
-        if run == "latest":
-            rows = self.connection.execute("SELECT id FROM run ORDER BY created DESC, rowid DESC LIMIT 1").fetchall()
-        else:
-            rows = self.connection.execute(
-                "SELECT id FROM run WHERE id = ? OR substr(id, 1, ?) = ?", (run, len(run), run)
-            ).fetchall()
-        matches = [row[0] for row in rows]
-        if run in matches:
-            return run
-        if len(matches) == 1:
-            return str(matches[0])
-        if matches:
-            raise InputError(
-                Problem(f"run {run}", f"fits {len(matches)} runs: {', '.join(matches[:5])}", "", "give more of the id")
-            )
-        raise InputError(
-            Problem(f"run {run}", f"there is no such run in {self.path.parent}", "", "`allranks runs` lists them")
-        )
+        """Return the id of the run that a text names, see `allranks.runs.names`. Raise InputError if it names none or
+        several."""
+        return names.find(self.connection, run, self.path.parent)
 
     def remove_run(self, run: str) -> bool:
         """Remove a run and all its data, so that nothing reuses its results. Return whether it was removed: a run stays

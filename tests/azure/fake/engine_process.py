@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from allranks.errors import InputError
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
 from allranks.runs.observer import Observer

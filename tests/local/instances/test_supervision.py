@@ -29,7 +29,8 @@ ENGINE = """
 import sys
 from pathlib import Path
 from allranks.contract.pytorch import PyTorch
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace

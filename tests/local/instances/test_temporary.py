@@ -65,7 +65,8 @@ def test_nothing_to_sweep(tmp_path: Path) -> None:
 ENGINE = """
 import sys
 from pathlib import Path
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.local.step.digests import Digests
 from allranks.local.step.stop import Stop as StepStop
 from allranks.plan import digest

@@ -30,7 +30,8 @@ HUGE = 1 << 40
 ENGINE = """
 import sys
 from pathlib import Path
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
 from allranks.runs.workspace import Workspace
@@ -100,7 +101,8 @@ def _wait_until(condition: Callable[[], bool]) -> None:
 HANGING = """
 import sys
 from pathlib import Path
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.local.step import running_steps
 from allranks.local.tracking import client
 from allranks.plan.graph import Graph, Plan, Step

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.pytorch import PyTorch
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace

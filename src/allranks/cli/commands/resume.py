@@ -30,8 +30,8 @@ def resume(
 
     The run was interrupted, was stopped, or failed. Completed steps do not run again.
     """
-    from allranks.local.engine import Options
     from allranks.local.engine import resume as resume_run
+    from allranks.local.options import Options
     from allranks.runs.workspace import Workspace
 
     options = Options(instances.value, False, retries, slots, gpus, track)

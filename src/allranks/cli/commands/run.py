@@ -53,8 +53,8 @@ def run(
 
     For example: allranks run pipelines/image_classification.py --set epochs=3
     """
-    from allranks.local.engine import Options
     from allranks.local.engine import run as run_plan
+    from allranks.local.options import Options
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)

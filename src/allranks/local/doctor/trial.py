@@ -9,7 +9,8 @@ from pathlib import Path
 from allranks.contract.layout import Layout
 from allranks.local.boot import SOURCE
 from allranks.local.doctor.launches import Launch
-from allranks.local.engine import Options, run
+from allranks.local.engine import run
+from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step

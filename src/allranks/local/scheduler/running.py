@@ -77,7 +77,8 @@ def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str,
 
 
 def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspace) -> RunRecord:
-    from allranks.local.engine import Options, resume, run
+    from allranks.local.engine import resume, run
+    from allranks.local.options import Options
     from allranks.plan.codec import converter
     from allranks.plan.graph import Plan
     from allranks.runs import history, locks

@@ -51,6 +51,10 @@ class Digests:
             for port in ports
         }
 
+    def known(self, ports: Iterable[Given]) -> dict[str, str | None]:
+        """Return for each port the text of a primitive, the digest of what a step of this run wrote, or a path."""
+        return {port.name: self._written.get(port.value or "", port.value) for port in ports}
+
     async def _of_path(self, path: str, stop: Stop) -> str:
         digesting = self._by_path.get(path)
         if digesting is None or digesting.end.is_set() or (digesting.task.done() and _failed(digesting.task)):

@@ -10,6 +10,9 @@ from allranks.contract import job as jobs
 from allranks.contract.job import Job
 from allranks.contract.launch import Launch, Process
 from allranks.local.instances.kinds import InstanceKind
+from allranks.local.scope import Scope
+from allranks.plan import values
+from allranks.plan.graph import Step
 
 INHERITED = (
     "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ",
@@ -52,3 +55,8 @@ def given(
     variables: the step's own
     """
     return {**jobs.environment(job, launch, process), **kind.environment(), **variables}
+
+
+def variables_of(step: Step, scope: Scope) -> dict[str, str]:
+    """Return the step's environment variables with their bindings resolved."""
+    return {name: values.resolve(value, scope.lookup) or "" for name, value in step.environment_variables.items()}

@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -20,17 +20,20 @@ from allranks.contract import logs, report
 from allranks.contract.launch import Launch
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
-from allranks.local import installed, interpreters, reuse
+from allranks.local import interpreters, reuse
 from allranks.local.boot import SOURCE
+from allranks.local.continuation import restore
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, InstanceSpec, Program, Supervisor
 from allranks.local.launchers import LAUNCHERS, Assignment
 from allranks.local.launchers import events as launcher_events
 from allranks.local.scope import Scope
+from allranks.local.selection import Mode
 from allranks.local.slots import Machines, Share
 from allranks.local.step import instance_folders, outputs, rank_environment, tracked_run, verdict
 from allranks.local.step.digests import Digests
+from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.instance_folders import InstanceFolders, temporary_folders
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
@@ -87,11 +90,15 @@ class Settings:
     experiment:  the MLflow experiment
     source:      the pipeline's file
     force_rerun: whether to ignore earlier results
+    origin:      the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
+    earlier:     this run as it was before it continued with the latest code
     """
 
     experiment: str
     source: str
     force_rerun: bool = False
+    origin: RunRecord | None = None
+    earlier: RunRecord | None = None
 
 
 class CommandRunner:
@@ -118,9 +125,7 @@ class CommandRunner:
         self._gpus_of = gpus_of
         self.running = RunningSteps(supervisor, tracking)
         self._machines = Machines()
-        self._keys: dict[str, str] = {}
-        # Cached for the run, because each reads several folders.
-        self._installed = functools.cache(installed.of)
+        # Cached for the run, because it reads several folders.
         self._interpreter_paths = functools.cache(self._paths_of_interpreter)
         self._shell = shutil.which("bash") or "/bin/sh"
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
@@ -128,20 +133,32 @@ class CommandRunner:
         for record in run.steps:
             if record.status is Status.COMPLETED:
                 self._digests.add(record.outputs)
+        for record in settings.earlier.steps if settings.earlier else ():
+            if record.status is Status.COMPLETED:
+                self._digests.add(record.outputs)
+        self._results = EarlierResults(
+            recorder,
+            self._digests,
+            settings.source,
+            force_rerun=settings.force_rerun,
+            origin=settings.origin,
+            earlier=settings.earlier,
+        )
 
-    async def reuse(self, scope: Scope, step: Step, record: StepRecord) -> bool:
-        """Reuse an earlier result for the same inputs if there is one. Return whether the step has ended.
+    async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
+        """Reuse an earlier result if the mode allows it and there is one. Return whether the step has ended.
 
-        Needs no slots. Raise OSError if this machine's disk is full.
+        Without a result, a step in mode REUSE fails. Needs no slots. Raise OSError if this machine's disk is full.
         """
-        if not step.deterministic:
-            return False
+        is_required = mode is Mode.REUSE
         status = record.status
         with self.running.stoppable(record.name) as stops, _judged(record):
-            self._keys[record.name] = key = await self._key(scope, step, stops)
-            earlier = None if self._settings.force_rerun else self._recorder.recall(key)
+            earlier = await self._results.find(scope, step, record, mode, stops)
             if earlier is not None:
-                await self._reuse_result(scope, step, record, stops, *earlier)
+                await self._reuse_result(scope, step, record, stops, earlier)
+            if is_required and record.status is status:
+                record.status = Status.FAILED
+                record.verdict = Verdict(record.name, self._results.why_none(step, earlier))
         if record.status is status:
             return False
         if record.ended is None:
@@ -162,11 +179,10 @@ class CommandRunner:
             self._machines.give(indexes)
         if record.ended is None:
             record.ended = time.time()
-        key = None
+        record.key = self._results.take_key(record) if record.status is Status.COMPLETED else ""
         if record.status is Status.COMPLETED:
             self._digests.add(record.outputs)
-            key = self._keys.pop(record.name, None)
-        self._recorder.changed(record, key)
+        self._recorder.changed(record, record.key if step.deterministic and record.key else None)
 
     async def cancel(self, path: str) -> None:
         """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""
@@ -174,27 +190,33 @@ class CommandRunner:
 
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
-        record.outputs, record.artifacts = [], []
+        record.outputs, record.artifacts, record.models, record.result = [], [], [], ""
+        if record.key:  # of a result before the run continued with the latest code
+            self._recorder.forget_result(record)
+            record.key = ""
         resolved = values.given(step.inputs, scope.lookup)
         record.inputs = {port.name: port.value for port in resolved if port.value is not None}
         self._recorder.forget_points(record)
 
-    async def _key(self, scope: Scope, step: Step, stops: StepStops) -> str:
-        inputs = await self._digests.of_inputs(values.given(step.inputs, scope.lookup), stops.staging)
-        interpreter = interpreters.of_environment(step.environment, self._settings.source)
-        return reuse.key(step, inputs, variables_of(step, scope), self._installed(interpreter))
-
     async def _reuse_result(
-        self, scope: Scope, step: Step, record: StepRecord, stops: StepStops, run: str, earlier: StepRecord
+        self, scope: Scope, step: Step, record: StepRecord, stops: StepStops, result: EarlierResult
     ) -> None:
+        run, earlier = result.run, result.step
         is_intact = functools.partial(reuse.is_intact, earlier, stops.staging)
         if not await _run_io(is_intact, in_thread=bool(earlier.outputs)):
-            self._recorder.note(record, f"what it wrote in run {run} is no longer as it was, so it runs again")
+            self._recorder.note(record, f"its outputs in run {run} have changed or are gone, so they are not reused")
+            return
+        if self._settings.earlier is not None and self._settings.earlier.find(record.name) is earlier:
+            restore(record, earlier)
             return
         self._begin(scope, step, record)
+        record.key = self._results.take_key(record) or earlier.key
         record.reused_from, record.folder = run, earlier.folder
         record.outputs, record.artifacts = earlier.outputs, earlier.artifacts
         record.mlflow_run_id = earlier.mlflow_run_id
+        record.models, record.result = earlier.models, earlier.result
+        # Their logs are those of the earlier run, and their times are not of this run.
+        record.ranks = [replace(rank, started=None, ended=None) for rank in earlier.ranks]
         record.status, record.started, record.ended = Status.COMPLETED, time.time(), time.time()
         self._digests.add(record.outputs)
         self._recorder.add_points(record, earlier.metrics)
@@ -310,7 +332,7 @@ class CommandRunner:
         folder = Path(record.folder)
         commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
         parameters = {port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None}
-        step_variables = variables_of(step, scope)
+        step_variables = rank_environment.variables_of(step, scope)
         ranks = []
         reports: dict[int, Path] = {}
         record.ranks = []
@@ -381,8 +403,3 @@ def _removed_at_end(folder: Path) -> Iterator[None]:
     finally:
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def variables_of(step: Step, scope: Scope) -> dict[str, str]:
-    """Return the step's environment variables with their bindings resolved."""
-    return {name: values.resolve(value, scope.lookup) or "" for name, value in step.environment_variables.items()}

@@ -1,0 +1,45 @@
+"""The options of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from allranks.local.selection import ALL, Selection
+
+AUTO = "auto"
+"""Selects the first kind of instances that this machine supports."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a run.
+
+    instances:    auto, rack or loopback
+    force_rerun:  whether to ignore earlier results
+    retries:      maximum retries of a failed step
+    slots:        maximum ranks at once; a step with more ranks runs alone. None: the number of cores
+    gpus:         auto (each rank has its own), share, or the number of GPUs to use
+    track:        whether steps that run Python get an MLflow run
+    grace:        seconds from SIGTERM to SIGKILL when the run is stopped
+    trigger_time: when the schedule fired that starts the run (without a time zone: in UTC); None without a schedule. A
+                  resumed run keeps its own
+    run_name:     the job's name, the value of ``${{name}}``. None: the run's id
+    selection:    the steps to run; default: all
+    target:       the file that the plan was read from, ``FILE[:NAME]``; "" if the job was given as an object
+    settings:     the inputs that were set when the file was read, as text
+    """
+
+    instances: str = AUTO
+    force_rerun: bool = False
+    retries: int = 0
+    slots: int | None = None
+    gpus: str = "auto"
+    track: bool = True
+    grace: float = 10.0
+    trigger_time: datetime | None = None
+    run_name: str | None = None
+    selection: Selection = ALL
+    target: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
