@@ -119,6 +119,7 @@ def test_the_command_writes_the_page_and_opens_it_when_asked(tmp_path: Path, mon
     make(tmp_path)
     add_function(tmp_path)
     opened: list[str] = []
+    monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(webbrowser, "open", lambda url: bool(opened.append(url)) or True)
     file = tmp_path / "page.html"
     done = CliRunner().invoke(app, ["components", str(tmp_path / "components"), "--page", str(file)])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from allranks.cli import completion
+
 if TYPE_CHECKING:
     from allranks.azure.workspace import WorkspaceOptions
 
@@ -31,7 +33,12 @@ SetOption: TypeAlias = Annotated[
     ),
 ]
 RunArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id, the first characters of it, or: latest.")
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A run's id, the first characters of it, the name of its job or pipeline, or: latest.",
+        autocompletion=completion.runs,
+    ),
 ]
 StepArgument: TypeAlias = Annotated[
     str | None,
@@ -39,6 +46,7 @@ StepArgument: TypeAlias = Annotated[
         metavar="STEP",
         help="Path of a step or a group of steps, such as train or loop.2.train. Default: every step.",
         show_default=False,
+        autocompletion=completion.steps,
     ),
 ]
 FileArgument: TypeAlias = Annotated[
@@ -47,6 +55,7 @@ FileArgument: TypeAlias = Annotated[
         metavar="FILE[:NAME]",
         help="Python file, notebook, or YAML with a pipeline or job. NAME: a job's variable or a pipeline function.",
         show_default=False,
+        autocompletion=completion.pipeline_files,
     ),
 ]
 
@@ -118,7 +127,22 @@ EnvironmentsOption: TypeAlias = Annotated[
     ),
 ]
 EnvironmentNamesArgument: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Names of environments. Default: all.", show_default=False)
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="Names of environments. Default: all.",
+        show_default=False,
+        autocompletion=completion.environments,
+    ),
+]
+AssetNamesArgument: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="Names of components or environments. Default: all.",
+        show_default=False,
+        autocompletion=completion.components,
+    ),
 ]
 EngineOption: TypeAlias = Annotated[
     str | None,

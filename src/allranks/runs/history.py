@@ -2,39 +2,68 @@
 
 from __future__ import annotations
 
+import contextlib
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+
 from allranks.errors import InputError, Problem
 from allranks.runs import locks
 from allranks.runs.records import RunRecord
+from allranks.runs.run_filter import EVERY_RUN, RunFilter
 from allranks.runs.store import Store, mark_interrupted
 from allranks.runs.workspace import Workspace
 
 
-def runs(workspace: Workspace, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
-    """Return every run, the newest first, without curves. A workspace that does not exist has none.
+def runs(
+    workspace: Workspace, limit: int | None = None, *, steps: bool = True, chosen: RunFilter = EVERY_RUN
+) -> list[RunRecord]:
+    """Return the runs, the newest first, without curves. A workspace that does not exist has none.
 
-    limit: how many at most
-    steps: whether the steps are read too, which may be thousands per run
+    limit:  how many at most
+    steps:  whether the steps are read too, which may be thousands per run
+    chosen: which runs
     """
-    if not workspace.database.exists():
-        return []
-    with Store(workspace.database) as store:
-        return [_with_true_state(run, workspace) for run in store.runs(limit, steps=steps)]
+    with contextlib.ExitStack() as stack:
+        found = (_runs(stack, place, steps, chosen) for place in _places(workspace))
+        newest_first = heapq.merge(*found, key=lambda record: record.created, reverse=True)
+        return list(islice(newest_first, limit))
 
 
 def run(workspace: Workspace, identity: str) -> RunRecord:
-    """Return a run with its curves. identity: its id, the first characters of it, or "latest". Raise InputError if
-    there is no such run."""
+    """Return a run with its curves, by any of its names (see `allranks.runs.names`), or "latest". Raise InputError if
+    there is no such run, or several."""
+    return find(workspace, identity)[1]
+
+
+def find(workspace: Workspace, identity: str) -> tuple[Workspace, RunRecord]:
+    """Return a run as `run` does, with the workspace that holds it: this one, or the separate one of a scheduled run
+    that overlapped with another."""
     if not workspace.database.exists():
-        raise InputError(
-            Problem(
-                f"run {identity}",
-                f"there is no workspace in {workspace.root}",
-                "",
-                "run a pipeline first, or give the folder: --folder DIR",
-            )
-        )
-    with Store(workspace.database) as store:
-        return _with_true_state(store.run(identity), workspace)
+        found = f"there is no workspace in {workspace.root}"
+        fix = "run a pipeline first, or give the folder: --folder DIR"
+        raise InputError(Problem(f"run {identity}", found, "", fix))
+    unknown: list[UnknownRunError] = []
+    for place in _places(workspace):
+        with Store(place.database) as store:
+            try:
+                return place, _with_true_state(store.run(identity), place)
+            except UnknownRunError as error:
+                unknown.append(error)
+    raise unknown[0]
+
+
+def _places(workspace: Workspace) -> list[Workspace]:
+    """Return the workspace and those of overlapping runs, as far as they have a store."""
+    places = (workspace, *(Workspace(folder) for folder in sorted(workspace.overlaps.glob("*/"))))
+    return [place for place in places if place.database.exists()]
+
+
+def _runs(stack: contextlib.ExitStack, workspace: Workspace, steps: bool, chosen: RunFilter) -> Iterator[RunRecord]:
+    store = stack.enter_context(Store(workspace.database))
+    for record in store.each_run(chosen, steps=steps):
+        if chosen.admits(_with_true_state(record, workspace)):
+            yield record
 
 
 def _with_true_state(run: RunRecord, workspace: Workspace) -> RunRecord:

@@ -52,6 +52,11 @@ class Workspace:
         return self.root / "tmp"
 
     @property
+    def overlaps(self) -> Path:
+        """Return the folder of the workspaces of scheduled runs that overlapped with others, named as the runs."""
+        return self.root / "overlaps"
+
+    @property
     def tracking_uri(self) -> str:
         """Return the URI of MLflow's metrics and models of this workspace."""
         return f"sqlite:///{self.root / 'mlflow.db'}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks.cli import completion
 from allranks.cli.options import FolderOption, RunArgument
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def cancel(
             metavar="STEP...",
             help="Steps or groups of steps by their paths, such as train or loop.2.train; without them, the run.",
             show_default=False,
+            autocompletion=completion.steps,
         ),
     ] = None,
     now: Annotated[
@@ -36,8 +38,7 @@ def cancel(
     from allranks.runs import history
     from allranks.runs.workspace import Workspace
 
-    place = Workspace.at(workspace)
-    record = history.run(place, identity)
+    place, record = history.find(Workspace.at(workspace), identity)
     if record.submitted is not None:
         _cancel_in_azure(record, steps or [], now)
     elif steps:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from allranks.runs.workspace import Workspace
 
 DEFAULT_AGE = "30d"
-_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def clean(
@@ -39,13 +37,14 @@ def clean(
     """
     import time
 
+    from allranks.cli.ages import seconds
     from allranks.cli.console import console
     from allranks.cli.views.cleaning import print_cleaning, print_removed
     from allranks.errors import InputError, Problem
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    age = _seconds(older_than or (DEFAULT_AGE if not keep else "0d"))
+    age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
     plan = _plan(place, time.time() - age, keep)
     out = console()
     print_cleaning(out, plan)
@@ -77,13 +76,3 @@ def _remove(workspace: Workspace, plan: CleaningPlan) -> None:
 
     carry_out(workspace, plan, temporary.remove)
     temporary.sweep(workspace.temporary)
-
-
-def _seconds(age: str) -> float:
-    from allranks.errors import InputError, Problem
-
-    match = re.fullmatch(r"(\d+)([mhdw])", age)
-    if match is None:
-        expected = "a number with m, h, d or w: minutes, hours, days or weeks"
-        raise InputError(Problem(f"--older-than {age}", "is no age", expected, "for example: --older-than 30d"))
-    return int(match[1]) * _SECONDS[match[2]]

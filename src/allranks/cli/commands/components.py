@@ -51,8 +51,8 @@ def components(
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
     import tempfile
-    import webbrowser
 
+    from allranks.cli.browser import open_in_browser
     from allranks.cli.console import console
     from allranks.components.page.palette import write_palette
     from allranks.errors import InputError, Problem
@@ -64,5 +64,5 @@ def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(Problem(str(page), reason, "a writable file", "name another file")) from None
-    opened = open_ and webbrowser.open(page.absolute().as_uri())
+    opened = open_ and open_in_browser(page.absolute().as_uri())
     console().print(f"{'opened' if opened else 'written'}  {page}", soft_wrap=True)

@@ -8,15 +8,12 @@ from typing import Annotated
 import typer
 
 from allranks.cli.commands.register import release_row
-from allranks.cli.options import ComponentsOption, JsonOption
+from allranks.cli.options import AssetNamesArgument, ComponentsOption, JsonOption
 
 
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or the folder of an earlier export.")],
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help="Names of components or environments. Default: all.", show_default=False),
-    ] = None,
+    names: AssetNamesArgument = None,
     components: ComponentsOption = None,
     registry: Annotated[
         str,

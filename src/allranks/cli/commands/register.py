@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allranks.cli.options import (
+    AssetNamesArgument,
     AzureWorkspaceOption,
     ComponentsOption,
     ConfigOption,
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
 
 
 def register(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help="Names of components or environments. Default: all.", show_default=False),
-    ] = None,
+    names: AssetNamesArgument = None,
     components: ComponentsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
     subscription: SubscriptionOption = "",

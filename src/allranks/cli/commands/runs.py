@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import typer
@@ -9,20 +10,76 @@ import typer
 from allranks.cli.options import FolderOption, JsonOption
 
 
+class StatusChoice(str, Enum):
+    """The states of runs."""
+
+    NOT_STARTED = "NotStarted"
+    PREPARING = "Preparing"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+    INTERRUPTED = "Interrupted"
+
+
 def runs(
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of runs, the newest first.")] = 20,
+    status: Annotated[
+        list[StatusChoice] | None,
+        typer.Option(
+            "--status",
+            case_sensitive=False,
+            help="List only runs in this state. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name",
+            metavar="TEXT",
+            help="List only runs whose pipeline or job has this text in its name.",
+            show_default=False,
+        ),
+    ] = "",
+    schedule: Annotated[
+        str, typer.Option("--schedule", metavar="NAME", help="List only runs of this schedule.", show_default=False)
+    ] = "",
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="AGE|DATE",
+            help="List only runs that were created since then, such as 12h, 7d or 2026-07-04.",
+            show_default=False,
+        ),
+    ] = None,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the runs of this workspace, the newest first."""
+    """List the runs of this workspace, the newest first.
+
+    For example: allranks runs --status Failed --since 7d
+    """
+    from allranks.cli.ages import moment
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
     from allranks.cli.views.tables import print_runs
     from allranks.runs import history
+    from allranks.runs.records import Status
+    from allranks.runs.run_filter import EVERY_RUN, RunFilter
     from allranks.runs.workspace import Workspace
 
-    records = history.runs(Workspace.at(workspace), limit, steps=json)
+    chosen = RunFilter(
+        frozenset(Status(choice.value) for choice in status or ()),
+        name,
+        schedule,
+        0.0 if since is None else moment(since, "--since"),
+    )
+    records = history.runs(Workspace.at(workspace), limit, steps=json, chosen=chosen)
     if json:
         print(to_json(records))
+    elif not records and chosen != EVERY_RUN:
+        console().print("No run meets these conditions. List all with: allranks runs")
     else:
         print_runs(console(), records)

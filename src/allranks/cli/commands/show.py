@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument
+
+if TYPE_CHECKING:
+    from allranks.runs.records import RunRecord
 
 
 def show(
     identity: RunArgument = "latest",
     step: StepArgument = None,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Open the page of the run in a browser; without one, print its path.")
+    ] = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -24,7 +34,30 @@ def show(
     from allranks.runs.nested import records_at
 
     record = finder(workspace)(identity)
-    if json:
+    if open_:
+        _open_page(record, json)
+    elif json:
         print(to_json(record if step is None else replace(record, steps=records_at(record, step))))
     else:
         print_run(console(), record, path=step)
+
+
+def _open_page(record: RunRecord, json: bool) -> None:
+    """Open the page of a run, or the studio for a run on Azure ML. Raise InputError if it has none yet."""
+    from pathlib import Path
+
+    from allranks.cli.browser import open_in_browser
+    from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
+    from allranks.errors import InputError, Problem
+
+    page = record.page or (record.submitted.studio if record.submitted else "")
+    is_address = "://" in page
+    if not page or not (is_address or Path(page).is_file()):
+        found = f"its page {page} is gone" if page else "it has no page yet"
+        raise InputError(Problem(f"run {record.id}", found, "", f"see: allranks show {record.id}"))
+    opened = open_in_browser(page if is_address else Path(page).as_uri())
+    if json:
+        print(to_json({"run": record.id, "page": page, "opened": opened}))
+    else:
+        console().print(f"opened  {page}" if opened else page, soft_wrap=True)

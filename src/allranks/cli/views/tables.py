@@ -57,8 +57,10 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
     now = time.time() if now is None else now
     with_results = console.width >= _WIDE
     with_places = any(run.submitted for run in runs)
+    with_names = any(_job_name(run) for run in runs)
     table = _table(
         "Run",
+        *(["Name"] if with_names else []),
         "Pipeline",
         "State",
         "Created",
@@ -71,6 +73,7 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
         results = "  ".join(f"{name} {number(value)}" for name, value in shown)
         table.add_row(
             plain(run.id),
+            *([plain(_job_name(run))] if with_names else []),
             plain(run.name),
             _state(run.status),
             when(run.created)[:16],
@@ -79,8 +82,13 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
             *([plain(results)] if with_results else []),
         )
     for column in table.columns:
-        column.no_wrap = column.header not in ("Pipeline", "Results")
+        column.no_wrap = column.header not in ("Name", "Pipeline", "Results")
     console.print(table)
+
+
+def _job_name(run: RunRecord) -> str:
+    """Return the name of the run's job, such as that of a schedule's firing; "" if it is the run's id."""
+    return "" if run.job_name == run.id else run.job_name
 
 
 def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:

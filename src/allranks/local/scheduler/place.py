@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.runs.names import SCHEDULES
 from allranks.runs.workspace import Workspace
 
 
@@ -26,7 +27,7 @@ class SchedulesPlace:
     @property
     def folder(self) -> Path:
         """The folder of the logs: one file per run, with the output of its process."""
-        return self.workspace.root / "schedules"
+        return self.workspace.root / SCHEDULES
 
     def secrets(self, schedule: str) -> Path:
         """Return the folder with the secrets of a schedule's plan. The ledger does not contain them."""
@@ -37,7 +38,7 @@ class SchedulesPlace:
 
     def own(self, run: str) -> Workspace:
         """Return a separate workspace for a run that overlaps with another one."""
-        return Workspace(self.workspace.root / "overlaps" / run)
+        return Workspace(self.workspace.overlaps / run)
 
     def plans(self) -> list[str]:
         """Return the plans of all schedules, and of the runs that have a workspace of their own, as JSON."""
@@ -48,7 +49,7 @@ class SchedulesPlace:
         if self.ledger.exists():
             with Ledger(self.ledger) as ledger:
                 texts += [ledger.plan(schedule.name) for schedule in ledger.schedules()]
-        for database in (self.workspace.root / "overlaps").glob("*/allranks.db"):
+        for database in self.workspace.overlaps.glob("*/allranks.db"):
             with Store(database) as store:
                 texts += [store.plan(run.id) for run in store.runs()]
         return texts
