@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution
+from allranks.errors import InputError, Problem
 from allranks.plan.graph import Condition, DoWhile, Item, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
 
@@ -70,5 +71,15 @@ def dumps(plan: Plan) -> str:
 
 
 def loads(text: str) -> Plan:
-    """Return the plan that `dumps` wrote."""
-    return converter().loads(text, Plan)
+    """Return the plan that `dumps` wrote. Raise InputError if the text is damaged."""
+    try:
+        return converter().loads(text, Plan)
+    except Exception as error:  # the errors of JSON and of cattrs have no common class
+        raise InputError(damaged(error)) from None
+
+
+def damaged(error: Exception) -> Problem:
+    """Return the problem of a stored plan that cannot be read."""
+    found = f"it is damaged ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+    fix = "run the pipeline again: allranks run FILE"
+    return Problem("the stored plan of the run", found, "the plan that was stored when the run started", fix)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.plan import codec
 from allranks.secrets import MASK, SHORTEST, is_secret_name, redact, secrets_in
 
 HIDDEN = "hidden_secrets"
@@ -59,8 +60,11 @@ def restored(plan: str, values: Mapping[str, str]) -> str:
     """Return the plan with its secrets. Raise InputError if `values` lacks one."""
     if f'"{HIDDEN}"' not in plan:
         return plan
-    tree = json.loads(plan)
-    places = tree.pop(HIDDEN)
+    try:
+        tree = json.loads(plan)
+        places = tree.pop(HIDDEN)
+    except (ValueError, AttributeError) as error:
+        raise InputError(codec.damaged(error)) from None
     if missing := [place for place in places if place not in values]:
         names = ", ".join(sorted({place.rpartition("/")[2] for place in missing}))
         fix = "read the pipeline again: allranks run FILE, or allranks schedules run FILE"

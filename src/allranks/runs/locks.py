@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.runs.workspace import check_access
 
 NAME = "engine.lock"
 
@@ -37,6 +38,7 @@ def hold(folder: Path) -> Iterator[None]:
     Raise InputError, with the process id, if another process holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    check_access(folder / NAME)
     with _opened(folder / NAME) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,6 +57,8 @@ def holder(folder: Path) -> Holder | None:
                 return _read(file.read())
     except FileNotFoundError:
         return None
+    except PermissionError:
+        return Holder(0, 0.0)  # another user's: what its engine has recorded is taken as it is
     return None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from allranks.errors import InputError, Problem
 from allranks.runs import names
@@ -19,7 +20,9 @@ from allranks.runs.codec import converter
 from allranks.runs.migrations import VERSION, migrate
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.run_filter import EVERY_RUN, RunFilter
-from allranks.runs.workspace import private_file
+from allranks.runs.workspace import check_access, private_file
+
+_Record = TypeVar("_Record")
 
 
 class Store:
@@ -31,6 +34,7 @@ class Store:
         Raise InputError if it is not a store, or is of a later version.
         """
         self.path = path
+        check_access(path)
         try:
             private_file(path)
             # The engine's writes are short, so a reader waits for them.
@@ -54,8 +58,11 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Close the store. Raise InputError instead of an error that shows that the file is damaged."""
         self.connection.close()
+        if isinstance(error, sqlite3.DatabaseError) and not _is_full(error):
+            raise InputError(self._unusable(str(error))) from None
 
     def add_run(self, run: RunRecord, plan: str) -> None:
         """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
@@ -156,7 +163,7 @@ class Store:
             " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
             (key,),
         ).fetchone()
-        return (row[0], converter().loads(row[1], StepRecord)) if row else None
+        return (row[0], _loaded(row[1], StepRecord)) if row else None
 
     def plan(self, run: str) -> str:
         """Return the plan of a run as JSON. Raise InputError if there is no such run."""
@@ -170,7 +177,7 @@ class Store:
         """
         identity = self.find(run)
         (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
-        record = converter().loads(text, RunRecord)
+        record = _loaded(text, RunRecord)
         record.steps = self._steps(identity)
         rows = self.connection.execute("SELECT DISTINCT node FROM point WHERE run = ?", (identity,))
         measured = {node for (node,) in rows}
@@ -206,7 +213,7 @@ class Store:
             found = self.connection.execute("SELECT id, record FROM run WHERE rowid = ?", (row,)).fetchone()
             if found is None:
                 continue  # another process has removed it
-            record = converter().loads(found[1], RunRecord)
+            record = _loaded(found[1], RunRecord)
             if steps:
                 record.steps = self._steps(found[0])
             yield record
@@ -217,7 +224,7 @@ class Store:
 
     def _steps(self, run: str) -> list[StepRecord]:
         rows = self.connection.execute("SELECT record FROM node WHERE run = ? ORDER BY position", (run,))
-        return [converter().loads(row[0], StepRecord) for row in rows]
+        return [_loaded(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
         """Return the id of the run that a text names, see `allranks.runs.names`. Raise InputError if it names none or
@@ -278,7 +285,8 @@ class Store:
             str(self.path),
             f"not a store that can be used: {found}",
             "",
-            "move the file away, or use another folder: --folder DIR",
+            f"use another folder: --folder DIR; or restore a copy; or move {self.path.name} away: the files of its runs "
+            f"stay in {self.path.parent / 'runs'}",
         )
 
 
@@ -289,6 +297,14 @@ def mark_interrupted(run: RunRecord) -> None:
     for item in items:
         if item.status in (Status.RUNNING, Status.PREPARING):
             item.status = Status.INTERRUPTED
+
+
+def _loaded(text: str, kind: type[_Record]) -> _Record:
+    """Return the record that a text holds. Raise DatabaseError if the text is damaged."""
+    try:
+        return converter().loads(text, kind)
+    except Exception as error:  # the errors of JSON and of cattrs have no common class
+        raise sqlite3.DatabaseError(f"a record cannot be read ({type(error).__name__}: {error})") from None
 
 
 def _dump_run(run: RunRecord) -> str:

@@ -27,12 +27,14 @@ class Workspace:
         """Return the workspace at `folder`; by default `.allranks` in the nearest parent that has it, else in the
         current folder."""
         if folder is not None:
-            return cls(Path(folder).absolute())
-        current = Path.cwd()
-        for parent in (current, *current.parents):
-            if (parent / FOLDER).is_dir():
-                return cls(parent / FOLDER)
-        return cls(current / FOLDER)
+            root = Path(folder).absolute()
+        else:
+            current = Path.cwd()
+            parents = (parent / FOLDER for parent in (current, *current.parents))
+            root = next((path for path in parents if os.path.isdir(path)), current / FOLDER)
+        if os.path.isdir(root):
+            check_access(root, os.R_OK | os.X_OK)
+        return cls(root)
 
     @property
     def database(self) -> Path:
@@ -78,10 +80,39 @@ class Workspace:
             raise InputError(
                 Problem(str(self.root), found, "a writable folder", "give another one: --folder DIR")
             ) from None
+        for folder in (self.root, self.runs, self.snapshots):
+            check_access(folder, os.R_OK | os.W_OK | os.X_OK)
+        check_access(self.database)
 
     def run_folder(self, run: str) -> Path:
         """Return the folder of a run."""
         return self.runs / run
+
+
+def check_access(path: Path, mode: int = os.R_OK | os.W_OK) -> None:
+    """Raise InputError if a file or folder of a workspace exists and this user may not use it.
+
+    mode: as for `os.access`; by default, reading and writing
+    """
+    if os.access(path, mode) or not os.path.lexists(path):
+        return
+    bits = ((os.R_OK, "read"), (os.W_OK, "write"), (os.X_OK, "enter"))
+    denied = [word for bit, word in bits if mode & bit and not os.access(path, bit)]
+    found = f"this user may not {' or '.join(denied)} it{_owner(path)}"
+    raise InputError(Problem(str(path), found, "a workspace of this user", "use another folder: --folder DIR"))
+
+
+def _owner(path: Path) -> str:
+    owner = os.lstat(path).st_uid
+    if owner == os.geteuid():
+        return ""
+    import pwd
+
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = str(owner)
+    return f": it belongs to {name}"
 
 
 def private_file(path: Path) -> None:

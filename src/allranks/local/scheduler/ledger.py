@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.runs.workspace import private_file
+from allranks.runs.workspace import check_access, private_file
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 
 VERSION = 1
@@ -110,6 +110,8 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         """Open the file, and create it if it does not exist. Raise InputError if it is not a ledger of this version."""
+        self._path = path
+        check_access(path)
         try:
             private_file(path)
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
@@ -128,8 +130,11 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Close the ledger. Raise InputError instead of an error that shows that the file is damaged."""
         self._connection.close()
+        if isinstance(error, sqlite3.DatabaseError):
+            raise InputError(_unusable(self._path, str(error))) from None
 
     def replace(self, schedules: Iterable[Kept], now: datetime) -> None:
         """Replace the active schedules. A schedule whose trigger has not changed keeps its cursor; all others start

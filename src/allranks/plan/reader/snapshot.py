@@ -41,6 +41,8 @@ def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
             os.utime(snapshots / digest)  # `allranks clean` keeps recently used snapshots
         except FileNotFoundError:
             digest = _copy(named, snapshots)
+        except PermissionError:
+            pass  # another user's, who cleans it
     except OSError as error:
         if error.filename is None or Path(os.fsdecode(error.filename)) not in files.values():
             raise
