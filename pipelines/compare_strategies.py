@@ -4,7 +4,7 @@
     allranks run pipelines/compare_strategies.py --set steps=200 --set width=256
     allranks run pipelines/compare_strategies.py --set strategies=ddp,zero_0,horovod
 
-`MLClient.jobs.create_or_update(compare_strategies())` submits the same pipeline to Azure ML.
+`allranks submit pipelines/compare_strategies.py` submits the same pipeline to Azure ML.
 """
 
 import sys

@@ -3,7 +3,7 @@
     allranks run pipelines/image_classification.py
     allranks run pipelines/image_classification.py --set epochs=20 --set instance_count=4
 
-`MLClient.jobs.create_or_update(image_classification())` submits the same pipeline to Azure ML.
+`allranks submit pipelines/image_classification.py` submits the same pipeline to Azure ML.
 """
 
 import sys

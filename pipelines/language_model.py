@@ -4,7 +4,7 @@
     allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed --set zero_stage=2
     allranks run pipelines/language_model.py --set folder=notes --set pattern="**/*.md" --set vocabulary_size=512
 
-`MLClient.jobs.create_or_update(language_model())` submits the same pipeline to Azure ML.
+`allranks submit pipelines/language_model.py` submits the same pipeline to Azure ML.
 """
 
 import sys

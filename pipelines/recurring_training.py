@@ -4,8 +4,8 @@
     allranks run pipelines/recurring_training.py --set arrived=0.6
     allranks run pipelines/recurring_training.py --set source=folder --set folder=incoming
 
-`MLClient.jobs.create_or_update(recurring_training())` submits the same pipeline to Azure ML, and
-`MLClient.schedules.begin_create_or_update(weekly())` creates the schedule.
+`allranks submit pipelines/recurring_training.py` submits the same pipeline to Azure ML, and `allranks schedules apply`
+creates the schedule.
 """
 
 import os

@@ -16,7 +16,7 @@ training that needs other steps first, write a pipeline:
         return {"scaling": study.outputs.scaling}
 
 The component has an output `history`: docs/scaling.md describes it.
-`MLClient.jobs.create_or_update(scaling_study())` submits the same pipeline to Azure ML.
+`allranks submit pipelines/scaling_study.py` submits the same pipeline to Azure ML.
 """
 
 import copy

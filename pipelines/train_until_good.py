@@ -4,7 +4,7 @@ and register the model only if it is better than the registered one.
     allranks run pipelines/train_until_good.py
     allranks run pipelines/train_until_good.py --set target_accuracy=0.98 --set epochs_per_round=2
 
-`MLClient.jobs.create_or_update(train_until_good())` submits the same pipeline to Azure ML.
+`allranks submit pipelines/train_until_good.py` submits the same pipeline to Azure ML.
 """
 
 import sys

@@ -42,7 +42,7 @@ jobs:
 SENT = {
     ".amlignore": "*.bin\n!kept.bin\n/data/\n",
     "component.yaml": COMPONENT,
-    "greet.py": "print('hello')\n",
+    "greet.py": "from allranks import runtime\n\nprint('hello')\n",
     "kept.bin": "k",
     "linked/.gitignore": "*.tmp\n",
     "linked/tool.py": "x = 1\n",

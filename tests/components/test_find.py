@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from allranks.components.find import ComponentInfo, components_folder, find_components
 from allranks.errors import InputError, Problem
+from allranks.sdk.session import session
 
 PROJECT = Path(__file__).parents[2] / "components"
 
@@ -195,15 +195,13 @@ def test_the_project_s_components_say_what_they_do() -> None:
         assert (info.distribution, info.instance_count, info.process_count_per_instance) == ("pytorch", 2, 2)
 
 
-def test_a_training_s_snapshot_holds_the_runtime_and_nothing_of_the_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where the SDK leaves what it merged
-    from azure.ai.ml import load_component
+def test_a_training_s_snapshot_holds_the_runtime_and_nothing_of_the_engine() -> None:
+    with session():
+        from azure.ai.ml import load_component
 
-    spec = load_component(PROJECT / "train_image_classifier/component.yaml")
-    with spec._build_code() as code:
-        files = {str(file.relative_to(code.path)) for file in Path(code.path).rglob("*.py")}
+        spec = load_component(PROJECT / "train_image_classifier/component.yaml")
+        with spec._build_code() as code:
+            files = {str(file.relative_to(code.path)) for file in Path(code.path).rglob("*.py")}
     assert {"train.py", "prepared_images.py", "allranks/errors.py", "allranks/runtime/script.py"} <= files
     packages = {file.split("/")[1] for file in files if file.count("/") > 1}
     assert packages == {"contract", "hardware", "runtime"}

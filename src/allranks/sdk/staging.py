@@ -11,15 +11,19 @@ import contextlib
 import itertools
 import os
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from allranks.sdk.files import copy_links
 from allranks.sdk.paths import is_remote, shown
-from allranks.sdk.uploads import code_at, context_of, merged
+from allranks.sdk.uploads import code_at, command_of, context_of, merged
 
 _MERGED = "code_with_additional_includes"
 """The SDK's own name of a merged folder."""
+
+_command: ContextVar[str] = ContextVar("command", default="")
+"""The command of the component or job whose code the SDK builds. The SDK's threads each build the code of another."""
 
 
 @contextlib.contextmanager
@@ -27,14 +31,17 @@ def exact_uploads(folder: Path) -> Iterator[None]:
     """Make the SDK upload exactly the listed files inside of the block. folder: for the links
 
     The SDK turns local folders into uploads in three places: it merges a component's code with its additional includes,
-    creates a Code of any folder, and hashes and uploads a build context.
+    creates a Code of any folder, and hashes and uploads a build context. In the first two it does not say which command
+    the code is for: two more places, where it begins to build the code of a component and of a job, tell.
     """
     from azure.ai.ml._artifacts import _artifact_utilities as utilities
     from azure.ai.ml._utils._asset_utils import IgnoreFile
     from azure.ai.ml.entities._assets import environment as environments
     from azure.ai.ml.entities._assets._artifacts.code import Code
     from azure.ai.ml.entities._component._additional_includes import AdditionalIncludes
+    from azure.ai.ml.entities._component.code import ComponentCodeMixin
     from azure.ai.ml.exceptions import ErrorTarget
+    from azure.ai.ml.operations import JobOperations
 
     if AdditionalIncludes.merge_local_code_and_additional_includes.__module__ == __name__:
         # Nested in another session, whose links exist longer.
@@ -43,6 +50,24 @@ def exact_uploads(folder: Path) -> Iterator[None]:
     stage = _Stage(folder)
     merge, make = AdditionalIncludes.merge_local_code_and_additional_includes, Code.__init__
     object_hash, upload = environments.get_object_hash, utilities._upload_to_datastore
+    build, of_command, of_sweep = (
+        ComponentCodeMixin._build_code,
+        JobOperations._resolve_arm_id_for_command_job,
+        JobOperations._resolve_arm_id_for_sweep_job,
+    )
+
+    @contextlib.contextmanager
+    def build_code(component: Any) -> Iterator[Any]:
+        with _building(component), build(component) as code:
+            yield code
+
+    def resolve_command_job(operations: Any, job: Any, resolver: Any) -> Any:
+        with _building(job):
+            return of_command(operations, job, resolver)
+
+    def resolve_sweep_job(operations: Any, job: Any, resolver: Any) -> Any:
+        with _building(job.trial):
+            return of_sweep(operations, job, resolver)
 
     @contextlib.contextmanager
     def merged_code(includes: Any) -> Iterator[Path | None]:
@@ -68,12 +93,28 @@ def exact_uploads(folder: Path) -> Iterator[None]:
     AdditionalIncludes.merge_local_code_and_additional_includes = merged_code
     Code.__init__ = make_code
     environments.get_object_hash, utilities._upload_to_datastore = context_hash, upload_to_datastore
+    ComponentCodeMixin._build_code = build_code
+    JobOperations._resolve_arm_id_for_command_job = resolve_command_job
+    JobOperations._resolve_arm_id_for_sweep_job = resolve_sweep_job
     try:
         yield
     finally:
         AdditionalIncludes.merge_local_code_and_additional_includes = merge
         Code.__init__ = make
         environments.get_object_hash, utilities._upload_to_datastore = object_hash, upload
+        ComponentCodeMixin._build_code = build
+        JobOperations._resolve_arm_id_for_command_job = of_command
+        JobOperations._resolve_arm_id_for_sweep_job = of_sweep
+
+
+@contextlib.contextmanager
+def _building(owner: Any) -> Iterator[None]:
+    """Set the command of a component, a job or a trial inside of the block."""
+    token = _command.set(command_of(owner))
+    try:
+        yield
+    finally:
+        _command.reset(token)
 
 
 class _Stage:
@@ -90,23 +131,25 @@ class _Stage:
         scratch = self._new()
         scratch.mkdir()
         where = shown(code or includes.base_path)
-        files = merged(includes, scratch, where, where)
+        files = merged(includes, scratch, where, where, _command.get())
         if files is None:
             return None
-        if not includes.with_includes and not code.is_dir():
+        alone = not includes.with_includes and not code.is_dir()
+        if alone and len(files.files) == 1:
             return Path(code).absolute()
-        target = self._new() / (_MERGED if includes.with_includes else code.name)
+        target = self._new() / (_MERGED if includes.with_includes or alone else code.name)
         copy_links(files.files, target)
         return target
 
     def path(self, path: Path) -> Path:
-        """Return the folder that replaces any code folder. Files and missing paths are returned unchanged."""
+        """Return the folder that replaces any code folder. A single file and a missing path are returned unchanged."""
         if path.is_relative_to(self._folder) or not path.exists():
             return path
-        files = code_at(path, shown(path)).files
-        if not path.is_dir():
+        files = code_at(path, shown(path), _command.get()).files
+        alone = not path.is_dir()
+        if alone and len(files) == 1:
             return path
-        target = self._new() / path.name
+        target = self._new() / (_MERGED if alone else path.name)
         copy_links(files, target)
         return target
 

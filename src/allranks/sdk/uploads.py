@@ -14,6 +14,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.sdk.files import FileList, is_archive, list_merged, list_path
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.runtime_copy import command_uses_runtime, with_runtime
 
 CODE, CONTEXT = "code", "build context"
 
@@ -50,13 +51,16 @@ def code_of(
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="allranks-") as scratch:
-        yield merged(_includes_of(component), Path(scratch), where, includes_where or where, without)
+        yield merged(
+            _includes_of(component), Path(scratch), where, includes_where or where, command_of(component), without
+        )
 
 
 def merged(
-    includes: Any, scratch: Path, where: str, includes_where: str, without: Collection[Path] = ()
+    includes: Any, scratch: Path, where: str, includes_where: str, command: str, without: Collection[Path] = ()
 ) -> FileList | None:
-    """Return the files to upload of the SDK's AdditionalIncludes, see `list_merged`; None if there is no code.
+    """Return the files to upload of the SDK's AdditionalIncludes, see `list_merged`, with the runtime if they or the
+    command use it; None if there is no code.
 
     scratch: a folder for archives
     """
@@ -65,7 +69,14 @@ def merged(
         return None
     base = Path(os.path.abspath(includes.base_path))
     paths = _included(includes, base, includes_where) if configs else []
-    return _not_empty(list_merged(code and Path(os.path.abspath(code)), paths, base, scratch, where, without), where)
+    files = list_merged(code and Path(os.path.abspath(code)), paths, base, scratch, where, without)
+    return with_runtime(_not_empty(files, where), command, where)
+
+
+def command_of(owner: Any) -> str:
+    """Return the command of a component, a job or a trial; "" if it has none."""
+    command = getattr(owner, "command", None)
+    return command if isinstance(command, str) else ""
 
 
 def _included(includes: Any, base: Path, where: str) -> list[Path]:
@@ -87,9 +98,10 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
     return local
 
 
-def code_at(path: Path, where: str) -> FileList:
-    """Return the files of code without additional includes: a folder or a file. Raise InputError like `code_of`."""
-    return _not_empty(list_path(path, where), where)
+def code_at(path: Path, where: str, command: str) -> FileList:
+    """Return the files of code without additional includes, a folder or a file, with the runtime if they or the command
+    use it. Raise InputError like `code_of`."""
+    return with_runtime(_not_empty(list_path(path, where), where), command, where)
 
 
 def context_of(folder: Path, where: str = "") -> FileList:
@@ -103,15 +115,15 @@ def uploads_of(job: Any) -> list[Upload]:
     users: dict[str, list[str]] = {}
     problems: list[Problem] = []
     for step, node in _nodes(job, ""):
-        for kind, source in _sources(node, alone=not step):
-            key = json.dumps([kind, *_identity(source)], default=str)
+        for kind, source, command in _sources(node, alone=not step):
+            key = json.dumps([kind, *_identity(source), command_uses_runtime(command)], default=str)
             if key not in uploads:
                 where = (
                     f"step {step}, key {'code' if kind == CODE else 'environment.build.path'}" if step else "the job"
                 )
                 uploads[key] = Upload(kind, (), FileList(), 0)
                 try:
-                    with _files_of(kind, source, where) as files:
+                    with _files_of(kind, source, command, where) as files:
                         uploads[key] = Upload(kind, (), files or FileList(), files.size() if files else 0)
                 except InputError as error:
                     problems += error.problems
@@ -130,11 +142,11 @@ def _identity(source: Any) -> tuple[Any, ...]:
 
 
 @contextlib.contextmanager
-def _files_of(kind: str, source: Any, where: str) -> Iterator[FileList | None]:
+def _files_of(kind: str, source: Any, command: str, where: str) -> Iterator[FileList | None]:
     if kind == CONTEXT:
         yield context_of(source, where)
     elif isinstance(source, Path):
-        yield code_at(source, where)
+        yield code_at(source, where, command)
     else:
         includes_where = where.replace("key code", "key additional_includes")
         with code_of(source, where, includes_where) as files:
@@ -193,8 +205,8 @@ def _without_bodies(nodes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: node for name, node in nodes.items() if id(node) not in bodies}
 
 
-def _sources(node: Any, *, alone: bool) -> Iterator[tuple[str, Any]]:
-    """Yield what a node uploads: a component or a local path as its code, and a local build context.
+def _sources(node: Any, *, alone: bool) -> Iterator[tuple[str, Any, str]]:
+    """Yield what a node uploads: a component or a local path as its code, with its command, and a local build context.
 
     alone: whether it is a single job, whose own environment is sent; for a step the SDK sends its component's
     """
@@ -203,12 +215,13 @@ def _sources(node: Any, *, alone: bool) -> Iterator[tuple[str, Any]]:
 
     component = vars(node).get("_component") or vars(node).get("trial")
     if isinstance(component, ComponentCodeMixin):
-        yield CODE, component
+        yield CODE, component, command_of(component)
     else:
         code = getattr(component, "code", None) if component else vars(node).get("code")
         if isinstance(code, (str, os.PathLike)) and not is_remote(str(code)) and not str(code).startswith("git+"):
-            yield CODE, Path(os.path.abspath(os.path.join(str(node.base_path), code)))
+            path = Path(os.path.abspath(os.path.join(str(node.base_path), code)))
+            yield CODE, path, command_of(component or node)
     own = vars(node).get("environment") if alone else None
     environment = own or getattr(component, "environment", None)
     if isinstance(environment, Environment) and environment.path:
-        yield CONTEXT, Path(environment.path)
+        yield CONTEXT, Path(environment.path), ""
