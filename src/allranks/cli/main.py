@@ -16,6 +16,7 @@ from allranks.local import stop_signals
 app = lazy_group(
     "allranks.cli.commands",
     {
+        "init": "Create a small project that runs at once.",
         "run": "Run a pipeline on this machine.",
         "resume": "Resume a run that did not finish.",
         "submit": "Submit a pipeline to Azure ML.",

@@ -1,0 +1,39 @@
+"""`allranks init`: create a small project that runs at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from allranks.cli.options import JsonOption
+
+
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of the project. It is created if it does not exist.")
+    ] = Path(),
+    json: JsonOption = False,
+) -> None:
+    """Create a small project that runs at once.
+
+    It has components, a pipeline with a schedule, an environment and a notebook. Existing files are never changed: if
+    one is in the way, nothing is written.
+    """
+    import shlex
+
+    from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
+    from allranks.project.create import create
+    from allranks.runs.formatting import count
+
+    created = create(folder)
+    if json:
+        print(to_json({"folder": str(folder), **vars(created)}))
+        return
+    kept = f", {len(created.kept)} as they were" if created.kept else ""
+    console().print(f"{folder}: {count(len(created.written), 'file')} written{kept}", soft_wrap=True)
+    if folder.resolve() != Path.cwd():
+        console().print(f"  cd {shlex.quote(str(folder))}", soft_wrap=True)
+    console().print("  allranks run pipelines/two_spirals.py", soft_wrap=True)

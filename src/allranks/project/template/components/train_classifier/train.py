@@ -1,0 +1,56 @@
+"""Train the network on all ranks: two instances with two processes each, or one process alone."""
+
+import argparse
+from pathlib import Path
+
+import torch
+from network import network
+from torch.nn import functional
+
+from allranks import runtime
+
+
+def train(ranks: runtime.Ranks) -> None:
+    data = torch.load(args.points / "train.pt")
+    points, classes = data["points"].to(ranks.device), data["classes"].to(ranks.device)
+    torch.manual_seed(args.seed)
+    model = network()
+    training = ranks.strategy.prepare(model, torch.optim.AdamW(model.parameters(), lr=args.learning_rate))
+    sampler = runtime.ResumableSampler(len(points), ranks, batch_size=args.batch_size, seed=args.seed)
+    parts = {"training": training, "sampler": sampler}
+    checkpoints = runtime.Checkpoints(args.checkpoints, ranks, parts, every_steps=100)
+    step = checkpoints.load()
+    total = args.epochs * len(sampler)
+
+    for epoch in range(sampler.epoch, args.epochs):
+        for indices in sampler.epoch_batches():
+            scores = training.model(points[indices])
+            loss = sampler.weight * functional.cross_entropy(scores, classes[indices])
+            training.backward(loss)
+            training.step()
+            step += 1
+            checkpoints.save_if_due(step)
+        ranks.metrics.log({"train_loss": loss.item()}, step=step, total=total, epoch=epoch)
+        if ranks.is_main:
+            print(f"epoch {epoch + 1} of {args.epochs}: loss {loss.item():.4f}", flush=True)
+
+    checkpoints.save(step)
+    weights = training.weights()
+    if ranks.is_main:
+        args.model.mkdir(parents=True, exist_ok=True)
+        torch.save(weights, args.model / "model.pt")
+    ranks.barrier()
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--points", type=Path, required=True)
+parser.add_argument("--epochs", type=int, default=20)
+parser.add_argument("--batch_size", type=int, default=100)
+parser.add_argument("--learning_rate", type=float, default=0.01)
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--model", type=Path, required=True)
+parser.add_argument("--checkpoints", type=Path, required=True)
+
+if __name__ == "__main__":
+    args = parser.parse_args()
+    runtime.main(train)
