@@ -14,7 +14,7 @@ endif
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
-.PHONY: demo demo-lm test test-quick test-images lint format benchmarks docs tensorflow horovod deepspeed-ops clean
+.PHONY: FORCE demo demo-lm test test-quick test-images lint format benchmarks docs tensorflow horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -76,15 +76,21 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.build
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $@
 
-$(VENV)/.torch: | $(BIN)/pip
-	$(BIN)/pip install --quiet "$(TORCH)"
+# Another TORCH than last time is installed over the other build, which pip would otherwise take to be as good.
+$(VENV)/.torch: $(VENV)/.torch-package
+	$(BIN)/pip install --quiet $$(test ! -e $@ || echo --force-reinstall) "$(TORCH)"
 	touch $@
+
+$(VENV)/.torch-package: FORCE | $(BIN)/pip
+	@echo "$(TORCH)" | cmp --silent - $@ || echo "$(TORCH)" > $@
+
+FORCE:
 
 $(VENV)/.build: environments/horovod/build-requirements.txt | $(VENV)/.torch
 	$(BIN)/pip install --quiet --requirement $<
 	touch $@
 
-$(VENV)/.horovod-wheel: environments/horovod/build.sh environments/horovod/build-requirements.txt | $(VENV)/.build
+$(VENV)/.horovod-wheel: environments/horovod/build.sh environments/horovod/build-requirements.txt $(VENV)/.torch | $(VENV)/.build
 	wheels=$$(environments/horovod/wheels.sh $(VENV)) && \
 	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || nice environments/horovod/build.sh $(VENV) "$$wheels"; }
 	touch $@
