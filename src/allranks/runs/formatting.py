@@ -7,6 +7,7 @@ import re
 import time
 from types import MappingProxyType
 
+from allranks.runs import executions
 from allranks.runs.nested import Node, steps_of
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 
@@ -80,12 +81,14 @@ def when(moment: float | None) -> str:
 
 def elapsed(record: RunRecord | StepRecord | Node, now: float) -> float | None:
     """Return the seconds that a run, a step or a group has taken so far; None before it starts, and for a reused
-    result."""
+    result. The time between the executions of a resumed run does not count."""
     started = record.created if isinstance(record, RunRecord) else record.started
-    if not started or (isinstance(record, StepRecord) and record.reused_from):
+    if not started or (record.ended is None and record.status.ended):
         return None
-    if record.ended is None and record.status.ended:
+    if isinstance(record, StepRecord) and (record.reused_from or record.status is Status.NOT_STARTED):
         return None
+    if isinstance(record, RunRecord):
+        return sum(end - start for start, end in executions.periods(record, now))
     return max((record.ended if record.ended is not None else now) - started, 0.0)
 
 

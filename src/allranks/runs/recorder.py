@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from allranks.runs import executions
 from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
-from allranks.runs.records import Point, RunRecord, StepRecord
+from allranks.runs.records import Point, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
 from allranks.secrets import MASK, is_secret_name, redact
+
+_UNFINISHED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
 RESULTS = 3
 """Maximum number of a run's results."""
@@ -39,7 +43,9 @@ class RunRecorder:
         run.inputs, run.settings = self._shown(run.inputs), self._shown(run.settings)
 
     def started(self) -> None:
-        """Record that the run starts."""
+        """Record that the run starts, or continues."""
+        for step in executions.begin(self._run, time.time()):
+            self._store.save_step(self._run, step)
         self._store.save_run(self._run)
         self._observer.started(self._run)
 
@@ -60,6 +66,8 @@ class RunRecorder:
 
     def changed(self, step: StepRecord, result: str | None = None) -> None:
         """Record a step's new status. result: the key by which later runs may reuse its result"""
+        if step.status in _UNFINISHED:
+            step.attempts = executions.attempts_of(step)
         self._hide(step)
         self._store.save_step(self._run, step, result)
         self._observer.changed(self._run, step)
@@ -120,6 +128,7 @@ class RunRecorder:
 
     def ended(self) -> None:
         """Record that the run has ended."""
+        executions.end(self._run)
         self._run.results = results_of(self._run)
         self._store.save_run(self._run)
         self._observer.ended(self._run)

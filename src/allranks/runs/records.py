@@ -96,6 +96,24 @@ class ModelRecord:
     version: str
 
 
+@dataclass(frozen=True)
+class AttemptRecord:
+    """An earlier attempt of a step. number: 0 for the first"""
+
+    number: int
+    status: Status
+    started: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A period in which an engine executed a run. ended: None while it lasts, or if the engine was killed"""
+
+    started: float
+    ended: float | None = None
+
+
 @dataclass
 class Progress:
     """The progress of a step, as its runtime reports it: done of total training steps."""
@@ -113,6 +131,7 @@ class StepRecord:
     kind:        command, pipeline, condition, do_while, parallel_for, or iteration
     needs:       paths of the nodes that must end before it starts
     attempt:     0 for the first attempt, then 1, 2, ...
+    attempts:    those that did not complete, and those before the run continued with the latest code
     reused_from: the run whose result of the same step was reused
     folder:      absolute path of the step's files: user_logs/, outputs/, named-outputs/
     metrics:     curves by name, each in the order of its points
@@ -148,6 +167,7 @@ class StepRecord:
     models: list[ModelRecord] = field(default_factory=list)
     result: str = ""
     key: str = ""
+    attempts: list[AttemptRecord] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -181,6 +201,7 @@ class RunRecord:
     results:      the last values of its most relevant metrics, after it has ended
     mlflow_run_id: of the MLflow run whose children are the runs of its steps; None if there is none
     target:       the file that it was read from, ``FILE[:NAME]``; "" if the job was given as an object
+    executions:   the periods in which engines executed it: one, and another one each time it is resumed
     settings:     the inputs that were set when the file was read, as text; secrets are masked
     """
 
@@ -205,6 +226,7 @@ class RunRecord:
     target: str = ""
     settings: dict[str, str] = field(default_factory=dict)
     mlflow_run_id: str | None = None
+    executions: list[Execution] = field(default_factory=list)
 
     def find(self, name: str) -> StepRecord | None:
         """Return the node at that path; None if there is none."""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from allranks.runs.executions import earlier_attempts, pauses
 from allranks.runs.formatting import count, duration, elapsed
 from allranks.runs.page.fold import chosen, runs, stretches
 from allranks.runs.page.item import Item, items_of, walk_items
 from allranks.runs.page.scale import Scale, Tick, time_scale
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.runs.records import AttemptRecord, RankRecord, RunRecord, Status, StepRecord
 
 WIDTH = 1040
 LABELS = 180
@@ -43,7 +44,8 @@ class Bar:
 class Row:
     """A node's bar (None if it did not run), its ranks' bars, and its duration or the reason why there is none.
 
-    x: where its label begins
+    x:       where its label begins
+    earlier: the bars of its earlier attempts
     """
 
     step: StepRecord
@@ -53,6 +55,7 @@ class Row:
     bar: Bar | None
     ranks: tuple[Bar, ...]
     text: str
+    earlier: tuple[Bar, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,16 +81,22 @@ Part: TypeAlias = "Block | Fold"
 
 @dataclass(frozen=True)
 class Timeline:
-    """Times of `ticks` are seconds since the start of the run. left_out: a line about the rows that do not fit"""
+    """Times of `ticks` are seconds of execution since the start of the run. The time between two executions of a
+    resumed run has no width.
+
+    left_out: a line about the rows that do not fit
+    pauses:   marks between two executions, with their descriptions
+    """
 
     parts: tuple[Part, ...]
     ticks: tuple[Tick, ...]
     left_out: str
+    pauses: tuple[Tick, ...] = ()
 
     @property
     def grid(self) -> str:
         """The data of an SVG path: one line per tick, as high as a picture can be."""
-        return "".join(f"M{tick.at} 0V99999" for tick in self.ticks)
+        return "".join(f"M{tick.at} 0V99999" for tick in (*self.ticks, *self.pauses))
 
 
 def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) -> Timeline | None:
@@ -101,20 +110,38 @@ def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) ->
     start = min(step.started for step in ran if step.started)
     start = min(start, run.created or start)
     stop = max(step.ended if step.ended is not None else now for step in ran)
-    scale, ticks = time_scale(max(stop - start, 0.001), LABELS, WIDTH - 24)
+    time = _ExecutionTime(start, tuple(pauses(run, now)))
+    scale, ticks = time_scale(max(time(stop), 0.001), LABELS, WIDTH - 24)
+    marks = tuple(
+        Tick(scale(time(begin)), f"did not run for {duration(end - begin)}")
+        for begin, end in time.pauses
+        if begin < stop
+    )
     items = items_of(run.steps) if items is None else items
     drawn = chosen(items, _ALL_ROWS)
     one_by_one = sum(len(step.ranks) for step in ran) <= _ALL_RANKS
-    parts = _Drawing(start, now, scale, one_by_one, drawn).parts(items, 0)
+    parts = _Drawing(time, now, scale, one_by_one, drawn).parts(items, 0)
     missing = sum(1 for _ in walk_items(items)) - len(drawn)
-    return Timeline(parts, tuple(ticks), f"… {count(missing, 'more row')}" if missing else "")
+    return Timeline(parts, tuple(ticks), f"… {count(missing, 'more row')}" if missing else "", marks)
+
+
+@dataclass(frozen=True)
+class _ExecutionTime:
+    """Map moments to seconds of execution since the start of the run."""
+
+    start: float
+    pauses: tuple[tuple[float, float], ...]
+
+    def __call__(self, moment: float) -> float:
+        paused = sum(min(end, moment) - begin for begin, end in self.pauses if moment > begin)
+        return max(moment - self.start - paused, 0.0)
 
 
 @dataclass(frozen=True)
 class _Drawing:
     """Values that all rows are drawn with. drawn: the places of the items that have a row"""
 
-    start: float
+    time: _ExecutionTime
     now: float
     scale: Scale
     one_by_one: bool
@@ -144,10 +171,14 @@ class _Drawing:
         below = y + _ROW
         if step.reused_from:
             return Row(step, item.name, x, y, None, (), f"reused from {step.reused_from}"), below
-        if not step.started:
-            return Row(step, item.name, x, y, None, (), str(step.status)), below
-        time = duration(elapsed(step, self.now))
-        title = " · ".join(filter(None, (step.name, str(step.status), item.layout, time)))
+        before = tuple(
+            self._bar(attempt, y + 8, 10, _attempt_title(step, attempt)) for attempt in earlier_attempts(step)
+        )
+        if not step.started or step.status is Status.NOT_STARTED:
+            return Row(step, item.name, x, y, None, (), str(step.status), before), below
+        time = duration(self._took(step))
+        attempt = f"attempt {step.attempt + 1}" if step.attempt else ""
+        title = " · ".join(filter(None, (step.name, attempt, str(step.status), item.layout, time)))
         bar = self._bar(step, y + 8, 10, title)
         ranks = []
         if self.one_by_one and 1 < len(step.ranks) <= _RANKS:
@@ -160,14 +191,27 @@ class _Drawing:
                     ranks.append(self._bar(rank, below, height, _rank_title(rank, self.now)))
                 below += height + 1.5
             below += 6
-        return Row(step, item.name, x, y, bar, tuple(ranks), time), below
+        return Row(step, item.name, x, y, bar, tuple(ranks), time, before), below
 
-    def _bar(self, record: StepRecord | RankRecord, y: float, height: float, title: str) -> Bar:
-        first = max((record.started or self.start) - self.start, 0.0)
-        last = max((record.ended if record.ended is not None else self.now) - self.start, first)
+    def _took(self, step: StepRecord) -> float | None:
+        """Return the duration of a step. That of a group, which may last from one execution to the next, is without
+        the time between them."""
+        took = elapsed(step, self.now)
+        if took is None or step.started is None:
+            return None
+        return self.time(step.started + took) - self.time(step.started)
+
+    def _bar(self, record: StepRecord | RankRecord | AttemptRecord, y: float, height: float, title: str) -> Bar:
+        first = self.time(record.started or self.time.start)
+        last = max(self.time(record.ended if record.ended is not None else self.now), first)
         # A rank's end may be slightly later than the run's own end.
         x, end = self.scale(min(first, self.scale.high)), self.scale(min(last, self.scale.high))
         return Bar(x, round(y, 1), max(round(end - x, 1), 2.0), height, record.status, title)
+
+
+def _attempt_title(step: StepRecord, attempt: AttemptRecord) -> str:
+    took = duration(attempt.ended - attempt.started)
+    return f"{step.name} · attempt {attempt.number + 1} · {attempt.status} · {took}"
 
 
 def _rank_title(rank: RankRecord, now: float) -> str:
