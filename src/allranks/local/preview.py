@@ -6,6 +6,7 @@ import asyncio
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from tempfile import gettempdir
 
 from allranks.contract.job import Job
 from allranks.contract.launch import Process
@@ -16,8 +17,10 @@ from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.options import AUTO
 from allranks.local.scope import Scope
 from allranks.local.step import rank_environment
+from allranks.local.step.instance_folders import TMP
 from allranks.local.step.launch import launch_of
 from allranks.local.step.outputs import place_of
+from allranks.local.step.plain_paths import Links
 from allranks.local.step.staging import seen_at, seen_output
 from allranks.local.tracking.needed import may_track
 from allranks.plan import values
@@ -92,15 +95,18 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
     lookup = functools.partial(_lookup, scope)
     resolved = values.given(step.inputs, lookup)
     instance_folder = folder / "instances" / "0"
+    links = Links(TMP if kind.isolated else f"{gettempdir()}/allranks-{RUN}")
     inputs: dict[str, str | None] = {}
     for port in resolved:
         path_seen = seen_at(port, instance_folder, mounts=kind.isolated)
+        value = str(path_seen) if path_seen else port.value
+        inputs[port.name] = value if value is None or port.type in PRIMITIVES else links.plain(value)
         if path_seen and port.value and port.type == "uri_file" and port.value.startswith("<"):
-            path_seen /= port.value  # a file keeps its name, which the writing step decides
-        inputs[port.name] = str(path_seen) if path_seen else port.value
+            # A file keeps its name, which the writing step decides.
+            inputs[port.name] = f"{inputs[port.name]}/{port.value}"
     outputs = {
-        output.name: str(
-            seen_output(output, place_of(output, scope.wanted_path(step, output), folder, name), instance_folder)
+        output.name: links.plain(
+            str(seen_output(output, place_of(output, scope.wanted_path(step, output), folder, name), instance_folder))
         )
         for output in step.outputs
     }

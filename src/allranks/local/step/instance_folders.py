@@ -9,11 +9,11 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from allranks.contract import logs
 from allranks.local.instances import temporary
-from allranks.local.instances.kinds import InstanceKind
+from allranks.local.step.plain_names import is_plain
 from allranks.local.step.staging import Ports, remove, stage
 from allranks.plan import file_tree
 from allranks.plan.artifacts import ARTIFACTS
@@ -22,6 +22,17 @@ from allranks.plan.graph import Step
 from allranks.plan.ports import Output
 from allranks.plan.values import Given
 from allranks.runs.workspace import Workspace
+
+TMP = "/tmp"
+"""Where an instance of the rack has its own temporary folder."""
+
+
+@dataclass(frozen=True)
+class TemporaryFolder:
+    """The temporary folder of an instance: its path on this machine, and as the instance sees it."""
+
+    path: str
+    seen: str
 
 
 @dataclass(frozen=True)
@@ -70,22 +81,25 @@ def prepare(
 
 
 @contextlib.contextmanager
-def temporary_folders(kind: InstanceKind, workspace: Workspace, count: int) -> Iterator[list[str]]:
+def temporary_folders(workspace: Workspace, count: int, *, own_tmp: bool) -> Iterator[list[TemporaryFolder]]:
     """Yield the temporary folder of each instance. Only the end of the event loop waits for their removal.
+
+    own_tmp: whether each instance has its own /tmp
 
     An instance without its own /tmp gets the folder's path, which is short, because the path of a Unix socket may have
     108 characters.
     """
-    if kind.isolated:
+    if own_tmp:
         attempt_folders = temporary.make(workspace.temporary, count)
         try:
-            yield [str(folder) for folder in attempt_folders.instances]
+            yield [TemporaryFolder(str(folder), TMP) for folder in attempt_folders.instances]
         finally:
             asyncio.get_running_loop().run_in_executor(None, attempt_folders.remove)
         return
-    folders = [TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) for _ in range(count)]
+    parent = None if is_plain(gettempdir()) else TMP
+    folders = [TemporaryDirectory(prefix="allranks-", dir=parent, ignore_cleanup_errors=True) for _ in range(count)]
     try:
-        yield [folder.name for folder in folders]
+        yield [TemporaryFolder(folder.name, folder.name) for folder in folders]
     finally:
         for folder in folders:
             asyncio.get_running_loop().run_in_executor(None, folder.cleanup)

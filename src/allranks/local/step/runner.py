@@ -31,10 +31,10 @@ from allranks.local.launchers import events as launcher_events
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Machines, Share
-from allranks.local.step import instance_folders, outputs, rank_environment, tracked_run, verdict
+from allranks.local.step import instance_folders, outputs, plain_paths, rank_environment, tracked_run, verdict
 from allranks.local.step.digests import Digests
 from allranks.local.step.earlier_results import EarlierResult, EarlierResults
-from allranks.local.step.instance_folders import InstanceFolders, temporary_folders
+from allranks.local.step.instance_folders import TMP, InstanceFolders, temporary_folders
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
 from allranks.local.step.running_steps import RunningSteps
@@ -262,11 +262,16 @@ class CommandRunner:
             return
         agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        with temporary_folders(self._kind, self._workspace, len(instances)) as folders:
-            interpreter = interpreters.of_environment(step.environment, self._settings.source)
+        interpreter = interpreters.of_environment(step.environment, self._settings.source)
+        keep = [self._paths_for_instance(interpreter, resolved, instance_ports) for instance_ports in ports]
+        data = {port.name for port in resolved if port.type not in PRIMITIVES}
+        own_tmp = self._kind.isolated and not any(TMP in paths for paths in keep)
+        with temporary_folders(self._workspace, len(instances), own_tmp=own_tmp) as folders:
+            for instance_ports, temporary_folder in zip(ports, folders, strict=True):
+                plain_paths.link(instance_ports, data, Path(temporary_folder.path), temporary_folder.seen)
             machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
             temporary_variables = [
-                {} if self._kind.isolated else {"TMPDIR": temporary_folder} for temporary_folder in folders
+                {} if self._kind.isolated else {"TMPDIR": temporary_folder.seen} for temporary_folder in folders
             ]
             gpus = self._gpus_of(step, share.gpus)
             variables = [
@@ -287,8 +292,7 @@ class CommandRunner:
                     if stops.staging.is_set() or self.running.is_ending(record.name):
                         break  # a signal only reaches launched agents
                     launched.append(agent)
-                    keep = self._paths_for_instance(interpreter, resolved, ports[rank])
-                    instance_spec = _instance_spec(step, instances, rank, folders[rank], keep, ports[rank])
+                    instance_spec = _instance_spec(step, instances, rank, folders[rank].path, keep[rank], ports[rank])
                     await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events)
                 handles = AttemptHandles(
                     record, frozenset(launched), events, launching, assignment.log, reports, step.timeout

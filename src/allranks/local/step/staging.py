@@ -14,6 +14,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from allranks.local.step.plain_names import is_plain, plain_name
 from allranks.plan import file_tree
 from allranks.plan.file_tree import FILE, FOLDER, LINK, Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
@@ -89,12 +90,14 @@ def seen_at(port: Given, folder: Path, *, mounts: bool) -> Path | None:
         return None
     source, target = Path(port.value), folder / "inputs" / port.name
     # Programs may depend on a file's name, especially its suffix.
-    return target / source.name if source.is_file() else target
+    return target / plain_name(source.name) if source.is_file() else target
 
 
 def seen_output(output: Output, place: Path, folder: Path) -> Path:
     """Return the path to which an instance writes an output. place: its final path. folder: the instance's own"""
-    if output.mode == "upload" and output.type not in PRIMITIVES:
+    uploaded = output.mode == "upload" and output.type not in PRIMITIVES
+    # A link to a file would be replaced by a program that writes the file under another name first.
+    if uploaded or (output.type in FILE_TYPES and not is_plain(place.name)):
         return folder / "outputs" / output.name
     return place
 
