@@ -26,7 +26,7 @@ from allranks.plan import values
 from allranks.plan.graph import Plan, steps
 from allranks.plan.output_paths import passed_on
 from allranks.runs import secret_values
-from allranks.runs.observer import Observer
+from allranks.runs.observer import Observer, Observers
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.store import Store
@@ -57,7 +57,10 @@ class RunExecution:
         self._workspace = workspace
         self._store = store
         self._options = options
-        self._recorder = RunRecorder(record, store, observer or Observer(), secrets)
+        from allranks.runs.page.live_page import LivePage  # slow to import
+
+        self._page = LivePage(Path(record.folder), secrets)
+        self._recorder = RunRecorder(record, store, Observers([self._page, observer or Observer()]), secrets)
         self._executor: Executor | None = None
         self._runner: CommandRunner | None = None
         self._starting: asyncio.Task[Any] | None = None
@@ -74,8 +77,6 @@ class RunExecution:
         decisions: decisions of nodes from before the run was resumed
         save:      adds the run to the store. Called when it is certain that the run can start here.
         """
-        from allranks.runs.page import page  # noqa: F401  # slow to import, and `_finish` must not fail on it
-
         execution = self._run(decisions, save)
         try:
             asyncio.run(execution)
@@ -102,6 +103,7 @@ class RunExecution:
             try:
                 self._starting = None
                 self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
+                self._record.page = str(self._page.path)
                 save()
                 self._recorder.started()
                 if missing:
@@ -116,15 +118,10 @@ class RunExecution:
 
     def _finish(self, scope: Scope) -> None:
         """Record how the run ended, and write its page. It contains no await, so no signal is handled meanwhile."""
-        from allranks.runs.page.page import write_page
-
         record = self._record
         record.ended = time.time()
         record.outputs = {output.name: text_of(output) for output in scope.outputs()}
-        page = Path(record.folder) / "run.html"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        write_page(record, page)
-        record.page = str(page)
+        self._page.finish(record)
         self._recorder.ended()
         if record.status is Status.COMPLETED:
             secret_values.remove(Path(record.folder))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from allranks.runs.records import RunRecord, StepRecord
 
 
@@ -25,3 +27,34 @@ class Observer:
 
     def ended(self, run: RunRecord) -> None:
         """Called when the run has ended: Completed, Failed or Canceled."""
+
+
+class Observers(Observer):
+    """Pass every change to several observers, in their order."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+
+    def started(self, run: RunRecord) -> None:
+        for observer in self._observers:
+            observer.started(run)
+
+    def changed(self, run: RunRecord, step: StepRecord) -> None:
+        for observer in self._observers:
+            observer.changed(run, step)
+
+    def progressed(self, run: RunRecord, step: StepRecord) -> None:
+        for observer in self._observers:
+            observer.progressed(run, step)
+
+    def measured(self, run: RunRecord, step: StepRecord) -> None:
+        for observer in self._observers:
+            observer.measured(run, step)
+
+    def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:
+        for observer in self._observers:
+            observer.noted(run, step, text)
+
+    def ended(self, run: RunRecord) -> None:
+        for observer in self._observers:
+            observer.ended(run)

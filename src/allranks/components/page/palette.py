@@ -43,7 +43,7 @@ def palette(components: Sequence[ComponentInfo], title: str = "Components") -> s
         _environment(),
         "palette.html",
         "palette.css",
-        "palette.js",
+        ["palette.js"],
         title=title,
         groups=groups(components),
         count=len(components),

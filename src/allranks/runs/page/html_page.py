@@ -6,7 +6,7 @@ import base64
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,16 @@ def templates(package: str, finalize: Callable[[Any], Any] | None = None) -> Env
     )
 
 
-def render(environment: Environment, page: str, style: str, script: str, **values: object) -> str:
+def render(environment: Environment, page: str, style: str, scripts: Sequence[str], **values: object) -> str:
     """Return the page as text.
 
-    page, style, script: names of templates. Style and script are the package's own and are inserted without escaping;
-    the hash of the script is for the page's content security policy. Everything else on the page is escaped.
+    page, style, scripts: names of templates. Style and scripts are the package's own and are inserted without escaping;
+    the hash of the scripts is for the page's content security policy. Everything else on the page is escaped.
     """
     loader = environment.loader
     assert loader is not None
-    css, js = (loader.get_source(environment, name)[0] for name in (style, script))
+    css, *parts = (loader.get_source(environment, name)[0] for name in (style, *scripts))
+    js = "\n".join(parts)
     return environment.get_template(page).render(
         style=Markup(css),
         script=Markup(js),

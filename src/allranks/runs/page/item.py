@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from allranks.runs.curves import best_metric
 from allranks.runs.formatting import node_layout, number
@@ -17,6 +18,8 @@ _DEEPEST = 25
 """Maximum nesting levels on a page. Deeper nodes are shown side by side, with their path as the name."""
 _MOST_UNFOLDED = 12
 """Maximum groups of a page that are unfolded initially."""
+_MOST_FAILED = 3
+"""Maximum failed steps of a page that are unfolded initially."""
 
 
 @dataclass(eq=False)
@@ -74,7 +77,8 @@ def items_of(steps: Iterable[StepRecord]) -> list[Item]:
         built[id(node)] = [item, *children] if is_deep else [item]
     top = [built[id(root)][0] for root in roots]
     groups = (item for item in walk_items(top) if item.children and item.status in _UNFOLDED)
-    for item, _ in zip(groups, range(_MOST_UNFOLDED), strict=False):
+    failed = (item for item in walk_items(top) if not item.children and item.status is Status.FAILED)
+    for item in [*islice(groups, _MOST_UNFOLDED), *islice(failed, _MOST_FAILED)]:
         item.is_open = True
     return top
 

@@ -2,61 +2,115 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
 
 from jinja2 import Environment
 from markupsafe import Markup
 
+from allranks import __version__
 from allranks.runs import curves, formatting
 from allranks.runs.nested import count_steps, in_every_iteration
 from allranks.runs.page import chart, drawings, fold, html_page, timeline
+from allranks.runs.page.anchor import rank_anchor, step_anchor
 from allranks.runs.page.confusion import Confusion, confusions
 from allranks.runs.page.details import details
 from allranks.runs.page.item import Item, items_of
+from allranks.runs.page.links import Links
+from allranks.runs.page.log_excerpts import LogExcerpts
+from allranks.runs.page.progress import progress
 from allranks.runs.page.shared_charts import shared_charts
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
+NAME = "run.html"
+"""The file of a run's page, in the run's folder."""
 _HEADLINES = 4
 _LAYOUTS = 4
 _VALUES = 3
 _MATRICES = 12
 _MOST_NOTES = 50
 _MOST_VERDICTS = 10
+_STARTING = Markup("<header><p class=kind>Pipeline run</p><h1>{}</h1><p class=lead>Run {} is starting.</p></header>")
 
 
-def write_page(run: RunRecord, path: str | os.PathLike[str], now: float | None = None) -> None:
+@dataclass(frozen=True)
+class Live:
+    """What the page of a running run is updated by: a script in its folder, which is written again and again.
+
+    written: when this state of the page was written, in seconds since the epoch
+    within:  seconds within which the next one is expected
+    """
+
+    SCRIPT: ClassVar[str] = "run.live.js"
+
+    written: float
+    within: float
+
+
+def write_page(
+    run: RunRecord, path: str | os.PathLike[str], now: float | None = None, known: frozenset[str] = frozenset()
+) -> None:
     """Write the page of the run atomically: a reader finds the earlier or the new page, never a part.
 
-    now: end of what is still running, in seconds since the epoch; default: the current time
+    now:   end of what is still running, in seconds since the epoch; default: the current time
+    known: secrets of the run, which are masked in the logs
 
     Raise OSError if the file cannot be written. No temporary file remains then.
     """
-    html_page.write(page(run, time.time() if now is None else now), path)
+    html_page.write(page(run, time.time() if now is None else now, known), path)
 
 
-def page(run: RunRecord, now: float) -> str:
+def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str:
     """Return the page as text."""
+    return document(run, main(run, now, LogExcerpts(known)))
+
+
+def document(run: RunRecord, text: str, live: Live | None = None) -> str:
+    """Return the page with `text` as its contents. live: if the page is updated while it is open"""
+    scripts = ["anchors.js", "tooltip.js", "search.js", "state.js", *(["live.js"] if live else [])]
+    return html_page.render(
+        _environment(), "page.html", "style.css", scripts, run=run, main=Markup(text), live=live
+    )  # fmt: skip
+
+
+def starting(run: RunRecord) -> str:
+    """Return the contents of the page of a run that has just started. It is rendered without any template."""
+    return _STARTING.format(run.display_name or run.name, run.id)
+
+
+def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bool] = lambda: False) -> str:
+    """Return the contents of the page. stopped: called now and then; if it returns True, the result is incomplete"""
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
-    return html_page.render(
-        _environment(),
-        "page.html",
-        "style.css",
-        "tooltip.js",
-        run=run,
-        now=now,
-        items=items,
-        headlines=_headlines(steps),
-        layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
-        drawings=drawings.drawings(items),
-        timeline=timeline.timeline(run, now, items),
-        charts=shared_charts(steps),
-        confusions=_matrices(steps),
-        details=details(items, run.id),
+    links = Links(run.folder)
+    chunks = (
+        _environment()
+        .get_template("main.html")
+        .generate(
+            run=run,
+            now=now,
+            version=__version__,
+            link=links.link,
+            shown=links.shown,
+            page_of=links.page_of,
+            logs=logs.excerpts(steps),
+            items=items,
+            progress=progress(steps),
+            headlines=_headlines(steps),
+            layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
+            drawings=drawings.drawings(items),
+            timeline=timeline.timeline(run, now, items),
+            charts=shared_charts(steps),
+            confusions=_matrices(steps),
+            details=details(items, run.id),
+        )
     )
+    return "".join(itertools.takewhile(lambda _: not stopped(), chunks))
 
 
 def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
@@ -79,6 +133,7 @@ def _matrices(steps: list[StepRecord]) -> list[Confusion]:
     return matrices[:_MATRICES]
 
 
+@cache
 def _environment() -> Environment:
     environment = html_page.templates("allranks.runs.page", _finalize)
     environment.globals.update(
@@ -92,17 +147,19 @@ def _environment() -> Environment:
         branches=drawings.branches,
         cause=formatting.cause,
         chart_size=chart,
+        clock=formatting.clock,
         count=formatting.count,
         count_steps=count_steps,
         duration=formatting.duration,
         elapsed=formatting.elapsed,
         last_values=_last_values,
-        link=_link,
+        rank_anchor=rank_anchor,
         notes_of=_notes_of,
         number=formatting.number,
         reason=formatting.reason,
         runs=fold.runs,
         shorten=_shorten,
+        step_anchor=step_anchor,
         stretches=fold.stretches,
         timeline_size=timeline,
         what=_what,
@@ -114,15 +171,6 @@ def _environment() -> Environment:
 def _finalize(value: Any) -> Any:
     """Remove characters that HTML forbids from names and log lines."""
     return formatting.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _link(path: str) -> str:
-    """Return the file URL of an absolute path; "" for anything else, so that no text of a user becomes a link's
-    target."""
-    try:
-        return Path(path).as_uri()
-    except (ValueError, UnicodeError):
-        return ""
 
 
 def _shorten(text: str, length: int) -> str:
