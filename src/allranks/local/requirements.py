@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from allranks.errors import Problem
-from allranks.local import interpreters
+from allranks.local import capacity, interpreters
 from allranks.local.launchers import LAUNCHERS
 from allranks.local.step import rank_environment
 from allranks.plan.check import check
@@ -14,9 +14,11 @@ from allranks.plan.graph import Plan, steps
 
 
 def problems(plan: Plan) -> list[Problem]:
-    """Return everything that prevents the plan from running on this machine: problems of the plan itself, then
-    launchers that are not installed."""
-    return [*check(plan), *_missing_launchers(plan)]
+    """Return everything that prevents the plan from running on this machine: problems of the plan itself, then more
+    processes than this machine can hold, then launchers that are not installed."""
+    found = check(plan)
+    # A count that no cluster has is one mistake, not two.
+    return [*found, *(() if found else capacity.problems(plan)), *_missing_launchers(plan)]
 
 
 def _missing_launchers(plan: Plan) -> Iterator[Problem]:

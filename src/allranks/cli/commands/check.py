@@ -106,14 +106,15 @@ def _checked(
     import tempfile
     from datetime import date
 
-    from allranks.local import requirements
+    from allranks.local import capacity, requirements
     from allranks.plan.check import warnings as warnings_of
     from allranks.plan.reader import read_plan
 
     with tempfile.TemporaryDirectory() as snapshots:
         plan = read_plan(file, values, Path(snapshots))
         problems = tuple(requirements.problems(plan))
-        return plan, problems, [*warnings_of(plan, date.today()), *_of_their_components(plan, components)]
+        warnings = [*warnings_of(plan, date.today()), *capacity.warnings(plan)]
+        return plan, problems, [*warnings, *_of_their_components(plan, components)]
 
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> list[Problem]:

@@ -53,6 +53,8 @@ def run(
 
     For example: allranks run pipelines/image_classification.py --set epochs=3
     """
+    from allranks.cli.errors import print_warnings
+    from allranks.local import capacity
     from allranks.local.engine import run as run_plan
     from allranks.local.options import Options
     from allranks.runs.workspace import Workspace
@@ -63,6 +65,7 @@ def run(
         _print_dry_run(file, values, place, instances.value, json)
         return
     plan = _read_with_code(file, values, place)
+    print_warnings(list(capacity.warnings(plan)))
     options = Options(instances.value, force_rerun, retries, slots, gpus, track)
     execute(lambda observer: run_plan(plan, place, options, observer), json)
 
@@ -108,7 +111,7 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     from allranks.cli.errors import print_warnings
     from allranks.cli.views.plan import plan_json, print_plan
     from allranks.cli.views.uploads import print_uploads
-    from allranks.local import preview
+    from allranks.local import capacity, preview
     from allranks.plan import codec
     from allranks.plan.check import warnings
     from allranks.plan.reader import lookup_of, opened
@@ -130,4 +133,4 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     else:
         print_plan(console(), plan, environments, commands)
         print_uploads(console(), uploads)
-    print_warnings(warnings(plan, date.today()))
+    print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan)])

@@ -17,9 +17,8 @@ class Loopback:
 
     def instances(self, indexes: Sequence[int]) -> tuple[Instance, ...]:
         # The hostname is the address itself, so it always resolves.
-        return tuple(
-            Instance(index, f"127.0.0.{rank + 1}", f"127.0.0.{rank + 1}") for rank, index in enumerate(indexes)
-        )
+        addresses = map(_address, range(len(indexes)))
+        return tuple(Instance(index, address, address) for index, address in zip(indexes, addresses, strict=True))
 
     def master_port(self, master: Instance) -> int:
         # Another step, run or program may be using Azure ML's port 6105.
@@ -31,6 +30,12 @@ class Loopback:
     def environment(self) -> Mapping[str, str]:
         # Otherwise gloo resolves the hostname to an address that the other ranks may not reach.
         return {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
+
+
+def _address(rank: int) -> str:
+    # All of 127.0.0.0/8 is this machine. The first instance is 127.0.0.1.
+    middle, low = divmod(rank + 1, 256)
+    return f"127.0.{middle}.{low}"
 
 
 def _free_ports(address: str, count: int) -> tuple[int, ...]:

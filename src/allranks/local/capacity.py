@@ -1,0 +1,87 @@
+"""Check that this machine can hold the processes of each step, before any of them starts."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from allranks.contract.distributions import processes_per_instance
+from allranks.errors import Problem
+from allranks.local.step.memory_limits import machine_memory
+from allranks.plan.graph import Plan, Step, steps
+
+SMALLEST_RANK = 4 << 20
+"""Bytes that a rank needs at least: those of its shell."""
+
+SMALLEST_INSTANCE = 12 << 20
+"""Bytes of an instance's agent, a Python process."""
+
+TORCH_RANK = 250 << 20
+"""Bytes of a rank that has imported torch for the CPU and initialized a process group."""
+
+MANY_RANKS_PER_CORE = 16
+"""With more, ranks often wait longer for each other than the time-outs of their launchers allow."""
+
+RESERVED_PROCESSES = 64
+"""Processes that are left to everything else of this user."""
+
+
+def problems(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each step with more processes than this machine can start."""
+    memory, most = machine_memory(), most_processes()
+    for path, step in steps(plan.graph):
+        instances, ranks = _counts(step)
+        needed = instances * SMALLEST_INSTANCE + ranks * SMALLEST_RANK
+        if needed > memory:
+            found = f"{instances:,} instances with {ranks:,} ranks; without any library they need {_gb(needed)}"
+            yield _problem(path, step, found, f"what fits into {_gb(memory)}, the memory of this machine")
+        elif instances + ranks > most - RESERVED_PROCESSES:
+            found = f"{instances:,} instances with {ranks:,} ranks, each of them a process"
+            yield _problem(path, step, found, f"fewer than {most:,}, the number of processes that this user may have")
+
+
+def warnings(plan: Plan) -> Iterator[Problem]:
+    """Yield a warning for each step whose ranks will be slow on this machine, or may not fit into its memory."""
+    cores, memory = os.cpu_count() or 1, machine_memory()
+    for path, step in steps(plan.graph):
+        _, ranks = _counts(step)
+        if ranks > MANY_RANKS_PER_CORE * cores:
+            found = f"{ranks:,} ranks on {cores} cores: {ranks // cores:,} share each core"
+            yield _problem(path, step, found, f"at most {MANY_RANKS_PER_CORE} on each, or time-outs may be too short")
+        if ranks > 1 and ranks * TORCH_RANK > memory:
+            found = f"{ranks:,} ranks need {_gb(ranks * TORCH_RANK)} if they import torch"
+            yield _problem(path, step, found, f"what fits into {_gb(memory)}, the memory of this machine")
+
+
+def most_processes() -> int:
+    """Return the number of processes that this user may have on this machine or in its container."""
+    kernel = int(Path("/proc/sys/kernel/pid_max").read_text(encoding="utf-8"))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    # The limit does not apply to root.
+    own = kernel if soft == resource.RLIM_INFINITY or os.geteuid() == 0 else soft
+    return min(kernel, own, _limit("pids.max", kernel))
+
+
+def _limit(name: str, default: int) -> int:
+    """Return a limit of this process's control group (cgroup v2)."""
+    try:
+        return int(Path("/sys/fs/cgroup", name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # "max": no limit
+        return default
+
+
+def _counts(step: Step) -> tuple[int, int]:
+    """Return the number of instances and of ranks of a step."""
+    return step.instance_count, step.instance_count * processes_per_instance(step.distribution)
+
+
+def _problem(path: str, step: Step, found: str, expected: str) -> Problem:
+    location = f" ({step.location})" if step.location else ""
+    fix = "try the pipeline here with fewer: the ranks of a smaller layout run the same code"
+    return Problem(f"step {path}, key resources.instance_count{location}", found, expected, fix)
+
+
+def _gb(size: int) -> str:
+    return f"{size / (1 << 30):,.1f} GB"
