@@ -36,6 +36,14 @@ class AzureError(Exception):
         super().__init__(str(self.problem))
 
 
+class UnreachableError(AzureError):
+    """Azure cannot be reached from this machine."""
+
+
+class SignInError(InputError):
+    """Nobody is signed in to Azure."""
+
+
 @contextlib.contextmanager
 def service_errors(doing: str, fix: str = "") -> Iterator[None]:
     """Convert errors of the SDK to InputError (the user can fix it) or AzureError.
@@ -60,12 +68,13 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
     from azure.core import exceptions as core
 
     if isinstance(error, core.ClientAuthenticationError) and error.status_code not in (401, 403):
-        return _wrong(doing, _not_signed_in(error), "a sign-in", SIGN_IN)
+        return SignInError(Problem(*map(redact, (doing, _not_signed_in(error), "a sign-in", SIGN_IN))))
     if isinstance(error, core.HttpResponseError) and (error.status_code or 200) >= 400:
         return _of_status(error, doing, fix)
     if isinstance(error, core.ServiceRequestError):
         found = f"Azure cannot be reached: {_innermost(error)}"
-        return _failed(doing, found, "", "check the network, the proxy, and the endpoint, then try again")
+        fix = "check the network, the proxy, and the endpoint, then try again"
+        return UnreachableError(Problem(doing, found, "", fix))
     if isinstance(error, (core.ServiceResponseError, core.HttpResponseError, core.DeserializationError)):
         found = f"the response is incomplete or invalid: {_innermost(error)}"
         return _failed(doing, found, "", "try again; completed parts are not repeated")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.azure.errors import service_errors
+from allranks.azure.registered import KnownRegistry, Registered, Registry, ServiceRegistry
 from allranks.azure.uploads import quiet_uploads
 from allranks.components.file_list import DIGEST, changes, files_of, properties
 from allranks.components.releases import ENVIRONMENT, Release, as_yaml
@@ -36,13 +38,13 @@ class Difference:
     files: tuple[tuple[str, str], ...] | None
 
 
-def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
+def missing(registry: Registry, releases: Sequence[Release]) -> tuple[Release, ...]:
     """Return the releases that are not registered, in order. Each is looked up once, by its version.
 
     Raise InputError if a version is registered with different content, and the errors of `service_errors`.
     """
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
-        registered = list(pool.map(lambda each: _registered(client, each.kind, each.name, each.version), releases))
+        registered = list(pool.map(lambda each: registry.version(each.kind, each.name, each.version), releases))
     problems = [
         Problem(str(release), "this version is registered with other content", "", "raise the version in the spec")
         for release, existing in zip(releases, registered, strict=True)
@@ -54,7 +56,7 @@ def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
 
 
 def register(
-    client: Any, releases: Sequence[Release], staged: Path, done: Callable[[Release], None] = lambda _: None
+    registry: ServiceRegistry, releases: Sequence[Release], staged: Path, done: Callable[[Release], None] = lambda _: None
 ) -> None:
     """Register the releases in this order. If one fails, the earlier ones remain registered, and another call
     continues.
@@ -66,21 +68,22 @@ def register(
         rest = len(releases) - position - 1
         fix = f"correct it, then run the command again: it continues with this one and {rest} more"
         with service_errors(f"registering {release}", fix), quiet(), quiet_uploads():
-            _create(client, release, staged)
+            _create(registry.client, release, staged)
+        _note(registry, release)
         done(release)
 
 
-def differences(client: Any, releases: Sequence[Release]) -> tuple[Difference, ...]:
+def differences(registry: Registry, releases: Sequence[Release]) -> tuple[Difference, ...]:
     """Return what registering these releases would change, compared to the versions that were registered last."""
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
-        return tuple(pool.map(lambda release: _difference(client, release), releases))
+        return tuple(pool.map(lambda release: _difference(registry, release), releases))
 
 
-@dataclass(frozen=True)
-class _Registered:
-    version: str
-    spec: dict[str, Any]
-    properties: dict[str, str]
+def _note(registry: ServiceRegistry, release: Release) -> None:
+    """Add a release that was just registered to the last known state."""
+    spec = json.loads(json.dumps(_as_sent(release), default=str))
+    found = Registered(release.version, spec, properties(release.digest, release.files))
+    KnownRegistry(registry.state).note(release.kind, release.name, found, latest=True)
 
 
 def _create(client: Any, release: Release, staged: Path) -> None:
@@ -97,52 +100,17 @@ def _create(client: Any, release: Release, staged: Path) -> None:
         client.components.create_or_update(component)
 
 
-def _registered(client: Any, kind: str, name: str, version: str) -> _Registered | None:
-    from azure.core.exceptions import ResourceNotFoundError
-
-    try:
-        if kind == ENVIRONMENT:
-            return _of_environment(client.environments.get(name, version))
-        return _of_component(client.components._get_component_version(name, version))
-    except ResourceNotFoundError:
-        return None
-
-
-def _latest(client: Any, release: Release) -> _Registered | None:
-    """Return the version that was registered last. Versions have no order of their own."""
-    from azure.core.exceptions import ResourceNotFoundError
-
-    operations = client.environments if release.kind == ENVIRONMENT else client.components
-    try:
-        assets = list(operations.list(name=release.name))
-    except ResourceNotFoundError:
-        return None
-    versions = [(str(asset.creation_context.created_at), str(asset.version)) for asset in assets]
-    return _registered(client, release.kind, release.name, max(versions)[1]) if versions else None
-
-
-def _difference(client: Any, release: Release) -> Difference:
-    latest = _latest(client, release)
+def _difference(registry: Registry, release: Release) -> Difference:
+    latest = registry.latest(release.kind, release.name)
     if latest is None:
         return Difference(release, "", (), None)
-    before, now = _comparable(latest.spec), _comparable(_as_sent(release))
+    before, now = _comparable(latest.spec or {}), _comparable(_as_sent(release))
     lines = difflib.unified_diff(
         as_yaml(before).splitlines(), as_yaml(now).splitlines(), latest.version, release.version, lineterm="", n=1
     )
     files = files_of(latest.properties)
     file_changes = None if files is None else tuple(changes(files, release.files))
     return Difference(release, latest.version, tuple(lines), file_changes)
-
-
-def _of_environment(environment: Any) -> _Registered:
-    keys = ("name", "version", "description", "tags", "image", "conda_file")
-    spec = {key: getattr(environment, key) for key in keys}
-    return _Registered(str(environment.version), spec, dict(environment.properties or {}))
-
-
-def _of_component(component: Any) -> _Registered:
-    spec = dict(component.properties.component_spec)
-    return _Registered(str(spec.get("version") or component.name), spec, dict(component.properties.properties or {}))
 
 
 def _as_sent(release: Release) -> dict[str, Any]:

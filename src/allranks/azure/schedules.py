@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from allranks.azure.errors import service_errors
+from allranks.azure.last_state import LastState
 from allranks.azure.uploads import quiet_uploads
 from allranks.azure.workspace import WorkspaceName
 from allranks.errors import InputError, Problem
+from allranks.schedules import triggers
 from allranks.schedules.finding import Declared, find_schedules
 from allranks.schedules.firings import firings
 from allranks.schedules.reading import read_trigger
@@ -73,6 +75,35 @@ def applied(client: Any) -> dict[str, Applied]:
     with session(), service_errors("listing the workspace's schedules"):
         entities = list(client.schedules.list(list_view_type="All"))
     return {entity.name: _applied(entity) for entity in entities}
+
+
+def seen(client: Any, state: LastState) -> dict[str, Applied]:
+    """Return the workspace's schedules as `applied` does, and save them as the last known state."""
+    there = applied(client)
+    save(state, there)
+    return there
+
+
+def save(state: LastState, there: Mapping[str, Applied]) -> None:
+    """Save schedules as the last known state of their workspace."""
+    state.save_schedules(
+        {
+            name: {**vars(each), "trigger": None if each.trigger is None else triggers.dumps(each.trigger)}
+            for name, each in there.items()
+        }
+    )
+
+
+def known(state: LastState) -> dict[str, Applied]:
+    """Return the schedules of the last known state; none if there is no such state, or if it is damaged."""
+    try:
+        return {
+            name: Applied(**{**values, "trigger": triggers.loads(values["trigger"]) if values["trigger"] else None})
+            for name, values in (state.schedules or {}).items()
+        }
+    except (TypeError, KeyError, ValueError):
+        state.listed = 0.0
+        return {}
 
 
 def changes(

@@ -23,15 +23,6 @@ FolderOption: TypeAlias = Annotated[
     ),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SetOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Set an input of the pipeline. May be repeated.",
-        show_default=False,
-    ),
-]
 RunArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
@@ -99,6 +90,38 @@ GpusOption: TypeAlias = Annotated[
 ]
 TrackOption: TypeAlias = Annotated[
     bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
+]
+FromOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="STEP",
+        help="Run this step and everything after it, even if results could be reused; reuse what it needs. May be "
+        "repeated.",
+        show_default=False,
+    ),
+]
+OnlyOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only", metavar="STEP", help="Run only this step; reuse what it needs. May be repeated.", show_default=False
+    ),
+]
+UntilOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--until",
+        metavar="STEP",
+        help="Run only this step and what it needs. May be repeated.",
+        show_default=False,
+    ),
+]
+LatestCodeOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--latest-code",
+        help="Read the pipeline's file again, instead of running the code that the run started with.",
+    ),
 ]
 SchedulesArgument: TypeAlias = Annotated[
     Path | None,
@@ -187,6 +210,14 @@ RegistryOption: TypeAlias = Annotated[
     str,
     typer.Option("--registry", metavar="NAME", help="Azure ML registry, instead of a workspace.", show_default=False),
 ]
+OfflineOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--offline",
+        help="With --dry-run: compare with the last known state, without contacting Azure. That is also done if Azure "
+        "cannot be reached.",
+    ),
+]
 ConfigOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -204,23 +235,6 @@ def _gpus(value: str) -> str:
     return value
 
 
-def settings_of(pairs: list[str] | None) -> dict[str, str]:
-    """Return the values of --set by name. Raise InputError for one without "=" or a repeated name."""
-    from allranks.errors import InputError, Problem
-
-    settings: dict[str, str] = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise InputError(
-                Problem(f"--set {pair}", "it is not NAME=VALUE", "NAME=VALUE", "for example: --set epochs=5")
-            )
-        if name in settings:
-            raise InputError(Problem(f"--set {pair}", f"{name} is set twice", "", "remove one of them"))
-        settings[name] = value
-    return settings
-
-
 def workspace_options(
     subscription: str = "",
     resource_group: str = "",
@@ -236,3 +250,11 @@ def workspace_options(
         found = f"the workspace {workspace} is given too"
         raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
     return WorkspaceOptions(subscription, resource_group, workspace, registry, config)
+
+
+def require_dry_run(offline: bool, dry_run: bool) -> None:
+    """Raise InputError if --offline is given without --dry-run."""
+    from allranks.errors import InputError, Problem
+
+    if offline and not dry_run:
+        raise InputError(Problem("--offline", "it is given without --dry-run", "both", "add --dry-run"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 FREQUENCIES = ("minute", "hour", "day", "week", "month")
@@ -62,3 +63,20 @@ def in_words(trigger: Trigger) -> str:
     if times:
         parts.append(f"at {', '.join(times)}")
     return " ".join(parts)
+
+
+def dumps(trigger: Trigger) -> str:
+    """Return a trigger as JSON. Equal triggers give equal texts."""
+    return json.dumps({"kind": type(trigger).__name__, **asdict(trigger)}, default=datetime.isoformat, sort_keys=True)
+
+
+def loads(text: str) -> Trigger:
+    """Return the trigger that `dumps` has written."""
+    data = json.loads(text)
+    for key in ("start", "end"):
+        data[key] = datetime.fromisoformat(data[key]) if data[key] else None
+    if data.pop("kind") == Cron.__name__:
+        return Cron(**data)
+    for key in ("hours", "minutes", "week_days", "month_days"):
+        data[key] = tuple(data[key])
+    return Recurrence(**data)

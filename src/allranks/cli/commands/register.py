@@ -14,6 +14,7 @@ from allranks.cli.options import (
     ComponentsOption,
     ConfigOption,
     JsonOption,
+    OfflineOption,
     RegistryOption,
     ResourceGroupOption,
     SubscriptionOption,
@@ -30,6 +31,7 @@ def register(
     names: AssetNamesArgument = None,
     components: ComponentsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
+    offline: OfflineOption = False,
     subscription: SubscriptionOption = "",
     resource_group: ResourceGroupOption = "",
     workspace: AzureWorkspaceOption = "",
@@ -46,52 +48,99 @@ def register(
     """
     import tempfile
 
-    from allranks.azure.workspace import resolve
+    from allranks.azure.workspace import named, resolve
     from allranks.cli.console import console, errors
+    from allranks.cli.options import require_dry_run
     from allranks.cli.views.json import to_json
     from allranks.components.releases import release
 
+    require_dry_run(offline, dry_run)
     options = workspace_options(subscription, resource_group, workspace, registry, config)
-    # Before the SDK is imported, which takes seconds.
-    where = f"registry {registry}" if registry else f"workspace {resolve(options)}"
+    if registry:
+        where = f"registry {registry}"
+    elif offline:
+        name = named(options).workspace_name
+        where = f"workspace {name}" if name else "no workspace is given"
+    else:
+        # Before the SDK is imported, which takes seconds.
+        where = f"workspace {resolve(options)}"
     out = errors() if json else console()
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
         releases = release(Path(folder), components, names or (), registry)
-        registered, differences = _registered(options, releases, Path(folder), dry_run, out)
+        if dry_run:
+            differences, comparison = _differences(options, releases, offline)
+            registered: list[Release] = []
+            for difference in differences:
+                _print_difference(out, difference)
+        else:
+            differences, comparison = (), ""
+            registered = _registered(options, releases, Path(folder), out)
     if json:
-        print(to_json(_rows(releases, registered, differences, dry_run, where)))
+        print(to_json(_rows(releases, registered, differences, dry_run, where, comparison)))
         return
     same = len(releases) - len(differences if dry_run else registered)
     result = f"{len(differences)} would be registered" if dry_run else f"{len(registered)} registered"
     out.print(f"{where}: {result}, {same} unchanged", soft_wrap=True)
+    if comparison:
+        out.print(comparison, soft_wrap=True)
 
 
-def _registered(
-    options: WorkspaceOptions, releases: Sequence[Release], staged: Path, dry_run: bool, out: Any
-) -> tuple[list[Release], Sequence[Difference]]:
-    """Return what was registered or, on a dry run, what would change."""
+def _differences(
+    options: WorkspaceOptions, releases: Sequence[Release], only_offline: bool
+) -> tuple[Sequence[Difference], str]:
+    """Return what would change; and what it was compared with, if that is not the service."""
     from allranks.azure import register as registering
     from allranks.azure.errors import service_errors
+    from allranks.azure.last_state import LastState
+    from allranks.azure.offline import compared_with, online_or_offline, where_of
+    from allranks.azure.registered import KnownRegistry, ServiceRegistry
+    from allranks.azure.workspace import connect
+    from allranks.sdk.session import session
+
+    state = LastState.of(where_of(options))
+
+    def online() -> tuple[Sequence[Difference], str]:
+        with session():
+            with service_errors("signing in"):
+                registry = ServiceRegistry(connect(options), state)
+            found = registering.differences(registry, registering.missing(registry, releases))
+        state.save()
+        return found, ""
+
+    def offline(reason: str) -> tuple[Sequence[Difference], str]:
+        registry = KnownRegistry(state)
+        found = registering.differences(registry, registering.missing(registry, releases))
+        return found, " ".join(filter(None, (f"{reason};" if reason else "", compared_with(registry.used, "versions"))))
+
+    return online_or_offline(online, offline, only_offline=only_offline)
+
+
+def _registered(options: WorkspaceOptions, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
+    """Register the releases that are not registered yet, and return them."""
+    from allranks.azure import register as registering
+    from allranks.azure.errors import service_errors
+    from allranks.azure.last_state import LastState
+    from allranks.azure.offline import where_of
+    from allranks.azure.registered import ServiceRegistry
     from allranks.azure.workspace import connect
     from allranks.sdk.session import session
 
     registered: list[Release] = []
+    state = LastState.of(where_of(options))
     with session():
         with service_errors("signing in"):
-            client = connect(options)
-        missing = registering.missing(client, releases)
-        if dry_run:
-            differences = registering.differences(client, missing)
-            for difference in differences:
-                _print_difference(out, difference)
-            return registered, differences
+            registry = ServiceRegistry(connect(options), state)
+        missing = registering.missing(registry, releases)
 
         def report(release: Release) -> None:
             registered.append(release)
             out.print(f"registered  {release}  ({len(registered)} of {len(missing)})", soft_wrap=True)
 
-        registering.register(client, missing, staged, report)
-    return registered, ()
+        try:
+            registering.register(registry, missing, staged, report)
+        finally:
+            state.save()
+    return registered
 
 
 def _print_difference(out: Any, difference: Difference) -> None:
@@ -129,6 +178,7 @@ def _rows(
     differences: Sequence[Difference],
     dry_run: bool,
     where: str,
+    comparison: str,
 ) -> dict[str, Any]:
     from allranks.cli.views.uploads import left_out_json
 
@@ -148,4 +198,4 @@ def _rows(
         else:
             row["state"] = "registered" if release in registered else "there"
         rows.append(row)
-    return {"where": where, "dry_run": dry_run, "assets": rows}
+    return {"where": where, "dry_run": dry_run, "comparison": comparison or None, "assets": rows}

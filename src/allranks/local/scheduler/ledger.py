@@ -5,16 +5,15 @@ The run's name consists of the schedule's name and the time, so a firing can be 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.runs.workspace import check_access, private_file
-from allranks.schedules.triggers import Cron, Recurrence, Trigger
+from allranks.schedules.triggers import Trigger, dumps, loads
 
 VERSION = 1
 """Version of the tables below. Files of another version are rejected."""
@@ -144,7 +143,7 @@ class Ledger:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("UPDATE schedule SET active = 0")
             for position, item in enumerate(schedules):
-                trigger = _dumped(item.trigger)
+                trigger = dumps(item.trigger)
                 existing = connection.execute(
                     "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
                 ).fetchone()
@@ -162,7 +161,7 @@ class Ledger:
             "SELECT name, display_name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY position"
         )
         return [
-            Entry(name, display_name, source, _loaded(trigger), _moment(created), _moment(cursor))
+            Entry(name, display_name, source, loads(trigger), _moment(created), _moment(cursor))
             for name, display_name, source, trigger, created, cursor in rows
         ]
 
@@ -288,21 +287,6 @@ def _number(moment: datetime) -> int:
 
 def _moment(number: int) -> datetime:
     return _EPOCH + timedelta(microseconds=number)
-
-
-def _dumped(trigger: Trigger) -> str:
-    return json.dumps({"kind": type(trigger).__name__, **asdict(trigger)}, default=datetime.isoformat, sort_keys=True)
-
-
-def _loaded(text: str) -> Trigger:
-    data = json.loads(text)
-    for key in ("start", "end"):
-        data[key] = datetime.fromisoformat(data[key]) if data[key] else None
-    if data.pop("kind") == Cron.__name__:
-        return Cron(**data)
-    for key in ("hours", "minutes", "week_days", "month_days"):
-        data[key] = tuple(data[key])
-    return Recurrence(**data)
 
 
 def _unusable(path: Path, found: str) -> Problem:

@@ -10,6 +10,7 @@ from allranks.cli.options import (
     AzureWorkspaceOption,
     ConfigOption,
     JsonOption,
+    OfflineOption,
     ResourceGroupOption,
     SchedulesArgument,
     SubscriptionOption,
@@ -17,14 +18,19 @@ from allranks.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from rich.console import Console
 
     from allranks.azure.schedules import Change
+    from allranks.azure.workspace import WorkspaceOptions
 
 
 def apply(
     target: SchedulesArgument = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
+    offline: OfflineOption = False,
     prune: Annotated[
         bool,
         typer.Option("--prune", help="Delete schedules that were applied from these files and are no longer declared."),
@@ -39,29 +45,78 @@ def apply(
 
     The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
     """
+    from allranks.cli.console import console, errors
+    from allranks.cli.options import require_dry_run
+    from allranks.cli.views.json import to_json
+
+    require_dry_run(offline, dry_run)
+    options = workspace_options(subscription, resource_group, workspace, config=config)
+    out = console()
+    if dry_run:
+        planned, comparison = _planned(options, target, prune, offline)
+        if not json:
+            for change in planned:
+                _print_change(out, change, dry_run)
+        if comparison:
+            (errors() if json else out).print(comparison, soft_wrap=True)
+    else:
+        planned = _applied(options, target, prune, lambda change: None if json else _print_change(out, change, dry_run))
+    if json:
+        print(to_json(planned))
+
+
+def _planned(
+    options: WorkspaceOptions, target: Path | None, prune: bool, only_offline: bool
+) -> tuple[list[Change], str]:
+    """Return what would change; and what it was compared with, if that is not the service."""
     from datetime import datetime, timezone
 
     from allranks.azure import schedules
+    from allranks.azure.last_state import LastState
+    from allranks.azure.offline import compared_with, online_or_offline, where_of, workspace_of
     from allranks.azure.workspace import sign_in
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
 
-    client, name = sign_in(workspace_options(subscription, resource_group, workspace, config=config))
-    applied = schedules.applied(client)
+    now = datetime.now(timezone.utc)
+    state = LastState.of(where_of(options))
+
+    def online() -> tuple[list[Change], str]:
+        client, name = sign_in(options)
+        return schedules.changes(target, name, schedules.seen(client, state), now, prune=prune), ""
+
+    def offline(reason: str) -> tuple[list[Change], str]:
+        known = schedules.known(state)
+        planned = schedules.changes(target, workspace_of(options), known, now, prune=prune)
+        comparison = compared_with([state.listed], "schedules")
+        return planned, f"{reason}; {comparison}" if reason else comparison
+
+    return online_or_offline(online, offline, only_offline=only_offline)
+
+
+def _applied(
+    options: WorkspaceOptions, target: Path | None, prune: bool, report: Callable[[Change], None]
+) -> list[Change]:
+    import contextlib
+    from datetime import datetime, timezone
+
+    from allranks.azure import schedules
+    from allranks.azure.errors import AzureError
+    from allranks.azure.last_state import LastState
+    from allranks.azure.offline import where_of
+    from allranks.azure.workspace import sign_in
+    from allranks.errors import InputError
+
+    client, name = sign_in(options)
+    state = LastState.of(where_of(options))
+    applied = schedules.seen(client, state)
     planned = schedules.changes(target, name, applied, datetime.now(timezone.utc), prune=prune)
-    out = console()
-
-    def report(change: Change) -> None:
-        if not json:
-            _print_change(out, change, dry_run)
-
-    if dry_run:
-        for change in planned:
-            report(change)
-    else:
+    try:
         schedules.apply(client, target, applied, planned, report)
-    if json:
-        print(to_json(planned))
+    finally:
+        if any(change.action != schedules.KEEP for change in planned):
+            # Only a later dry run needs the new state.
+            with contextlib.suppress(AzureError, InputError):
+                schedules.seen(client, state)
+    return planned
 
 
 def _print_change(out: Console, change: Change, dry_run: bool) -> None:

@@ -26,12 +26,18 @@ def delete(
     The runs that it started are not deleted.
     """
     from allranks.azure import schedules
+    from allranks.azure.last_state import LastState
+    from allranks.azure.offline import where_of
     from allranks.azure.workspace import sign_in
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
 
-    client, _ = sign_in(workspace_options(subscription, resource_group, workspace, config=config))
-    schedules.delete(client, schedules.named(schedules.applied(client), name))
+    options = workspace_options(subscription, resource_group, workspace, config=config)
+    client, _ = sign_in(options)
+    applied = schedules.applied(client)
+    schedules.delete(client, schedules.named(applied, name))
+    others = {other: schedule for other, schedule in applied.items() if other != name}
+    schedules.save(LastState.of(where_of(options)), others)
     if json:
         print(to_json({"name": name, "state": "deleted"}))
     else:

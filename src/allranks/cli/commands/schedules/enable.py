@@ -32,13 +32,19 @@ def enable(
 
 def switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
     """Enable or disable a schedule of a workspace, and print its state."""
+    from dataclasses import replace
+
     from allranks.azure import schedules
+    from allranks.azure.last_state import LastState
+    from allranks.azure.offline import where_of
     from allranks.azure.workspace import sign_in
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
 
     client, _ = sign_in(where)
-    changed = schedules.switch(client, schedules.applied(client), name, on=on)
+    applied = schedules.applied(client)
+    changed = schedules.switch(client, applied, name, on=on)
+    schedules.save(LastState.of(where_of(where)), {**applied, name: replace(applied[name], enabled=on)})
     state = "enabled" if on else "disabled"
     if json:
         print(to_json({"name": name, "state": state, "changed": changed}))

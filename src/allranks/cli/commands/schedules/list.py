@@ -37,6 +37,8 @@ def list_(
     from datetime import datetime, timezone
 
     from allranks.azure import schedules
+    from allranks.azure.last_state import LastState
+    from allranks.azure.offline import where_of
     from allranks.azure.workspace import sign_in
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
@@ -45,11 +47,10 @@ def list_(
     from allranks.sdk.session import session
 
     now = datetime.now(timezone.utc)
-    applied = (
-        {}
-        if local
-        else schedules.applied(sign_in(workspace_options(subscription, resource_group, workspace, config=config))[0])
-    )
+    applied: dict[str, schedules.Applied] = {}
+    if not local:
+        options = workspace_options(subscription, resource_group, workspace, config=config)
+        applied = schedules.seen(sign_in(options)[0], LastState.of(where_of(options)))
     with session():
         declared = {declaration.schedule.name: declaration.schedule for declaration in find_schedules(target)}
     rows: list[dict[str, Any]] = []
