@@ -11,7 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from allranks.cli.views.summary import summary
-from allranks.cli.views.tree import tree
+from allranks.cli.views.tree import name_width, tree
+from allranks.cli.views.whole_tables import print_wide
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord
 
@@ -49,7 +50,8 @@ class LiveTree(Observer):
 
     def ended(self, run: RunRecord) -> None:
         self._stop()
-        self._console.print(tree(run, self._clock(), self._console.width, fold_over=self._console.height))
+        width = max(self._console.width, name_width(run))
+        print_wide(self._console, tree(run, self._clock(), width, fold_over=self._console.height), width)
         self._console.print()
         self._console.print(summary(run), soft_wrap=True)
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import date
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from allranks.cli.errors import warnings_text
+from allranks.cli.views.whole_tables import print_whole
 from allranks.errors import Problem
 from allranks.hardware import shared_memory
 from allranks.hardware.network_variable import NetworkVariable
@@ -38,7 +39,7 @@ def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
             *([_or_dash(size.retired)] if with_retirement else []),
         )
         table.add_row(*cells, style="bright_black" if size.is_retired(today) else "")
-    out.print(table)
+    print_whole(out, table)
 
 
 def print_size(out: Console, size: Size, settings: Sequence[NetworkVariable], warnings: Sequence[Problem]) -> None:
@@ -93,7 +94,8 @@ def _table(*columns: str) -> Table:
         box=box.SIMPLE_HEAD, header_style="bright_black", padding=(0, 1, 0, 0), show_edge=False, pad_edge=False
     )
     for column in columns:
-        table.add_column(column.removeprefix(">"), justify="right" if column[0] == ">" else "left", overflow="fold")
+        justify: JustifyMethod = "right" if column[0] == ">" else "left"
+        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold", no_wrap=column == columns[0])
     return table
 
 

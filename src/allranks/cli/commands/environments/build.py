@@ -61,7 +61,7 @@ def build(
     Exit with 1 if the build fails.
     """
     from allranks.cli.console import console, errors
-    from allranks.cli.options import settings_of
+    from allranks.cli.params import settings_of
     from allranks.environments.build import build as build_image
     from allranks.environments.build import variant_for
     from allranks.environments.engines import engine as found_engine

@@ -12,6 +12,7 @@ def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
 
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
+    from allranks.cli.views.whole_tables import print_whole
     from allranks.environments.find import find_environments
     from allranks.environments.labels import labels_of
 
@@ -30,7 +31,7 @@ def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
         return
     table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", show_edge=False, pad_edge=False)
     for column in ("environment", "version", "what it is"):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column == "environment")
     for environment, labels in rows:
         table.add_row(environment.name, labels.version, labels.description)
-    console().print(table)
+    print_whole(console(), table)
