@@ -1,0 +1,116 @@
+"""The Python programs that a shell command starts."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+_PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PYTHON = re.compile(r"python(3(\.\d+)?)?")
+_OPERATOR = re.compile(r"[();<>|&\n]+")
+_OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+_PREFIXES = frozenset({"env", "exec", "nice", "nohup", "time"})
+_INSTALLERS = frozenset({"apt", "apt-get", "conda", "mamba", "micromamba", "pip", "pip3", "poetry", "uv"})
+_CHANGES = frozenset({".", "cd", "export", "pushd", "source"}) | _INSTALLERS
+"""Programs after which the rest of a command finds other modules."""
+
+PROGRAMS = {"accelerate": "accelerate", "deepspeed": "deepspeed", "mldesigner": "mldesigner", "torchrun": "torch"}
+"""Programs that start a Python script, with the module that they belong to."""
+
+_LAUNCHERS = frozenset(
+    {
+        "accelerate.commands.launch",
+        "allranks.runtime",
+        "deepspeed.launcher.runner",
+        "mpi4py",
+        "torch.distributed.launch",
+        "torch.distributed.run",
+    }
+)
+"""Modules that start a Python script when they are run with ``python -m``."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """A Python program that a command starts.
+
+    program:     as in the command, such as python or torchrun
+    script:      the path of a file, relative to the working directory; "" if there is none
+    module:      the module that ``python -m``, or the program itself, imports; "" if there is none
+    function:    the mldesigner component that is executed; "" if there is none
+    python_path: the folders of an assignment PYTHONPATH=... in front of the program
+    """
+
+    program: str
+    script: str = ""
+    module: str = ""
+    function: str = ""
+    python_path: tuple[str, ...] = ()
+
+
+@functools.lru_cache(maxsize=4096)
+def starts(command: str) -> tuple[Start, ...]:
+    """Return the Python programs that a command starts, as far as they can be known.
+
+    A command that installs something or changes its own environment starts none that is known.
+    """
+    # The lines of a here-document are not commands.
+    text = command.partition("<<")[0].replace("\\\n", " ").replace("$[[", " ").replace("]]", " ")
+    lexer = shlex.shlex(_PLACEHOLDER.sub("_", text), posix=True, punctuation_chars="();<>|&\n")
+    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
+    try:
+        commands = list(_simple_commands(list(lexer)))
+    except ValueError:  # a quotation is not closed
+        return ()
+    found: list[Start] = []
+    for words in commands:
+        python_path: tuple[str, ...] = ()
+        while words and (_ASSIGNMENT.match(words[0]) or words[0] in _PREFIXES):
+            name, _, value = words[0].partition("=")
+            if name == "PYTHONPATH":
+                python_path = tuple(value.split(":"))
+            words = words[1:]
+        if not words:
+            continue
+        if PurePath(words[0]).name in _CHANGES or words[1:3] == ["-m", "pip"]:
+            return ()
+        found += _started(words[0], words[1:], python_path)
+    return tuple(found)
+
+
+def _simple_commands(words: list[str]) -> Iterator[list[str]]:
+    simple: list[str] = []
+    for word in words:
+        if _OPERATOR.fullmatch(word):
+            yield simple
+            simple = []
+        else:
+            simple.append(word)
+    yield simple
+
+
+def _started(program: str, arguments: list[str], python_path: tuple[str, ...]) -> Iterator[Start]:
+    name = PurePath(program).name
+    if name == "mldesigner":
+        options = dict(zip(arguments, arguments[1:], strict=False))
+        yield Start(program, options.get("--source", ""), name, options.get("--name", ""), python_path)
+    elif name in PROGRAMS:
+        yield Start(program, _script(arguments), PROGRAMS[name], python_path=python_path)
+    elif _PYTHON.fullmatch(name):
+        while arguments and arguments[0].startswith("-") and arguments[0] not in ("-m", "-c", "-"):
+            arguments = arguments[2 if arguments[0] in _OPTIONS_WITH_VALUE else 1 :]
+        if arguments[:1] == ["-m"] and len(arguments) > 1:
+            module = arguments[1]
+            script = _script(arguments[2:]) if module in _LAUNCHERS else ""
+            yield Start(program, script, module, python_path=python_path)
+        elif arguments and arguments[0] not in ("-c", "-"):
+            yield Start(program, arguments[0], python_path=python_path)
+
+
+def _script(arguments: list[str]) -> str:
+    return next((argument for argument in arguments if argument.endswith(".py")), "")

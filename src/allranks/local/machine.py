@@ -1,0 +1,171 @@
+"""What this machine lacks to run a plan: launchers, the packages that its code imports, and MLflow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+from allranks.errors import Problem
+from allranks.local import interpreters
+from allranks.local.imports import code, interpreter, packages
+from allranks.local.imports.code import Import, Program
+from allranks.local.imports.commands import Start, starts
+from allranks.local.launchers import LAUNCHERS
+from allranks.local.step import rank_environment
+from allranks.plan.graph import Plan, Step, steps
+
+WHERE = "this machine"
+"""How the place of each of these problems begins, because the user's files are not at fault."""
+
+_SHOWN_STEPS = 3
+
+_StepProgram: TypeAlias = tuple[str, Step, Path, Start, Program]
+"""A Python program of a step: the step's path, the step, its interpreter, how the command starts it, what it needs."""
+
+_Key: TypeAlias = tuple[str, Start, tuple[str, ...]]
+"""What the imports of a program depend on: the digest of its code, how it is started, PYTHONPATH."""
+
+
+def problems(plan: Plan) -> list[Problem]:
+    """Return what this machine lacks to run the plan: problems that have nothing to do with its files."""
+    programs = list(_programs(plan))
+    return [*_missing_launchers(plan), *_missing_packages(programs), *_missing_mlflow(programs)]
+
+
+def untracked(plan: Plan) -> list[Problem]:
+    """Return the problems of steps that use MLflow's model registry, for a run without MLflow."""
+    return [
+        Problem(
+            "--no-track",
+            f"step {path} uses MLflow's model registry ({place})",
+            "a run with MLflow",
+            "leave out --no-track",
+        )
+        for path, _, place in _users_of_the_registry(_programs(plan))
+    ]
+
+
+def _missing_launchers(plan: Plan) -> Iterator[Problem]:
+    for path, step in steps(plan.graph):
+        python = interpreters.of_environment(step.environment, plan.source)
+        search_path = rank_environment.search_path(os.environ, python)
+        if missing := LAUNCHERS[step.distribution.type].missing(search_path):
+            where = f"{WHERE}, for step {path}, key {missing.where}{_at(step)}"
+            yield Problem(where, missing.found, missing.expected, missing.fix)
+
+
+def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
+    names: dict[Path, set[str]] = {}
+    for _, _, python, _, program in programs:
+        names.setdefault(python, set()).update(program.imports)
+    missing = {python: interpreter.missing(python, imported) for python, imported in names.items()}
+    lacking: dict[tuple[Path, str], list[tuple[str, Step, Import]]] = {}
+    for path, step, python, start, program in programs:
+        if not program.imports & missing[python]:
+            continue
+        for found in _imports(step, start):
+            # A program that changes where modules are found may find others than this check.
+            is_certain = not program.changes_path or packages.is_known(found.module)
+            if found.module in missing[python] and is_certain:
+                lacking.setdefault((python, found.module), []).append((path, step, found))
+    for (python, module), users in lacking.items():
+        _, step, found = users[0]
+        paths = list(dict.fromkeys(path for path, _, _ in users))
+        yield Problem(
+            f"{WHERE}, for {_steps_text(paths)}{_at(step)}",
+            f"no Python package {module}, which {found} needs",
+            "",
+            packages.install(module, python),
+        )
+
+
+def _missing_mlflow(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
+    if find_spec("mlflow") is not None:
+        return
+    for path, step, place in _users_of_the_registry(programs):
+        found = f"no Python package mlflow, and the step uses MLflow's model registry ({place})"
+        fix = packages.install("mlflow", Path(sys.executable))
+        yield Problem(f"{WHERE}, for step {path}{_at(step)}", found, "", fix)
+
+
+def _users_of_the_registry(programs: Iterable[_StepProgram]) -> Iterator[tuple[str, Step, str]]:
+    """Yield the path of each step that registers a model in MLflow or looks one up, the step, and the place in its
+    code. A step that sets MLFLOW_TRACKING_URI has a registry of its own."""
+    for path, step, _, _, program in programs:
+        if "MLFLOW_TRACKING_URI" in step.environment_variables or step.code is None:
+            continue
+        places = (
+            f"{file}:{line}"
+            for file in program.registry
+            for line in code.registry_calls(os.path.join(step.code.folder, file))
+        )
+        if place := next(places, ""):
+            yield path, step, place
+
+
+def _programs(plan: Plan) -> Iterator[_StepProgram]:
+    """Yield the Python programs of each step that run in the step's interpreter."""
+    interpreter_of = cache(lambda environment: interpreters.of_environment(environment, plan.source))
+    for path, step in steps(plan.graph):
+        if _python_path(step) is None:
+            continue
+        python = interpreter_of(step.environment)
+        search_path = rank_environment.search_path(os.environ, python)
+        for start in starts(step.command):
+            if _runs_in(start.program, python, search_path):
+                yield path, step, python, start, _program(step, start)
+
+
+_read: dict[_Key, Program] = {}
+_parsed: dict[_Key, list[Import]] = {}
+
+
+def _program(step: Step, start: Start) -> Program:
+    key = _key(step, start)
+    if key not in _read:
+        _read[key] = code.program(start, _folder(step), key[2])
+    return _read[key]
+
+
+def _imports(step: Step, start: Start) -> list[Import]:
+    key = _key(step, start)
+    if key not in _parsed:
+        _parsed[key] = code.imports(start, _folder(step), key[2])
+    return _parsed[key]
+
+
+def _key(step: Step, start: Start) -> _Key:
+    return step.code.digest if step.code is not None else "", start, _python_path(step) or ()
+
+
+def _folder(step: Step) -> str:
+    return step.code.folder if step.code is not None else os.devnull
+
+
+def _python_path(step: Step) -> tuple[str, ...] | None:
+    """Return the folders in the step's PYTHONPATH; None if they are not known before the step starts."""
+    value = step.environment_variables.get("PYTHONPATH", "")
+    return tuple(filter(None, value.split(os.pathsep))) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)
+def _runs_in(program: str, python: Path, search_path: str) -> bool:
+    """Return whether a program of a command is that of the interpreter. One that does not exist counts as such."""
+    found = shutil.which(program, path=search_path)
+    return found is None or Path(found).parent == python.parent
+
+
+def _steps_text(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:_SHOWN_STEPS])
+    more = f" and {len(paths) - _SHOWN_STEPS} more" if len(paths) > _SHOWN_STEPS else ""
+    return f"step{'s' * (len(paths) > 1)} {shown}{more}"
+
+
+def _at(step: Step) -> str:
+    return f" ({step.location})" if step.location else ""
