@@ -22,7 +22,7 @@ from allranks.plan import codec, macros
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
 from allranks.plan.node_records import graph_records
-from allranks.runs import history, locks, secret_values
+from allranks.runs import history, locks, secret_values, usage_table
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord, Status, StepRecord
 from allranks.runs.store import Store
@@ -80,6 +80,22 @@ def run(
         return execution.execute({}, save)
 
 
+def require_local(record: RunRecord) -> None:
+    """Raise InputError for a run in Azure ML."""
+    if record.submitted is not None:
+        found = f"runs in Azure ML, in the workspace {record.submitted.workspace_name}"
+        raise InputError(Problem(f"run {record.id}", found, "a run on this machine", "submit it again"))
+
+
+def require_resumable(record: RunRecord) -> None:
+    """Raise InputError for a run in Azure ML or one that is complete."""
+    require_local(record)
+    if record.status is Status.COMPLETED:
+        expected = "a run that was interrupted, stopped, or failed"
+        fix = f"to run it again: allranks rerun {record.id}"
+        raise InputError(Problem(f"run {record.id}", "is complete", expected, fix))
+
+
 def stored_plan(record: RunRecord, workspace: Workspace) -> Plan:
     """Return the plan of a run, with its secrets. Raise InputError if they are gone."""
     with Store(workspace.database) as store:
@@ -105,14 +121,11 @@ def resume(
     does.
     """
     existing = history.run(workspace, run_id)  # raises InputError if there is none, and creates no workspace
-    if existing.submitted is not None:
-        found = f"runs in Azure ML, in the workspace {existing.submitted.workspace_name}"
-        raise InputError(Problem(f"run {existing.id}", found, "a run on this machine", "submit it again"))
+    require_local(existing)
     with stop_signals.raised(), _opened(workspace, existing.id) as store:
         record = store.run(existing.id)
-        if record.status is Status.COMPLETED:
-            expected = "a run that was interrupted, stopped, or failed"
-            raise InputError(Problem(f"run {record.id}", "is complete", expected, f"see: allranks show {record.id}"))
+        usage_table.load(store.connection, record.id, record.steps)  # for the page
+        require_resumable(record)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
         if latest is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from allranks.runs import executions
@@ -27,6 +28,8 @@ SYMBOLS = MappingProxyType(
     }
 )
 """One glyph per state. Shapes differ, so that colours are not needed to read them."""
+
+_RANKS = 8
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])?")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -67,6 +70,25 @@ def number(value: float) -> str:
 def count(amount: int, noun: str) -> str:
     """Return ``1 step``, ``3 steps``."""
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
+
+
+def in_bytes(size: int) -> str:
+    """Return ``1.2 kB``."""
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.{1 if unit != 'B' and value < 99.95 else 0}f} {unit}"
+
+
+def rank_list(ranks: Sequence[int]) -> str:
+    """Return ``rank 2``, ``ranks 0, 1 and 3``, or ``12 ranks`` for many."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > _RANKS:
+        return count(len(ranks), "rank")
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
 def clock(moment: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from allranks.errors import InputError, Problem
-from allranks.runs import locks
+from allranks.runs import locks, usage_table
 from allranks.runs.records import RunRecord
 from allranks.runs.run_filter import EVERY_RUN, RunFilter
 from allranks.runs.store import Store, mark_interrupted
@@ -34,6 +34,15 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
     """Return a run with its curves, by any of its names (see `allranks.runs.names`), or "latest". Raise InputError if
     there is no such run, or several."""
     return find(workspace, identity)[1]
+
+
+def load_usage(workspace: Workspace, record: RunRecord) -> None:
+    """Load the samples of resource usage into the record of a run, which leaves them out to be read quickly."""
+    for place in _places(workspace):
+        with Store(place.database) as store:
+            if store.has(record.id):
+                usage_table.load(store.connection, record.id, record.steps)
+                return
 
 
 def find(workspace: Workspace, identity: str) -> tuple[Workspace, RunRecord]:

@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from allranks.runs import assets
+from allranks.runs import assets, usage_table
 
-VERSION = 2
+VERSION = 3
 """Version of the tables below. A store of a later version is rejected."""
 
 TABLES = """
@@ -42,7 +42,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
         # Another process may have migrated it.
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
-            _execute(connection, TABLES + assets.TABLE)
+            _execute(connection, TABLES + assets.TABLE + usage_table.TABLE)
         for step in range(version, VERSION) if version else ():
             _STEPS[step](connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -138,5 +138,10 @@ def _name(text: str) -> dict[str, str]:
     return {"name": match["name"], "version": version, "registry": match["registry"] or ""}
 
 
-_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2}
+def _to_3(connection: sqlite3.Connection) -> None:
+    """Migrate from version 2, which had no samples of resource usage."""
+    _execute(connection, usage_table.TABLE)
+
+
+_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2, 2: _to_3}
 """By version, the migration to the next one."""

@@ -7,11 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from allranks.runs import executions
+from allranks.runs import executions, usage_table
 from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
+from allranks.runs.usage import MOST, Sample, thin
 from allranks.secrets import MASK, is_secret_name, redact
 
 _UNFINISHED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
@@ -105,6 +106,22 @@ class RunRecorder:
         if curves:
             pairs = ((name, point) for name, points in curves.items() for point in points)
             self._store.add_points(self._run.id, step.name, pairs)
+
+    def add_sample(self, step: StepRecord, instance: int, sample: Sample) -> None:
+        """Add a sample of the resource usage on an instance of a step."""
+        samples = step.usage.setdefault(instance, [])
+        samples.append(sample)
+        connection, run = self._store.connection, self._run.id
+        if len(samples) < MOST:
+            usage_table.add(connection, run, step.name, instance, [sample])
+        else:
+            samples[:] = thin(samples)
+            usage_table.replace(connection, run, step.name, instance, samples)
+
+    def forget_usage(self, step: StepRecord) -> None:
+        """Remove the samples of a step's resource usage."""
+        step.usage = {}
+        usage_table.clear(self._store.connection, self._run.id, step.name)
 
     def forget_points(self, step: StepRecord) -> None:
         """Remove a step's curves."""

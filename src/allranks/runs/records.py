@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from allranks.runs.usage import Sample
+
 
 class Status(str, Enum):
     """The states of a run, a node or a rank, named as on Azure ML. Interrupted: the engine of the run died.
@@ -63,7 +65,13 @@ class Verdict:
 
 @dataclass
 class RankRecord:
-    """One process of a step. Times are seconds since the epoch; log is an absolute path."""
+    """One process of a step. Times are seconds since the epoch; log is an absolute path.
+
+    cpu_seconds:     CPU time, with that of its child processes; None until it is known
+    peak_memory:     the largest memory of a sample, in bytes; without samples, the peak of resident memory of its
+                     largest process
+    peak_gpu_memory: the largest memory on its GPUs, in bytes; None without GPUs
+    """
 
     rank: int
     instance_rank: int
@@ -75,6 +83,9 @@ class RankRecord:
     exit_code: int | None = None
     signal: str | None = None
     log: str = ""
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    peak_gpu_memory: int | None = None
 
 
 @dataclass
@@ -135,6 +146,7 @@ class StepRecord:
     reused_from: the run whose result of the same step was reused
     folder:      absolute path of the step's files: user_logs/, outputs/, named-outputs/
     metrics:     curves by name, each in the order of its points
+    usage:       samples of resource usage by instance, each in the order of time; empty until they are loaded
     artifacts:   files below the step's ./outputs, relative to `folder`
     models:      the versions of models that it registered in MLflow
     result:      the line in which the step reports its result, such as why a model was not registered
@@ -168,6 +180,7 @@ class StepRecord:
     result: str = ""
     key: str = ""
     attempts: list[AttemptRecord] = field(default_factory=list)
+    usage: dict[int, list[Sample]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ class Store:
             ).fetchone()
             if used:
                 return False
-            for table in ("node", "decision", "point", "result", "cancellation"):
+            for table in ("node", "decision", "point", "usage", "result", "cancellation"):
                 self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
             self.connection.execute("DELETE FROM run WHERE id = ?", (run,))
         return True
@@ -312,7 +312,7 @@ def _dump_run(run: RunRecord) -> str:
 
 
 def _dump_step(step: StepRecord) -> str:
-    return converter().dumps(replace(step, metrics={}))
+    return converter().dumps(replace(step, metrics={}, usage={}))
 
 
 def _storable(value: float) -> float | None:

@@ -31,12 +31,15 @@ def show(
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
     from allranks.cli.views.tables import print_run
+    from allranks.runs import history
     from allranks.runs.nested import records_at
+    from allranks.runs.workspace import Workspace
 
     record = finder(workspace)(identity)
     if open_:
         _open_page(record, json)
     elif json:
+        history.load_usage(Workspace.at(workspace), record)
         print(to_json(record if step is None else replace(record, steps=records_at(record, step))))
     else:
         print_run(console(), record, path=step)

@@ -6,9 +6,8 @@ from rich.console import Console
 from rich.text import Text
 
 from allranks.cli.views.states import symbol
-from allranks.cli.views.uploads import in_bytes
 from allranks.runs.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
-from allranks.runs.formatting import count, plain, when
+from allranks.runs.formatting import count, in_bytes, plain, when
 
 _MOST_RUNS = 20
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from allranks.runs.formatting import count, plain
+from allranks.runs.formatting import count, in_bytes, plain
 from allranks.sdk.files import LeftOut
 from allranks.sdk.uploads import Upload
 
@@ -65,16 +65,6 @@ def left_out_json(left_out: Iterable[LeftOut]) -> list[dict[str, str]]:
 def amount(files: int, size: int) -> str:
     """Return ``3 files, 1.2 kB``."""
     return f"{count(files, 'file')}, {in_bytes(size)}"
-
-
-def in_bytes(size: int) -> str:
-    """Return ``1.2 kB``."""
-    value, unit = float(size), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.{1 if unit != 'B' and value < 99.95 else 0}f} {unit}"
 
 
 def _split(name: str) -> tuple[str, str]:

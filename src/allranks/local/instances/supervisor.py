@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from allranks.local import boot
@@ -55,13 +55,19 @@ class Program:
 class Event:
     """An event that an agent or the supervisor reports.
 
-    kind:    started or exited (a program), failed (the instance could not be set up; `reason`), gone (the agent and all
-             its processes have ended)
+    kind:    started or exited (a program), failed (the instance could not be set up; `reason`), usage (a sample of its
+             ranks), usage_failed (there are no more samples; `reason`), gone (the agent and all its processes have
+             ended)
     agent:   its name
     program: the name of the program; "" for an event of the agent itself
     code:    exit code; if negative, the number of the signal that ended the program
     pid:     process id of a program that started, within the instance
     time:    seconds since the epoch at which the event occurred
+    cpu:     seconds of CPU time of a program that exited, with the children that it waited for
+    memory:  the peak of resident memory of the largest process of those, in bytes
+    ranks:   of a sample, by the name of the program: CPU seconds, bytes of memory, and with GPUs the percentage of
+             their use and the bytes of memory on them
+    network: of a sample: the bytes that the instance's own network has received and sent during the step
     """
 
     kind: str
@@ -71,6 +77,10 @@ class Event:
     code: int | None = None
     reason: str = ""
     pid: int | None = None
+    cpu: float | None = None
+    memory: int | None = None
+    ranks: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    network: Sequence[int] | None = None
 
 
 class Supervisor:
@@ -170,6 +180,10 @@ class Supervisor:
                 message.get("code"),
                 message.get("reason", ""),
                 message.get("pid"),
+                message.get("cpu"),
+                message.get("memory"),
+                message.get("ranks", {}),
+                message.get("network"),
             )
             queue = self._queues.get(event.agent)
             if event.kind == "gone":

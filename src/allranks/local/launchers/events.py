@@ -22,7 +22,16 @@ def read(path: Path, offset: int = 0) -> tuple[list[Event], int]:
         whole, newline, _ = file.read().rpartition(b"\n")
     entries = [json.loads(line) for line in whole.splitlines()]
     events = [
-        Event(entry["event"], "", entry["time"], rank_name(entry["rank"]), entry.get("code"), pid=entry.get("pid"))
+        Event(
+            entry["event"],
+            "",
+            entry["time"],
+            rank_name(entry["rank"]),
+            entry.get("code"),
+            pid=entry.get("pid"),
+            cpu=entry.get("cpu"),
+            memory=entry.get("memory"),
+        )
         for entry in entries
     ]
     return events, offset + len(whole) + len(newline)

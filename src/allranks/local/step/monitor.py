@@ -13,6 +13,7 @@ from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers import Launching
 from allranks.local.launchers import events as launcher_events
 from allranks.local.step import verdict
+from allranks.local.step.usage_watch import UsageWatch
 from allranks.runs.log_tail import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
@@ -39,6 +40,7 @@ class AttemptHandles:
     log:       of the launcher's own programs
     reports:   the report file of each rank
     timeout:   seconds, or None
+    size_name: the Azure size of the instances; "" if it is not known
     """
 
     record: StepRecord
@@ -48,6 +50,7 @@ class AttemptHandles:
     log: Path
     reports: dict[int, Path]
     timeout: float | None
+    size_name: str = ""
 
 
 class AttemptMonitor:
@@ -68,6 +71,8 @@ class AttemptMonitor:
         self._live_agents = set(handles.agents)
         self._running: dict[str, set[str]] = {agent: set() for agent in handles.agents}
         self._working = set(handles.launching.decisive)
+        awaited = handles.launching.decisive if handles.launching.events_file is None else self._ranks
+        self._usage = UsageWatch(handles.record, recorder, awaited, handles.size_name)
         self._report_offset = self._launcher_offset = 0
         self._changed = False
         self._pids: dict[int, int | None] = {}
@@ -139,12 +144,15 @@ class AttemptMonitor:
                 self._broken = f"instance {instance} was killed from outside the run"
         elif event.kind == "failed":
             self._broken = event.reason
+        elif event.kind.startswith("usage"):
+            self._usage.sampled(event)
         elif (rank := self._ranks.get(event.program)) is not None:
             if event.kind == "started":
                 rank.status, rank.started = Status.RUNNING, event.time
                 self._pids[rank.rank] = event.pid
             elif event.code is not None:
                 rank.ended = event.time
+                self._usage.exited(rank, event)
                 self._end(rank, event.code, now)
             self._changed = True
             self._recorder.moved(self._record)

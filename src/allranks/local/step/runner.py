@@ -197,6 +197,8 @@ class CommandRunner:
         resolved = values.given(step.inputs, scope.lookup)
         record.inputs = {port.name: port.value for port in resolved if port.value is not None}
         self._recorder.forget_points(record)
+        if record.usage or record.attempt:
+            self._recorder.forget_usage(record)
 
     async def _reuse_result(
         self, scope: Scope, step: Step, record: StepRecord, stops: StepStops, result: EarlierResult
@@ -295,7 +297,14 @@ class CommandRunner:
                     instance_spec = _instance_spec(step, instances, rank, folders[rank].path, keep[rank], ports[rank])
                     await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events)
                 handles = AttemptHandles(
-                    record, frozenset(launched), events, launching, assignment.log, reports, step.timeout
+                    record,
+                    frozenset(launched),
+                    events,
+                    launching,
+                    assignment.log,
+                    reports,
+                    step.timeout,
+                    step.instance_type,
                 )
                 await AttemptMonitor(
                     handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import time
+from functools import partial
 from typing import Any
 
 from allranks.local.instances.agent import starter
 from allranks.local.instances.agent.descendants import end_descendants
+from allranks.local.instances.agent.sampling import Sampling, Write, cpu_seconds, peak_memory
 
 
 def write_event(events: int, **event: Any) -> None:
@@ -28,44 +31,58 @@ def wake_on_exit() -> int:
     return reader
 
 
-def run_programs(name: str, programs: list[dict[str, Any]], control: int, wake: int, events: int) -> bool:
+def run_programs(
+    name: str, programs: list[dict[str, Any]], control: int, wake: int, events: int, *, own_network: bool
+) -> bool:
     """Run programs until all have exited, kill the processes that they left behind, and report `gone`.
 
     The caller must have made this process a subreaper or the first process of a PID namespace.
 
-    programs: name, arguments, environment, folder and log of each program
-    control:  a pipe. Each byte is the number of a signal to send to all programs. Its end means that the supervisor has
-              ended.
-    wake:     of `wake_on_exit`
-    events:   the descriptor for the events: `started` and `exited` with the program's name, and `gone`
+    programs:    name, arguments, environment, folder and log of each program
+    control:     a pipe. Each byte is the number of a signal to send to all programs. Its end means that the supervisor
+                 has ended.
+    wake:        of `wake_on_exit`
+    events:      the descriptor for the events: `started` and `exited` with the program's name, `usage`, and `gone`
+    own_network: whether no other instance uses the network of this one
 
     Return False if the supervisor has ended. Nothing reports `gone` then.
     """
+    write = partial(write_event, events, agent=name)
+    sampling = Sampling(programs, own_network=own_network, write=write)
     try:
-        if not _run(name, programs, control, wake, events):
+        if not _run(programs, control, wake, write, sampling):
             return False
     finally:
+        sampling.close()
         end_descendants()
-    write_event(events, event="gone", agent=name, time=time.time())
+    write(event="gone", time=time.time())
     return True
 
 
-def _run(name: str, programs: list[dict[str, Any]], control: int, wake: int, events: int) -> bool:
+def _run(programs: list[dict[str, Any]], control: int, wake: int, write: Write, sampling: Sampling) -> bool:
     running: dict[int, str] = {}
     for program in programs:
         pid = starter.start(program["arguments"], program["environment"], program["folder"], program["log"])
         running[pid] = program["name"]
-        write_event(events, event="started", agent=name, program=program["name"], pid=pid, time=time.time())
+        write(event="started", program=program["name"], pid=pid, time=time.time())
+    sampling.begin(running)
     while running:
         # A SIGCHLD that arrives before select() waits has already written its byte to the pipe.
-        ready, _, _ = select.select([wake, control], [], [])
+        ready, _, _ = select.select([wake, control], [], [], sampling.timeout)
         if wake in ready:
             os.read(wake, 4096)
         while (ended := _reap()) is not None:
-            pid, status = ended
+            pid, status, usage = ended
+            sampling.reaped(pid, usage)
             if pid in running:
-                code = os.waitstatus_to_exitcode(status)
-                write_event(events, event="exited", agent=name, program=running.pop(pid), code=code, time=time.time())
+                write(
+                    event="exited",
+                    program=running.pop(pid),
+                    code=os.waitstatus_to_exitcode(status),
+                    cpu=cpu_seconds(usage),
+                    memory=peak_memory(usage),
+                    time=time.time(),
+                )
         if control in ready:
             numbers = os.read(control, 64)
             if not numbers:
@@ -73,15 +90,19 @@ def _run(name: str, programs: list[dict[str, Any]], control: int, wake: int, eve
             for number in numbers:
                 for pid in running:
                     _signal_group(pid, number)
+        if running:
+            sampling.sample_if_due()
     return True
 
 
-def _reap() -> tuple[int, int] | None:
+def _reap() -> tuple[int, int, resource.struct_rusage] | None:
+    """Reap one child that has ended. Return its process id, status and resource usage; None if there is none."""
+    # os.wait4 imports `resource` at its first call: here it is imported before agents are forked.
     try:
-        pid, status = os.waitpid(-1, os.WNOHANG)
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
     except ChildProcessError:
         return None
-    return (pid, status) if pid else None
+    return (pid, status, usage) if pid else None
 
 
 def _signal_group(leader: int, number: int) -> None:

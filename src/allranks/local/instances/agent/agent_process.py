@@ -85,7 +85,8 @@ def _run(isolation: Isolation, index: int, control: int, events: int) -> int:
             if failure is not None:
                 raise failure
             isolation.enter(command["instance"])
-            if not run_programs(command["agent"], command["programs"], control, wake, events):
+            name, programs = command["agent"], command["programs"]
+            if not run_programs(name, programs, control, wake, events, own_network=isolation.own_network):
                 return 1
         except BrokenPipeError:
             return 1  # the engine has ended and no longer reads events

@@ -10,11 +10,15 @@ class Isolation(Protocol):
     """The isolation of one kind. The supervisor constructs it once per run. The constructor raises OSError if this
     machine does not support the kind.
 
-    reusable: whether an agent can run several steps, one after another. If not, its isolation ends with its process.
+    reusable:    whether an agent can run several steps, one after another. If not, its isolation ends with its process.
+    own_network: whether each instance has its own network
     """
 
     @property
     def reusable(self) -> bool: ...
+
+    @property
+    def own_network(self) -> bool: ...
 
     def fork(self, index: int, address: str) -> int:
         """Fork an agent for the instance of that index. Return its process id, or 0 in the agent.

@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import Any
 
-from allranks.local.instances import kernel
+from allranks.local.instances import hosts, kernel
 
 
 class LoopbackIsolation:
@@ -14,9 +14,11 @@ class LoopbackIsolation:
     behind, and kills them when the step ends."""
 
     reusable = True
+    own_network = False
 
     def __init__(self) -> None:
         self.hostname = ""
+        self.named_hosts = 0
 
     def fork(self, index: int, address: str) -> int:  # noqa: ARG002 - all loopback instances are this machine
         return os.fork()
@@ -26,15 +28,32 @@ class LoopbackIsolation:
 
     def enter(self, instance: dict[str, Any]) -> None:
         """Give this process its own hostname, because Open MPI treats ranks with the same hostname as ranks on one
-        host."""
+        host, and names for the addresses of the instances."""
         name = instance["hostname"]
-        if name == self.hostname:
-            return
         with contextlib.suppress(OSError):  # it may not be permitted
-            if not self.hostname:
-                _own_hostnames()
-            kernel.set_hostname(name)
-            self.hostname = name
+            if name != self.hostname:
+                if not self.hostname:
+                    _own_hostnames()
+                kernel.set_hostname(name)
+                self.hostname = name
+            self._name_hosts(instance["hosts"], instance["temporary"])
+
+    def _name_hosts(self, instances: list[list[str]], folder: str) -> None:
+        """Let the addresses of the step's instances have names. Raise OSError if that is not permitted."""
+        if len(instances) <= self.named_hosts:
+            return
+        # The address of an instance does not depend on the step.
+        names = hosts.text(instances)
+        with open(hosts.FILE, "r+" if self.named_hosts else "r", encoding="utf-8") as file:
+            content = file.read()
+            if self.named_hosts:  # the file is this process's own
+                file.write(names)
+        if not self.named_hosts:
+            kernel.unshare(kernel.NEWNS)
+            # What is mounted on this machine later is also visible here, but not the other way round.
+            kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_SLAVE)
+            hosts.bind(f"{content.rstrip()}\n{names}", folder)
+        self.named_hosts = len(instances)
 
 
 def _own_hostnames() -> None:

@@ -11,11 +11,14 @@ import contextlib
 import os
 from typing import Any
 
-from allranks.local.instances import kernel
+from allranks.local.instances import hosts, kernel
 
 BRIDGE = "rack"
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
 """Folders that may contain `ip`. An ordinary user's PATH often lacks the sbin folders."""
+
+MAPPED_SUFFIX = ".rack"
+"""Appended to the names of IPv4-mapped addresses."""
 
 KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048}
 """statvfs(3) flag -> mount(2) flag. Inside a user namespace, the kernel rejects a bind mount that lacks one of these
@@ -26,12 +29,14 @@ class RackIsolation:
     """A bridge that connects the instances of a run. An instance's network exists until the run ends."""
 
     reusable = False
+    own_network = True
 
     def __init__(self) -> None:
         _enter_own_namespaces()
         self.processes = os.open("/proc/self/ns/pid", os.O_RDONLY)
         self.network = os.open("/proc/self/ns/net", os.O_RDONLY)
         self.networks: dict[int, int] = {}
+        _names_from_files()
         _ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
 
     def fork(self, index: int, address: str) -> int:
@@ -164,14 +169,19 @@ def _own_tmp(folder: str, keep: list[str]) -> None:
         os.close(descriptor)
 
 
-def _own_hosts(hosts: list[list[str]]) -> None:
-    if not os.path.exists("/etc/hosts"):
-        return
-    lines = ["127.0.0.1 localhost", "::1 localhost", *(" ".join(host) for host in hosts)]
-    file = "/tmp/.hosts"
-    _write(file, "\n".join(lines) + "\n")
-    kernel.mount(file, "/etc/hosts", flags=kernel.MS_BIND)
-    os.unlink(file)
+def _own_hosts(instances: list[list[str]]) -> None:
+    if os.path.exists(hosts.FILE):
+        local = hosts.text([("127.0.0.1", "localhost")], MAPPED_SUFFIX)
+        hosts.bind(f"{local}::1 localhost\n{hosts.text(instances, MAPPED_SUFFIX)}", "/tmp")
+
+
+def _names_from_files() -> None:
+    """Let names be looked up in files only. No name server can be reached, and every look-up would wait for one."""
+    file = "/etc/nsswitch.conf"
+    with contextlib.suppress(OSError):
+        with open(file, encoding="utf-8") as lines:
+            others = [line for line in lines if not line.startswith("hosts:")]
+        hosts.bind("".join(["hosts: files\n", *others]), "/tmp", file)
 
 
 def _bind_read_only(source: str, target: str) -> None:

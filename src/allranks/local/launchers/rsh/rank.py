@@ -9,6 +9,7 @@ import signal
 import time
 
 from allranks.local.instances.agent import starter
+from allranks.local.instances.agent.sampling import cpu_seconds, peak_memory
 
 FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
 """Prefixes of the variables in which mpirun passes a rank its number and its connection."""
@@ -28,9 +29,10 @@ def main(ranks: str, events_file: str) -> None:
     for forwarded in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
         signal.signal(forwarded, lambda number, _: os.killpg(os.getpgid(pid), number))
     _write_event(events_file, event="started", rank=number, pid=pid, time=time.time())
-    _, status = os.waitpid(pid, 0)
+    _, status, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
-    _write_event(events_file, event="exited", rank=number, code=code, time=time.time())
+    cpu, memory = cpu_seconds(usage), peak_memory(usage)
+    _write_event(events_file, event="exited", rank=number, code=code, cpu=cpu, memory=memory, time=time.time())
     if code < 0:
         # mpirun must see the same signal.
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None

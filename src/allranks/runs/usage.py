@@ -1,0 +1,129 @@
+"""Resource usage of the ranks of a step over time: CPU time, memory, GPUs, and the traffic of each instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+MOST = 512
+"""Maximum number of samples of an instance. When there are so many, each two neighbours become one."""
+
+
+@dataclass(frozen=True)
+class RankUsage:
+    """What a rank used, with all its processes.
+
+    cpu:        seconds of CPU time since it started, including processes that have ended
+    memory:     bytes that no file backs: private memory and shared memory. Pages that forked processes share with each
+                other count once; other shared memory counts in each process that maps it
+    gpu:        percent of the time in which its GPUs were busy; None without GPUs
+    gpu_memory: bytes of memory on its GPUs
+    """
+
+    cpu: float
+    memory: int
+    gpu: float | None = None
+    gpu_memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The usage on one instance at a time.
+
+    time:     seconds since the epoch
+    ranks:    by rank; those that have processes
+    received: bytes that the instance's own network has received since the step began; None if all instances share the
+              network of this machine
+    sent:     bytes that it has sent
+    """
+
+    time: float
+    ranks: Mapping[int, RankUsage] = field(default_factory=dict)
+    received: int | None = None
+    sent: int | None = None
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A value between two samples. start, end: seconds since the epoch"""
+
+    start: float
+    end: float
+    value: float
+
+
+def thin(samples: Sequence[Sample]) -> list[Sample]:
+    """Return half as many samples: of each two neighbours the later time and totals, the larger memory, and the mean of
+    the use of GPUs."""
+    pairs = [samples[index : index + 2] for index in range(0, len(samples), 2)]
+    return [_merge(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+
+
+def of_rank(samples: Sequence[Sample], rank: int) -> list[tuple[float, RankUsage]]:
+    """Return the usage of a rank over time: pairs of a time and its usage."""
+    return [(sample.time, sample.ranks[rank]) for sample in samples if rank in sample.ranks]
+
+
+def cpu_rates(usage: Sequence[tuple[float, RankUsage]], started: float | None) -> list[Rate]:
+    """Return the cores that a rank used on average, from each of its samples to the next: 1.0 is one core.
+
+    started: when it started, where the first rate begins; None if that is not known
+    """
+    points = [(time, values.cpu) for time, values in usage]
+    if started is not None and points and points[0][0] > started:
+        points.insert(0, (started, 0.0))
+    return _rates(points)
+
+
+def traffic_rates(samples: Sequence[Sample], started: float | None) -> tuple[list[Rate], list[Rate]]:
+    """Return the bytes per second that an instance received and sent, from each sample to the next."""
+    origin = [] if started is None else [(started, 0.0)]
+    received = [(sample.time, float(sample.received)) for sample in samples if sample.received is not None]
+    sent = [(sample.time, float(sample.sent)) for sample in samples if sample.sent is not None]
+    return _rates(origin + received) if received else [], _rates(origin + sent) if sent else []
+
+
+def latest(samples: Sequence[Sample], rank: int, started: float | None) -> tuple[float | None, RankUsage] | None:
+    """Return the cores that a rank used between its last two samples, and its last usage; None if it has no sample.
+
+    The cost does not depend on the number of samples, because a terminal shows this several times per second.
+    """
+    last = of_rank(samples[-_RECENT:], rank)[-2:]
+    if not last:
+        return None
+    rates = cpu_rates(last, started if len(last) == 1 else None)
+    return (rates[-1].value if rates else None), last[-1][1]
+
+
+_RECENT = 8
+"""Samples among which a rank's last two are: an instance with many ranks has several samples of one moment."""
+
+
+def _rates(points: Sequence[tuple[float, float]]) -> list[Rate]:
+    return [
+        Rate(start, end, (after - before) / (end - start))
+        for (start, before), (end, after) in pairwise(points)
+        if end > start
+    ]
+
+
+def _merge(first: Sample, second: Sample) -> Sample:
+    ranks = dict(first.ranks)
+    for rank, later in second.ranks.items():
+        earlier = ranks.get(rank)
+        ranks[rank] = later if earlier is None else _merge_ranks(earlier, later)
+    received = first.received if second.received is None else second.received
+    sent = first.sent if second.sent is None else second.sent
+    return Sample(second.time, ranks, received, sent)
+
+
+def _merge_ranks(first: RankUsage, second: RankUsage) -> RankUsage:
+    gpu = [use for use in (first.gpu, second.gpu) if use is not None]
+    gpu_memory = [used for used in (first.gpu_memory, second.gpu_memory) if used is not None]
+    return RankUsage(
+        second.cpu,
+        max(first.memory, second.memory),
+        sum(gpu) / len(gpu) if gpu else None,
+        max(gpu_memory, default=None),
+    )
