@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,15 +18,16 @@ from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.project.create import create
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, forked, started
+from documents import FENCE, Shown, commands_of
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 HELP_OF = (
     "run",
@@ -46,19 +47,8 @@ IN_AZURE = ("submit", "cancel", "schedules")
 """Commands that talk to Azure: they get the fake service, with a run that goes on and is the latest."""
 
 
-def shell_commands(text: str) -> Iterator[str]:
-    """What stands after a prompt in a console's block, and every line of a shell's block."""
-    for language, block in FENCE.findall(text):
-        lines = block.replace("\\\n", " ").splitlines()
-        if language == "console":
-            yield from (line.removeprefix("$ ") for line in lines if line.startswith("$ "))
-        elif language in ("bash", "sh"):
-            yield from (line for line in lines if line.strip() and not line.startswith("#"))
-
-
-def documented(program: str) -> list[str]:
-    found = (command for document in DOCUMENTS for command in shell_commands(document.read_text(encoding="utf-8")))
-    return list(dict.fromkeys(command for command in found if command.split()[0] == program))
+def documented(program: str) -> list[Shown]:
+    return commands_of(program, "\n".join(document.read_text(encoding="utf-8") for document in DOCUMENTS))
 
 
 def without_training(command: str) -> list[str]:
@@ -108,25 +98,28 @@ def test_the_documents_show_commands() -> None:
     assert documented("make")
 
 
-COMMANDS = {tuple(without_training(command)): command for command in documented("allranks")}
+COMMANDS = {(shown.folder, *without_training(shown.command)): shown.command for shown in documented("allranks")}
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=COMMANDS.values())
+@pytest.mark.parametrize(("folder", "arguments"), [(first, rest) for first, *rest in COMMANDS], ids=COMMANDS.values())
 def test_a_command_of_the_documents_works(
-    arguments: tuple[str, ...], project: Path, in_azure: Callable[[str], dict[str, str]]
+    folder: str, arguments: list[str], project: Path, in_azure: Callable[[str], dict[str, str]]
 ) -> None:
+    if folder:
+        project /= folder
+        create(project)
     variables = in_azure(arguments[0])
-    if arguments[:2] == ("schedules", "run"):
+    if arguments[:2] == ["schedules", "run"]:
         run_schedules(arguments, project)
         return
-    if arguments[:1] == ("schedules",) and arguments[1] in ("enable", "disable", "delete"):
+    if arguments[0] == "schedules" and arguments[1] in ("enable", "disable", "delete"):
         assert forked("schedules", "apply", folder=project, **variables).code == 0
     done = forked(*arguments, folder=project, **variables)
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     assert done.out
 
 
-def run_schedules(arguments: tuple[str, ...], project: Path) -> None:
+def run_schedules(arguments: list[str], project: Path) -> None:
     """A scheduler goes on until it is stopped: here, as soon as it has said when something fires next."""
     with started(*arguments, folder=project) as process:
         assert process.stdout is not None
@@ -146,7 +139,7 @@ def test_an_example_in_the_help_works(command: str, project: Path, in_azure: Cal
 
 def test_what_is_made_can_be_made() -> None:
     targets = set(re.findall(r"^([\w-]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    wanted = {word for command in documented("make") for word in shlex.split(command)[1:] if "=" not in word}
+    wanted = {word for shown in documented("make") for word in shlex.split(shown.command)[1:] if "=" not in word}
     assert wanted <= targets
 
 

@@ -1,0 +1,38 @@
+"""The commands that documents show."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+class Shown(NamedTuple):
+    """A command. folder: the one that the lines before it changed to; "" for the document's own"""
+
+    folder: str
+    command: str
+
+
+def shown_commands(text: str) -> Iterator[Shown]:
+    """Yield what stands after a prompt in a console's block, and every line of a shell's block."""
+    for language, block in FENCE.findall(text):
+        lines = block.replace("\\\n", " ").splitlines()
+        if language == "console":
+            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        elif language not in ("bash", "sh"):
+            continue
+        folder = ""
+        for line in lines:
+            if line.startswith("cd "):
+                folder = shlex.split(line)[1]
+            elif line.strip() and not line.startswith("#"):
+                yield Shown(folder, line)
+
+
+def commands_of(program: str, text: str) -> list[Shown]:
+    """Return the commands that start a program, each once."""
+    return list(dict.fromkeys(shown for shown in shown_commands(text) if shown.command.split()[0] == program))

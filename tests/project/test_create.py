@@ -1,0 +1,110 @@
+"""A new project is complete, runs nothing over, and every command in its README works."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from allranks.errors import InputError
+from allranks.project.create import create, template
+from allranks_command import content, forked
+from documents import commands_of
+
+
+def test_a_new_folder_is_created_with_its_parents(tmp_path: Path) -> None:
+    folder = tmp_path / "a new" / "Prüfung"
+    created = create(folder)
+    assert (set(created.written), created.kept) == (set(template()), ())
+    assert content(folder) == template()
+
+
+def test_other_files_in_the_folder_stay(tmp_path: Path) -> None:
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines/own.py").write_text("own")
+    create(tmp_path)
+    assert content(tmp_path) == {**template(), "pipelines/own.py": b"own"}
+
+
+def test_a_project_that_is_there_already_stays_as_it_is(tmp_path: Path) -> None:
+    create(tmp_path)
+    (tmp_path / "README.md").unlink()
+    created = create(tmp_path)
+    assert created.written == ("README.md",)
+    assert set(created.kept) == {*template()} - {"README.md"}
+
+
+def other_content(folder: Path) -> None:
+    (folder / "README.md").write_text("mine")
+
+
+def a_folder_for_a_file(folder: Path) -> None:
+    (folder / "README.md").mkdir()
+
+
+def a_link_to_nothing(folder: Path) -> None:
+    (folder / "README.md").symlink_to("nowhere")
+
+
+def a_file_for_a_folder(folder: Path) -> None:
+    (folder / "components").write_text("mine")
+
+
+@pytest.mark.parametrize("obstacle", [other_content, a_folder_for_a_file, a_link_to_nothing, a_file_for_a_folder])
+def test_nothing_is_written_if_something_is_in_the_way(tmp_path: Path, obstacle: Callable[[Path], None]) -> None:
+    obstacle(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError) as caught:
+        create(tmp_path)
+    name = before[0].name
+    assert all(problem.where.endswith(f"/{name}") for problem in caught.value.problems)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_was_written_before_a_failure_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = template()
+    last = list(files)[-1]
+    monkeypatch.setattr("allranks.project.create.template", lambda: {**files, f"{last}/{'x' * 300}": b""})
+    with pytest.raises(InputError):
+        create(tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+README = template()["README.md"].decode()
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("Ein Präfix") / "own project"
+    create(folder)
+    assert forked("run", "pipelines/two_spirals.py", "--set", "count=400", "--set", "epochs=2", folder=folder).code == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [shown.command for shown in commands_of("allranks", README)])
+def test_a_command_of_its_readme_works(command: str, project: Path) -> None:
+    _, *words = shlex.split(command)
+    words += ["--dry-run"] if words[0] == "run" else []
+    done = forked(*words, folder=project)
+    assert (done.code, "Traceback" in done.err) == (0, False), done.err
+    assert done.out
+
+
+@pytest.mark.slow
+def test_its_steps_are_uploaded_with_the_runtime_only_if_they_use_it(project: Path) -> None:
+    done = forked("run", "pipelines/two_spirals.py", "--dry-run", "--json", folder=project)
+    uploads = {tuple(each["steps"]): each["files"] for each in done.json["uploads"] if each["kind"] == "code"}
+    with_runtime = {steps for steps, files in uploads.items() if "allranks/runtime/__init__.py" in files}
+    assert with_runtime == {("train",), ("evaluate",)}
+    assert set(uploads) == {("prepare",), *with_runtime}
+
+
+def test_its_files_can_be_read_by_others() -> None:
+    """Data files keep their modes in a wheel."""
+    from allranks.project.create import TEMPLATE
+
+    assert not [path for path in TEMPLATE.rglob("*") if not os.stat(path).st_mode & 0o004]
