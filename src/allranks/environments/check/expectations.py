@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.environments.check.requirements import files, normal, pins
+from allranks.environments.check.requirements import files, lock_command, normal, pins
 from allranks.environments.find import EXPECTED, EnvironmentFolder
 from allranks.environments.inside.__main__ import EVERY, PROBES
 from allranks.environments.labels import VERSION, key_of
@@ -87,7 +87,7 @@ def _against_pins(environment: EnvironmentFolder, claims: list[Claim]) -> Iterat
         pin = pinned.get(claim.name)
         where = at(path, *claim.keys)
         if pin is None:
-            fix = "add it to requirements.in and run environments/lock.sh, or remove the expectation"
+            fix = f"add it to requirements.in, or remove the expectation; then run: {lock_command(environment.folder)}"
             yield Problem(where, f"package {claim.name}", "one that is installed", fix)
         elif pin.version and pin.version.split("+")[0] != claim.version:
             expected = f"{pin.version}, as {pin.path.name}:{pin.line} has it"

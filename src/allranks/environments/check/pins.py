@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.environments.check.requirements import files, pins
+from allranks.environments.check.requirements import files, lock_command, pins
 from allranks.environments.find import EnvironmentFolder
 from allranks.environments.labels import key_of
 from allranks.errors import Problem
@@ -29,12 +29,12 @@ def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     yield from _commands(environment)
     yield from _images(environment)
     for conda in sorted(environment.folder.glob("conda*.y*ml")):
-        fix = "move its packages to requirements.in, then run: environments/lock.sh"
+        fix = "move its packages to requirements.in, then run: " + lock_command(environment.folder)
         yield Problem(f"{conda}:1", "a conda file, which the Dockerfiles do not use", "requirements.txt", fix)
 
 
 def _files(environment: EnvironmentFolder) -> Iterator[Problem]:
-    fix = f"run: environments/lock.sh {environment.name}"
+    fix = f"run: {lock_command(environment.folder)}"
     for path in files(environment.folder):
         own_index = any(line.startswith(("--extra-index-url", "--index-url")) for line in path.read_text().splitlines())
         for pin in pins(path):
@@ -55,7 +55,7 @@ def _table(environment: EnvironmentFolder) -> Iterator[Problem]:
                 where=f"{environment.dockerfile.path}:{row.line}",
                 found=f"{row.name}={row.value}",
                 expected=f"{pin.version}, as {pin.path.name}:{pin.line} has it",
-                fix="correct the one that is wrong; for the file: environments/lock.sh " + environment.name,
+                fix=f"correct the one that is wrong; for the file: {lock_command(environment.folder)}",
             )
 
 

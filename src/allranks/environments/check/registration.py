@@ -15,9 +15,10 @@ from allranks.sdk.yaml_lines import at
 def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     path = environment.file(REGISTERED)
     name = environment.registered.get("name")
-    expected = f"allranks-{environment.name}"
-    if name != expected:
-        yield Problem(at(path, "name"), f"name {name!r}", repr(expected), f"write: name: {expected}")
+    # A prefix keeps the environments of several projects apart in a workspace.
+    if name != environment.name and not str(name).endswith(f"-{environment.name}"):
+        expected = f"{environment.name!r}, the folder's name, with any prefix: 'PROJECT-{environment.name}'"
+        yield Problem(at(path, "name"), f"name {name!r}", expected, f"write: name: {environment.name}")
     build = environment.registered.get("build")
     file = build.get("dockerfile_path", DOCKERFILE) if isinstance(build, dict) else None
     if not isinstance(build, dict) or build.get("path") != "." or file != DOCKERFILE:

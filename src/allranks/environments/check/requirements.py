@@ -42,6 +42,13 @@ def pins(path: Path) -> Iterator[Pin]:
             text, first = "", 0
 
 
+def lock_command(folder: Path) -> str:
+    """Return the command that pins the packages of an environment's requirements.in."""
+    if (folder.parent / "lock.sh").exists():
+        return f"environments/lock.sh {folder.name}"
+    return f"uv pip compile --generate-hashes {folder / 'requirements.in'} --output-file {folder / 'requirements.txt'}"
+
+
 def normal(name: str) -> str:
     """Return the normalized name, which is the same for all spellings."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.environments.check.requirements import files, normal, pins
+from allranks.environments.check.requirements import files, lock_command, normal, pins
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import Problem
 
@@ -51,7 +51,7 @@ def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
         name = _first_package(complaint)
         pin = next((pin for path in chosen for pin in pins(path) if pin.name == name), None)
         where = f"{pin.path}:{pin.line}" if pin else f"{chosen[-1]}"
-        fix = f"run: environments/lock.sh {environment.name}"
+        fix = f"run: {lock_command(environment.folder)}"
         yield Problem(where, "; ".join(complaint[:6])[:500], "packages that go together", fix)
 
 
