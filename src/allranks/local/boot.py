@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-"""The folder that contains the package `allranks`."""
+"""The folder that contains the package `allranks`: of an installed one, site-packages. There, a package may have the
+name of a module of the standard library, which comes first."""
 
-_BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from allranks.local.{module} import main; main(*sys.argv[1:])"
+_BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from allranks.local.{module} import main; main(*sys.argv[1:])"
 
 
 def command(module: str, *arguments: str) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ NAME = "allranks"
 _PACKAGE = Path(__file__).resolve().parents[1]
 _OWN = (f"{NAME}.py", f"{NAME}/__init__.py")
 _PARTS = ("contract", "errors", "hardware", "runtime")
+_NAMES = ("", "*", "__version__", "InputError", "Problem")
+"""Names in the package itself that work without its other parts; "": the package alone."""
 _IN_COMMAND = re.compile(rf"\b{NAME}\.(?:{'|'.join(_PARTS)})\b|\b(?:import|from)\s+{NAME}\b")
 _IMPORT = re.compile(rf"^\s*(?:import|from)\s+{NAME}\b", re.MULTILINE)
 _SHELL = (".sh", ".bash")
@@ -77,7 +79,7 @@ def _is_in_runtime(module: str) -> bool:
     first, _, rest = module.partition(".")
     part = rest.partition(".")[0]
     # Anything else, for example `allranks.run`, is only in a step's environment that has the whole package installed.
-    return first == NAME and (part in ("", "*", "__version__") or part in _PARTS)
+    return first == NAME and (part in _NAMES or part in _PARTS)
 
 
 def _refuse_ignored(code: Mapping[str, Path], runtime: Mapping[str, Path], where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -34,7 +35,7 @@ def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, pro
         launch.command_for(layout),
         code=Code(str(RANKS), digest.of_path(RANKS)),
         environment=Environment(launch.stacks[0].environment),
-        environment_variables={"PYTHONPATH": str(SOURCE)},
+        environment_variables={"PYTHONPATH": str(_import_folder(workspace))},
         distribution=launch.distribution(layout),
         instance_count=layout.instance_count,
         timeout=TIMEOUT,
@@ -43,6 +44,16 @@ def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, pro
     plan = Plan("stacks", Graph((step,)), source=str(project / "stacks"))
     record = run(plan, workspace, Options(instances=kind, track=False))
     return _failure(record, layout, launch.told(layout))
+
+
+def _import_folder(workspace: Workspace) -> Path:
+    """Return a folder from which only allranks can be imported: next to an installed allranks are other packages, and
+    the stack has its own versions of them."""
+    folder = workspace.root / "imports"
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        (folder / "allranks").symlink_to(SOURCE / "allranks")
+    return folder
 
 
 def _failure(record: RunRecord, layout: Layout, world_size: int) -> str:
