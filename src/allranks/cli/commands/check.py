@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import JsonOption, SetOption
+from allranks.cli import completion
+from allranks.cli.options import JsonOption
+from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
     from allranks.errors import Problem
@@ -17,37 +20,83 @@ if TYPE_CHECKING:
     from allranks.sdk.spec_files import SpecFiles
 
 
+@dataclass(frozen=True)
+class _Result:
+    """What checking one file or folder has found.
+
+    content: what it contains, such as the name of the pipeline and the number of its steps
+    """
+
+    file: str
+    content: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+
+    def __str__(self) -> str:
+        from allranks.runs.formatting import count
+
+        problems = count(len(self.problems), "problem") if self.problems else "no problems"
+        warnings = [count(len(self.warnings), "warning")] if self.warnings else []
+        return f"{self.file}: {', '.join([*self.content, problems, *warnings])}"
+
+
 def check(
-    file: Annotated[
-        str,
+    files: Annotated[
+        list[str],
         typer.Argument(
-            metavar="FILE[:NAME]|FOLDER",
-            help="A pipeline, job or component, or a folder with components and jobs in YAML at any depth.",
+            metavar="FILE[:NAME]|FOLDER...",
+            help="Pipelines, jobs or components, or folders with components and jobs in YAML at any depth.",
             show_default=False,
+            autocompletion=completion.pipeline_files,
         ),
     ],
     settings: SetOption = None,
+    params: ParamsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Check a pipeline, job or component without running it.
 
-    Print every problem and exit with 2 if there are any. Components are also checked for how Azure ML's designer
-    displays them. For a pipeline, problems of its components in the designer and of the sizes that its steps name are
-    warnings.
+    Print every problem and exit with 2 if there are any; of several files, a line with the result of each. Components
+    are also checked for how Azure ML's designer displays them. For a pipeline, problems of its components in the
+    designer and of the sizes that its steps name are warnings. --json prints an object, or an array of one per file.
     """
     from allranks.cli.console import console
     from allranks.cli.errors import print_warnings
-    from allranks.cli.options import settings_of
     from allranks.cli.views.json import to_json
-    from allranks.components.check.rules import check as check_specs
     from allranks.errors import InputError, Problem
+    from allranks.runs.formatting import plain as without_controls
+
+    values = settings_of(settings, params)
+    if values and len(files) > 1:
+        raise InputError(Problem("--set", f"{len(files)} files are given", "one file with a pipeline or job"))
+    results = [_result(file, values) for file in files]
+    # Several jobs may use the same component.
+    problems = list(dict.fromkeys(problem for result in results for problem in result.problems))
+    if json:
+        objects = [
+            {"file": result.file, "problems": result.problems, "warnings": result.warnings} for result in results
+        ]
+        print(to_json(objects if len(files) > 1 else objects[0]))
+        sys.exit(2 if problems else 0)
+    print_warnings(list(dict.fromkeys(warning for result in results for warning in result.warnings)))
+    for result in results:
+        if len(results) > 1 or not result.problems:
+            console().print(without_controls(str(result)), soft_wrap=True)
+    if problems:
+        raise InputError(*problems)
+
+
+def _result(file: str, values: dict[str, str]) -> _Result:
+    """Return what is in a file or folder and what is wrong with it."""
+    from allranks.components.check.rules import check as check_specs
+    from allranks.errors import InputError
     from allranks.plan.graph import steps
     from allranks.runs.formatting import count
 
-    specs = _specs(Path(file))
-    values = settings_of(settings)
-    if values and specs is not None:
-        raise InputError(Problem("--set", f"{file} is not a pipeline", "a file with one pipeline or job"))
+    try:
+        specs = _specs(Path(file), values)
+    except InputError as error:
+        return _Result(file, (), error.problems, ())
     components = list(specs.components) if specs else []
     problems = check_specs(components) if components else []
     warnings: list[Problem] = []
@@ -61,24 +110,18 @@ def check(
         plans.append(plan)
         problems += job_problems
         warnings += job_warnings
-    if json:
-        print(to_json({"file": file, "problems": problems, "warnings": warnings}))
-        sys.exit(2 if problems else 0)
-    print_warnings(warnings)
-    if problems:
-        raise InputError(*problems)
     if specs is None:
-        parts = [plans[0].name, count(sum(1 for _ in steps(plans[0].graph)), "step")]
+        content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:
-        parts = [
-            count(number, noun) for number, noun in ((len(components), "component"), (len(plans), "job")) if number
-        ]
-    parts += ["no problems", *([count(len(warnings), "warning")] if warnings else [])]
-    console().print(f"{file}: {', '.join(parts)}", soft_wrap=True)
+        jobs = len(specs.jobs)
+        content = [count(number, noun) for number, noun in ((len(components), "component"), (jobs, "job")) if number]
+    return _Result(file, tuple(content), tuple(problems), tuple(warnings))
 
 
-def _specs(path: Path) -> SpecFiles | None:
+def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
     """Return the specs in a folder, or of a component's file; None for the file of a job.
+
+    values: those of --set, for a job only
 
     Raise InputError for a folder without any.
     """
@@ -86,8 +129,12 @@ def _specs(path: Path) -> SpecFiles | None:
     from allranks.sdk import spec_files
     from allranks.sdk.spec_files import SpecFiles
 
+    if not path.is_dir() and not (path.is_file() and spec_files.is_component(path)):
+        return None
+    if values:
+        raise InputError(Problem("--set", f"{path} is not a pipeline", "a file with one pipeline or job"))
     if not path.is_dir():
-        return SpecFiles((path,), ()) if path.is_file() and spec_files.is_component(path) else None
+        return SpecFiles((path,), ())
     specs = spec_files.below(path)
     if not specs.components and not specs.jobs:
         expected = "YAML files of components, pipelines or jobs in this folder or below"

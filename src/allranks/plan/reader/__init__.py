@@ -13,7 +13,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Location, Plan
-from allranks.plan.reader import pipeline, python_jobs, settings, yaml_file
+from allranks.plan.reader import pipeline, python_jobs, python_object, settings, yaml_file
 from allranks.plan.reader.dsl_file import DslFile
 from allranks.plan.reader.made_job import MadeJob
 from allranks.plan.reader.yaml_file import YamlFile
@@ -91,13 +91,18 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path, workspace
         return job.plan(snapshots)
 
 
-def read_job(job: Any, snapshots: Path, lookup: AssetLookup | None = None) -> Plan:
-    """Return the plan of a PipelineJob or a Command that the SDK has built. Raise InputError as above.
+def read_job(
+    job: Any, snapshots: Path, lookup: AssetLookup | None = None, values: Mapping[str, str] | None = None
+) -> Plan:
+    """Return the plan of a job of azure-ai-ml, or of a pipeline function. Raise InputError as above.
 
     lookup: resolves ids; None: ids are not resolved
+    values: the pipeline's inputs as text, by name. The job itself does not change
     """
-    with session.session():
-        return pipeline.read(job, snapshots, lookup=lookup)
+    with session.session(), python_object.unchanged(job):
+        file = python_object.read(job)
+        built = file.build(_converted(file, values or {}))
+        return pipeline.read(built, snapshots, "", file.location, lookup)
 
 
 def _open(path: Path, function: str | None, lookup: AssetLookup | None) -> DslFile | MadeJob | YamlFile:
@@ -130,6 +135,8 @@ def _split(target: str) -> tuple[Path, str | None]:
             path, function = Path(name), last
     if path.is_dir():
         raise InputError(Problem(shown(path), "it is a folder", "a pipeline's file", _candidates(path)))
+    if path.exists() and not path.is_file():
+        raise InputError(Problem(shown(path), "it is not a regular file", "a pipeline's file"))
     if not path.is_file():
         raise InputError(Problem(shown(path), "there is no such file", "a pipeline's file", _similar(path)))
     if function == "":
