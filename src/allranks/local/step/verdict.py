@@ -44,7 +44,7 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
             "torch's gloo may abort a process that exits, also after its work; this rank did not report that its work"
             " was done. To exit without the abort: python -m allranks.runtime SCRIPT"
         )
-    unreachable = ("Network is unreachable", "Temporary failure in name resolution", "No route to host")
+    unreachable = ("Network is unreachable", "Name or service not known", "No route to host")
     if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
         return "an instance of the rack reaches the other instances alone: to download, use --instances loopback"
     if not isolated and any("AF_UNIX path" in line for line in verdict.tail):
