@@ -287,6 +287,16 @@ class Plan:
     force_rerun: bool = False
 
 
+def command_job(plan: Plan) -> Step | None:
+    """Return the step of a plan that is one command job; None for a pipeline."""
+    if len(plan.graph.nodes) != 1:
+        return None
+    (node,) = plan.graph.nodes
+    # The step of a pipeline has another name, or it may reuse results, which a job on its own never does.
+    is_job = isinstance(node, Step) and node.name == plan.name and not node.deterministic
+    return node if is_job and isinstance(node, Step) else None
+
+
 def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node, Graph]]:
     """Yield every node of the graph and of the graphs within it, with its path and its graph.
 

@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 from allranks.errors import InputError, Problem
 from allranks.runs.nested import records_at
@@ -26,21 +27,28 @@ FAR_LOOK = 2.0
 PIECE = 64 * 1024
 """Bytes, or characters, of a log that are in memory at a time."""
 
+_SHOWN_STEPS = 3
+
 Find = Callable[[str], RunRecord]
 """Return a run by its id, with its logs up to date. Raise InputError if there is none."""
 
 
-def print_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Print the current logs. Raise InputError if there is no such run, step or rank."""
+def print_logs(find: Find, identity: str, step: str | None, rank: int | None, out: BinaryIO | None = None) -> None:
+    """Print the current logs to a stream, by default standard output. Raise InputError if there is no such run, step or
+    rank."""
     run = find(identity)
-    _Printer().print_new(run, _chosen(run, step, rank))
+    chosen = _chosen(run, step, rank)
+    if out is None:
+        _note_reused(chosen)
+    _Printer(out or sys.stdout.buffer).print_new(run, chosen)
 
 
 def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
     """Print the logs, and new lines until the run has ended."""
-    printer = _Printer()
+    printer = _Printer(sys.stdout.buffer)
     run = find(identity)
     identity = run.id  # "latest" may change meanwhile
+    _note_reused(_chosen(run, step, rank, wait=True))
     while True:
         printer.print_new(run, _chosen(run, step, rank, wait=not run.status.ended))
         if run.status.ended:
@@ -50,15 +58,18 @@ def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -
 
 
 def print_logs_json(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Print the logs as one JSON array of {step, rank, log, lines}, one object per rank.
+    """Print the logs as one JSON array of {run, step, rank, log, lines}, one object per rank.
 
-    The text is that of ``json.dumps(..., indent=2)``. lines: the log as UTF-8, split as by `str.splitlines`, with
+    The text is that of ``json.dumps(..., indent=2)``. run: the run that wrote the log, another one for a reused step.
+    lines: the log as UTF-8, split as by `str.splitlines`, with
     U+FFFD for invalid bytes.
     """
     before = "[\n"
-    for owner, ranks in _chosen(find(identity), step, rank):
+    run = find(identity)
+    for owner, ranks in _chosen(run, step, rank):
         for record in ranks:
-            fields = {"step": owner.name, "rank": record.rank, "log": record.log, "lines": []}
+            wrote = owner.reused_from or run.id
+            fields = {"run": wrote, "step": owner.name, "rank": record.rank, "log": record.log, "lines": []}
             beginning, bracket, end = textwrap.indent(json.dumps(fields, indent=2), "  ").rpartition("]")
             sys.stdout.write(before + beginning)
             for text in _json_lines(record.log):
@@ -66,6 +77,17 @@ def print_logs_json(find: Find, identity: str, step: str | None, rank: int | Non
             sys.stdout.write(bracket + end)
             before = ",\n"
     sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")
+
+
+def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
+    """Print to standard error from which runs the results, and therefore the logs, of steps were reused."""
+    runs: dict[str, list[str]] = {}
+    for step, _ in chosen:
+        if step.reused_from:
+            runs.setdefault(step.reused_from, []).append(step.name)
+    for run, steps in runs.items():
+        others = f" and {len(steps) - _SHOWN_STEPS} more" if len(steps) > _SHOWN_STEPS else ""
+        print(f"{', '.join(steps[:_SHOWN_STEPS])}{others}: reused from run {run}, whose logs these are", file=sys.stderr)
 
 
 def _chosen(
@@ -103,6 +125,7 @@ class _Printer:
     Prints the bytes that the ranks wrote, which need not be text. An incomplete line is printed when it is complete.
     """
 
+    out: BinaryIO
     positions: dict[str, _Position] = field(default_factory=dict)
 
     def print_new(self, run: RunRecord, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
@@ -111,7 +134,7 @@ class _Printer:
             for rank in ranks:
                 prefix = f"{step.name}:{rank.rank} | ".encode() if several else b""
                 self._print_log(rank.log, prefix, complete=run.status.ended or rank.status.ended)
-        sys.stdout.buffer.flush()
+        self.out.flush()
 
     def _print_log(self, log: str, prefix: bytes, *, complete: bool) -> None:
         """Print the new lines of a log. complete: whether a last line without a line end is printed."""
@@ -120,13 +143,12 @@ class _Printer:
         end = size if complete else _end_of_last_line(log, position.searched, size)
         position.searched = max(position.searched, size)
         if end > position.printed:
-            _print_lines(log, position.printed, end, prefix)
+            _print_lines(log, position.printed, end, prefix, self.out.write)
             position.printed = end
 
 
-def _print_lines(log: str, start: int, end: int, prefix: bytes) -> None:
+def _print_lines(log: str, start: int, end: int, prefix: bytes, write: Callable[[bytes], object]) -> None:
     """Print the lines between two offsets, each with the prefix, and end the last one."""
-    write = sys.stdout.buffer.write
     ended = True
     for piece in _pieces(log, start, end):
         if ended:

@@ -210,7 +210,7 @@ class RunRecord:
     job_name:     the value of ``${{name}}``; default: its id
     trigger_time: when its schedule fired, in seconds since the epoch; None if no schedule started it
     outputs:      the pipeline's outputs: name -> path
-    page:         absolute path of the HTML page, after it is written
+    page:         absolute path of the HTML page, from the start of the run
     results:      the last values of its most relevant metrics, after it has ended
     mlflow_run_id: of the MLflow run whose children are the runs of its steps; None if there is none
     target:       the file that it was read from, ``FILE[:NAME]``; "" if the job was given as an object

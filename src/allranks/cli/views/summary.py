@@ -8,6 +8,8 @@ from typing import NamedTuple
 from rich.text import Text
 
 from allranks.cli.views.states import STYLES
+from allranks.cli.views.usage import usage_lines
+from allranks.runs import results
 from allranks.runs.curves import best
 from allranks.runs.formatting import SYMBOLS, cause, count, duration, elapsed, number, plain, reason
 from allranks.runs.nested import count_steps, in_every_iteration, nested, walk
@@ -20,7 +22,8 @@ _VERDICTS = 5
 def summary(run: RunRecord) -> Text:
     """Return the result of the run as text, one fact per line. Print it with ``soft_wrap=True`` so that paths are not
     broken."""
-    blocks = [block for block in (_heading(run), _verdicts(run), _outputs(run), _metrics(run), _next(run)) if block]
+    facts = (_heading(run), _verdicts(run), *_results(run), _metrics(run), usage_lines(run.steps), _next(run))
+    blocks = [block for block in facts if block]
     return Text("\n\n").join(Text("\n").join(block) for block in blocks)
 
 
@@ -80,8 +83,15 @@ def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
     return [*lines, Text.assemble(("  the whole log  ", "bright_black"), (command, "cyan"))]
 
 
-def _outputs(run: RunRecord) -> list[Text]:
-    return _table("outputs", [(plain(name), plain(path)) for name, path in run.outputs.items()])
+def _results(run: RunRecord) -> list[list[Text]]:
+    tables = {
+        "outputs": results.outputs(run),
+        "registered models": results.models(run),
+        "results": results.reported(run),
+    }
+    return [
+        _table(title, [(plain(name), plain(text)) for name, text in table.items()]) for title, table in tables.items()
+    ]
 
 
 def _metrics(run: RunRecord) -> list[Text]:
@@ -148,7 +158,9 @@ def _next(run: RunRecord) -> list[Text]:
     if run.submitted:
         rows["studio"] = plain(run.submitted.studio)
     elif run.status in (Status.FAILED, Status.CANCELED, Status.INTERRUPTED):
-        rows["go on from here"] = f"allranks resume {_quoted(run.id)}"
+        rows["resume with the same code"] = f"allranks resume {_quoted(run.id)}"
+        if run.target:
+            rows["resume with the latest code"] = f"allranks resume {_quoted(run.id)} --latest-code"
     width = max(map(len, rows), default=0)
     return [Text.assemble((f"  {name:<{width}}  ", "bright_black"), (value, "cyan")) for name, value in rows.items()]
 

@@ -17,6 +17,12 @@ from allranks.sdk.paths import is_remote
 MAX_ARTIFACTS = 1000
 """Maximum files below ./outputs in a record."""
 
+RESULT = "outputs/result.txt"
+"""The file in which a step that does not use MLflow reports its result, relative to the step's folder."""
+
+MAX_RESULT = 1000
+"""Maximum characters of a result."""
+
 
 def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
     """Return the final path of an output: the user-defined path if it is on this machine, else one in the run's folder.
@@ -50,7 +56,7 @@ def save(record: StepRecord, places: list[tuple[Output, Path]], ports: list[Port
             return
         content_digest = digest.of_path(place, stop)
         record.outputs.append(OutputRecord(output.name, output.type, str(place), _text(output, place), content_digest))
-    record.artifacts = _artifacts(Path(record.folder))
+    _list_artifacts(record)
 
 
 def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
@@ -60,7 +66,16 @@ def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
         for output, place in places
         if output.mode != "upload" and (place.is_file() if output.type in FILE_TYPES else place.is_dir())
     ]
-    record.artifacts = _artifacts(Path(record.folder))
+    _list_artifacts(record)
+
+
+def _list_artifacts(record: StepRecord) -> None:
+    """Record the files below the step's ./outputs, and the result that one of them contains."""
+    folder = Path(record.folder)
+    record.artifacts = _artifacts(folder)
+    if (folder / RESULT).is_file():
+        with (folder / RESULT).open(encoding="utf-8", errors="replace") as file:
+            record.result = file.readline(MAX_RESULT).strip()
 
 
 def _artifacts(folder: Path) -> list[str]:

@@ -8,12 +8,13 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from allranks.local.tracking.needed import may_track
 from allranks.plan.graph import Step
-from allranks.runs.records import Point
+from allranks.runs.records import ModelRecord, Point
 from allranks.runs.workspace import Workspace
 
 BIG_LINE = 1 << 28
@@ -31,18 +32,44 @@ class TrackingError(Exception):
     """MLflow failed; the message says why. It leads to a note, and does not end the run."""
 
 
+@dataclass(frozen=True)
+class ParentRun:
+    """The MLflow run of a pipeline's run, whose children are the MLflow runs of its steps. As on Azure ML, the steps of
+    a nested pipeline are children of the same run.
+
+    tags:   with allranks.run, the id of the pipeline's run
+    params: the pipeline's inputs
+    run_id: None until the first child has been created
+    """
+
+    name: str
+    tags: Mapping[str, str]
+    params: Mapping[str, str] = field(default_factory=dict)
+    run_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What an MLflow run contained at its end. result: the line in its tag allranks.result, "" if it has none"""
+
+    curves: dict[str, list[Point]]
+    result: str = ""
+
+
 class Tracking:
     """Create and end MLflow runs, one request at a time. The first request starts the tracker process, or `warm_up`.
 
     enabled: whether steps get MLflow runs
+    parent:  their parent, which is created together with the first of them; None if they have none
 
     A process that does not answer in time, or gives an invalid answer, is killed. Every later request then fails
     immediately.
     """
 
-    def __init__(self, workspace: Workspace, *, enabled: bool = True) -> None:
+    def __init__(self, workspace: Workspace, *, enabled: bool = True, parent: ParentRun | None = None) -> None:
         self._workspace = workspace
         self._enabled = enabled
+        self._parent = parent
         self._lock = asyncio.Lock()
         self._start: asyncio.Task[asyncio.subprocess.Process] | None = None
         self._numbers = itertools.count()
@@ -52,26 +79,58 @@ class Tracking:
         """Return whether a step gets an MLflow run."""
         return self._enabled and may_track(step)
 
+    @property
+    def enabled(self) -> bool:
+        """Whether steps get MLflow runs."""
+        return self._enabled
+
+    @property
+    def parent_id(self) -> str | None:
+        """The id of the parent; None if there is none, or it has not been created."""
+        return self._parent.run_id if self._parent is not None else None
+
     def warm_up(self) -> None:
         """Start the process without waiting for it."""
         if self._start is None:
             self._start = asyncio.create_task(self._spawn())
 
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
-        """Create an MLflow run, and return its id. Raise TrackingError on failure."""
-        answer = await self._ask(request="create", experiment=experiment, name=name, tags=dict(tags))
+        """Create an MLflow run, a child of the parent, and return its id. Raise TrackingError on failure."""
+        parent = asdict(self._parent) if self._parent is not None else None
+        answer = await self._ask(request="create", experiment=experiment, name=name, tags=dict(tags), parent=parent)
         try:
-            return str(answer["run_id"])
+            run_id = str(answer["run_id"])
         except KeyError:
             raise TrackingError("the process that talks to MLflow gave no run id") from None
+        if self._parent is not None and answer.get("parent_id"):
+            self._parent = replace(self._parent, run_id=str(answer["parent_id"]))
+        return run_id
 
-    async def end(self, run_id: str, status: str) -> dict[str, list[Point]]:
-        """End an MLflow run as FINISHED, FAILED or KILLED, and return its curves. Raise TrackingError on failure."""
+    async def end(self, run_id: str, status: str) -> Ended:
+        """End an MLflow run as FINISHED, FAILED or KILLED, and return what it contains. Raise TrackingError on
+        failure."""
         answer = await self._ask(request="end", run_id=run_id, status=status)
         try:
-            return {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
+            curves = {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
         except (AttributeError, KeyError, TypeError):
             raise TrackingError("the process that talks to MLflow gave no curves") from None
+        return Ended(curves, str(answer.get("result", "")))
+
+    async def finish(self, status: str, metrics: Mapping[str, float]) -> None:
+        """End the parent as FINISHED, FAILED or KILLED, with the metrics of the whole run. Raise TrackingError on
+        failure."""
+        await self._ask(request="finish", run_id=self.parent_id, status=status, metrics=dict(metrics))
+
+    async def registered(self, run_ids: Sequence[str]) -> dict[str, list[ModelRecord]]:
+        """Return the versions of models that MLflow runs registered, by run. Raise TrackingError on failure."""
+        answer = await self._ask(request="registered", run_ids=list(run_ids))
+        try:
+            return {
+                run_id: [ModelRecord(name, version) for name, version in models]
+                for run_id, models in answer["models"].items()
+            }
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise TrackingError("the process that talks to MLflow gave no models") from None
 
     def abandon(self) -> None:
         """Kill the process. The current request and all later ones fail immediately."""

@@ -3,14 +3,27 @@ stdout, in the same order and with the number of the request."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from allranks.local.instances.kernel import die_with_parent
+
+PARENT_TAG = "mlflow.parentRunId"
+RESULT_TAG = "allranks.result"
+"""The tag in which a step's code reports its result as one line."""
+
+CHUNK = 100
+"""Maximum parameters, or runs of a query, per request: MLflow's limit for parameters."""
+
+_parents: dict[str, str] = {}
+"""The MLflow runs of pipelines that this process has created or continued: by their name, the id. The engine may stop
+waiting for the answer that contains it."""
 
 
 def main(engine: str, tracking_uri: str, artifacts: str) -> None:
@@ -39,32 +52,101 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
         print(json.dumps({"number": number, **answer}), file=answers)
 
 
-def create(client: Any, artifacts: str, *, experiment: str, name: str, tags: dict[str, str]) -> dict[str, Any]:
-    """Create an MLflow run, and its experiment if it does not exist."""
+def create(
+    client: Any, artifacts: str, *, experiment: str, name: str, tags: dict[str, str], parent: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Create an MLflow run, and its experiment and its parent if they do not exist.
+
+    parent: the fields of `ParentRun`; None for a run without a parent
+    """
     existing = client.get_experiment_by_name(experiment)
     if existing is None:
         location = "file://" + os.path.join(artifacts, experiment.replace("/", "_"))
         experiment_id = client.create_experiment(experiment, artifact_location=location)
     else:
         experiment_id = existing.experiment_id
-    return {"run_id": client.create_run(experiment_id, run_name=name, tags=tags).info.run_id}
+    parent_id = None
+    if parent is not None:
+        parent_id = _parent(client, experiment_id, **parent)
+        tags = {**tags, PARENT_TAG: parent_id}
+    run_id = client.create_run(experiment_id, run_name=name, tags=tags).info.run_id
+    return {"run_id": run_id, "parent_id": parent_id}
+
+
+def _parent(
+    client: Any,
+    experiment_id: str,
+    *,
+    name: str,
+    tags: dict[str, str],
+    params: dict[str, str],
+    run_id: str | None,
+) -> str:
+    """Return the id of the parent: the run with that id, which runs again, or a new one if it no longer exists."""
+    from mlflow.entities import Param
+    from mlflow.exceptions import MlflowException
+
+    known = _parents.get(tags["allranks.run"])
+    if known is not None:
+        return known
+    if run_id is not None:
+        try:
+            client.update_run(run_id, status="RUNNING")
+        except MlflowException:  # deleted by the user
+            run_id = None
+    if run_id is None:
+        run_id = str(client.create_run(experiment_id, run_name=name, tags=tags).info.run_id)
+        items = [Param(key, value) for key, value in params.items()]
+        with contextlib.suppress(MlflowException):  # a name that MLflow does not accept
+            for start in range(0, len(items), CHUNK):
+                client.log_batch(run_id, params=items[start : start + CHUNK])
+    _parents[tags["allranks.run"]] = run_id
+    return run_id
 
 
 def end(client: Any, artifacts: str, *, run_id: str, status: str) -> dict[str, Any]:  # noqa: ARG001 - all handlers have the same signature
-    """End an MLflow run. Return its curves: by metric, points [step, value, seconds since the epoch]."""
+    """End an MLflow run. Return its curves (by metric, points [step, value, seconds since the epoch]), and the result
+    that its code reported."""
     client.set_terminated(run_id, status)
-    metrics = client.get_run(run_id).data.metrics
+    data = client.get_run(run_id).data
     return {
+        "result": data.tags.get(RESULT_TAG, ""),
         "metrics": {
             name: [
                 [point.step, point.value, point.timestamp / 1000] for point in client.get_metric_history(run_id, name)
             ]
-            for name in metrics
-        }
+            for name in data.metrics
+        },
     }
 
 
-HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"create": create, "end": end}
+def finish(client: Any, artifacts: str, *, run_id: str, status: str, metrics: Mapping[str, float]) -> dict[str, Any]:  # noqa: ARG001
+    """End the MLflow run of a pipeline, with its metrics."""
+    from mlflow.exceptions import MlflowException
+
+    for name, value in metrics.items():
+        with contextlib.suppress(MlflowException):  # a name that MLflow does not accept
+            client.log_metric(run_id, name, value, timestamp=int(time.time() * 1000))
+    client.set_terminated(run_id, status)
+    return {}
+
+
+def registered(client: Any, artifacts: str, *, run_ids: Sequence[str]) -> dict[str, Any]:  # noqa: ARG001
+    """Return the versions of models that MLflow runs registered: by run, pairs [name, version]."""
+    models: dict[str, list[list[str]]] = {}
+    for start in range(0, len(run_ids), CHUNK):
+        listed = ", ".join(f"'{run_id}'" for run_id in run_ids[start : start + CHUNK])
+        for version in client.search_model_versions(f"run_id IN ({listed})", order_by=["creation_timestamp ASC"]):
+            models.setdefault(version.run_id, []).append([version.name, str(version.version)])
+    return {"models": models}
+
+
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "create": create,
+    "end": end,
+    "finish": finish,
+    "registered": registered,
+}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -12,7 +12,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.graph import Graph, Plan
-from allranks.plan.ports import GraphInput
+from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import command_step, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
@@ -112,6 +112,7 @@ def _command_job(job: Any, source: str, context: Context) -> Plan:
     if context.problems or step is None:
         raise InputError.of(context.problems)
     inputs = step.inputs
+    outputs = tuple(GraphOutput(port.name, NodeOutput(name, port.name), port.type) for port in step.outputs)
     step = replace(
         step,
         # The job's inputs become the plan's, as if a pipeline with one step passed them on.
@@ -124,7 +125,7 @@ def _command_job(job: Any, source: str, context: Context) -> Plan:
     )
     return Plan(
         name=name,
-        graph=Graph((step,), inputs),
+        graph=Graph((step,), inputs, outputs),
         display_name=step.display_name,
         description=step.description,
         experiment=str(job.experiment_name or ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from allranks import __version__
-from allranks.runs import curves, formatting
+from allranks.runs import curves, formatting, results
 from allranks.runs.nested import count_steps, in_every_iteration
 from allranks.runs.page import chart, drawings, fold, html_page, timeline
 from allranks.runs.page.anchor import rank_anchor, step_anchor
@@ -29,6 +30,8 @@ from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 NAME = "run.html"
 """The file of a run's page, in the run's folder."""
+_TEMPLATES = ("page.html", "main.html", "parts.html", "graph.html", "timeline.html", "figures.html", "steps.html")
+_compiling = threading.Lock()
 _HEADLINES = 4
 _LAYOUTS = 4
 _VALUES = 3
@@ -78,6 +81,14 @@ def document(run: RunRecord, text: str, live: Live | None = None) -> str:
     )  # fmt: skip
 
 
+def compile_templates() -> None:
+    """Compile the templates, unless this process has done so. It takes longer than to render a page."""
+    environment = _environment()
+    with _compiling:
+        for name in _TEMPLATES:
+            environment.get_template(name)
+
+
 def starting(run: RunRecord) -> str:
     """Return the contents of the page of a run that has just started. It is rendered without any template."""
     return _STARTING.format(run.display_name or run.name, run.id)
@@ -85,6 +96,7 @@ def starting(run: RunRecord) -> str:
 
 def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bool] = lambda: False) -> str:
     """Return the contents of the page. stopped: called now and then; if it returns True, the result is incomplete"""
+    compile_templates()
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
     links = Links(run.folder)
@@ -153,10 +165,13 @@ def _environment() -> Environment:
         duration=formatting.duration,
         elapsed=formatting.elapsed,
         last_values=_last_values,
+        models_of=results.models,
         rank_anchor=rank_anchor,
         notes_of=_notes_of,
         number=formatting.number,
+        outputs_of=results.outputs,
         reason=formatting.reason,
+        reported=results.reported,
         runs=fold.runs,
         shorten=_shorten,
         step_anchor=step_anchor,
