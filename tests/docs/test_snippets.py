@@ -32,4 +32,6 @@ def test_it_runs_on_one_process_without_a_launcher(snippet: str, tmp_path: Path)
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.count("loss") == 5
+    assert "Warning" not in done.stderr
     assert report.read_text().count("train_loss") == 100

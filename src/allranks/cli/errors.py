@@ -27,6 +27,14 @@ def print_warnings(warnings: Sequence[Problem]) -> None:
         errors().print(warnings_text(warnings), soft_wrap=True)
 
 
+def print_machine(problems: Sequence[Problem]) -> None:
+    """Print what this machine lacks to standard error, below a heading."""
+    if problems:
+        heading = "this machine lacks what these steps need; on a machine that has it they can run"
+        errors().print(Text(heading, style="bold"), soft_wrap=True)
+        print_warnings(problems)
+
+
 def print_failure(problem: Problem) -> None:
     """Print a failure that is not caused by the input to standard error."""
     errors().print(_problem(problem), soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allranks.errors import Problem
-from allranks.local import machine
+from allranks.local import capacity, machine
 from allranks.plan.check import check
 from allranks.plan.graph import Plan
 
@@ -11,4 +11,13 @@ from allranks.plan.graph import Plan
 def problems(plan: Plan, *, track: bool = True) -> list[Problem]:
     """Return everything that prevents the plan from running: problems of the plan itself, of this machine, and, without
     MLflow (`track`), of steps that use its model registry."""
-    return [*check(plan), *machine.problems(plan), *([] if track else machine.untracked(plan))]
+    of_plan, of_machine = separated(plan)
+    return [*of_plan, *of_machine, *([] if track else machine.untracked(plan))]
+
+
+def separated(plan: Plan) -> tuple[list[Problem], list[Problem]]:
+    """Return the problems of the plan itself, and what this machine lacks to run it: launchers, packages, and memory and
+    processes for all ranks."""
+    of_plan = check(plan)
+    # A count that no cluster has is one mistake, not two.
+    return of_plan, [*(() if of_plan else capacity.problems(plan)), *machine.problems(plan)]

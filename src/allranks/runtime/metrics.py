@@ -42,7 +42,7 @@ class Metrics:
         epoch:  from 0
         """
         now = time.time()
-        figures = {name: float(value) for name, value in values.items()}
+        figures = {name: _number(value) for name, value in values.items()}
         report.append(report.Progress(step=step, total=total, metrics=figures, epoch=epoch, time=now))
         if self._tracking:
             self._tracking.send(figures, step=step, time=now)
@@ -78,3 +78,9 @@ class Metrics:
         """Send the remaining metrics, and end the run with an MLflow status if this process created it."""
         if self._tracking:
             self._tracking.close(status)
+
+
+def _number(value: float | torch.Tensor) -> float:
+    # float() of a tensor that requires a gradient, as a loss does, warns on every rank.
+    detach = getattr(value, "detach", None)
+    return float(value if detach is None else detach())
