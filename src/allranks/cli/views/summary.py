@@ -75,9 +75,9 @@ def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
     ]
     if why := reason(verdict):
         lines.append(Text(f"  {_one_line(why)}", style="red"))
-    if verdict.tail:
+    if tail := tail_without_reason(verdict):
         lines.append(Text(f"  the last lines of {plain(verdict.log)}", style="bright_black"))
-        lines += [Text.assemble(("  │ ", "red"), plain(line)) for line in verdict.tail[-_TAIL:]]
+        lines += [Text.assemble(("  │ ", "red"), plain(line)) for line in tail[-_TAIL:]]
     rank = "" if verdict.rank is None else f" --rank {verdict.rank}"
     command = f"allranks logs {_quoted(run.id)} {_quoted(verdict.step)}{rank}"
     return [*lines, Text.assemble(("  the whole log  ", "bright_black"), (command, "cyan"))]

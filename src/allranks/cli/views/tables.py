@@ -17,9 +17,21 @@ from allranks.cli.views.folding import Line, More, lines_of, more_text
 from allranks.cli.views.states import symbol, word
 from allranks.cli.views.summary import summary
 from allranks.cli.views.whole_tables import print_whole
-from allranks.runs.formatting import NOTHING, count, duration, elapsed, layout, node_layout, number, plain, when
+from allranks.runs.formatting import (
+    NOTHING,
+    count,
+    duration,
+    elapsed,
+    in_bytes,
+    layout,
+    node_layout,
+    number,
+    plain,
+    when,
+)
 from allranks.runs.nested import nested, node_at, records_at
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.runs.usage_text import mean_cpu
 
 if TYPE_CHECKING:
     from allranks.components.find import ComponentInfo, Port
@@ -31,7 +43,8 @@ _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 def print_run(console: Console, run: RunRecord, now: float | None = None, path: str | None = None) -> None:
     """Print a run: its steps, the ranks of failed steps, notes, and the summary.
 
-    path: of the step or group to print; None: all. Raise InputError if the run has no such step.
+    path: of the step, whose ranks are printed, or of the group to print; None: all. Raise InputError if the
+          run has no such step.
     """
     now = time.time() if now is None else now
     nodes = nested(run.steps)
@@ -42,7 +55,7 @@ def print_run(console: Console, run: RunRecord, now: float | None = None, path: 
     _print_block(console, _header(run))
     _print_block(console, _steps(lines_of(nodes, console.height if console.is_terminal else None), now))
     for step in run.steps:
-        if step.status in _TROUBLED and step.ranks:
+        if step.ranks and (step.status in _TROUBLED or step.name == path):
             _print_block(console, _ranks(step, now))
     notes = [(step.name, note) for step in run.steps for note in step.notes] + [("", note) for note in run.notes]
     if notes:
@@ -146,7 +159,9 @@ def _steps(lines: Sequence[Line | More], now: float) -> RenderableType:
 
 
 def _ranks(step: StepRecord, now: float) -> RenderableType:
-    table = _table(">Rank", ">Instance", "Host", "State", "End", ">Time")
+    with_usage = any(rank.cpu_seconds is not None for rank in step.ranks)
+    usage_columns = (">CPU", ">Peak memory") if with_usage else ()
+    table = _table(">Rank", ">Instance", "Host", "State", "End", ">Time", *usage_columns)
     table.title = Text(f"ranks of {plain(step.name)}", style="bright_black")
     table.title_justify = "left"
     for rank in step.ranks:
@@ -158,8 +173,13 @@ def _ranks(step: StepRecord, now: float) -> RenderableType:
             _state(rank.status),
             _end(rank),
             duration(None if rank.started is None else ended - rank.started),
+            *(_usage(rank, now) if with_usage else ()),
         )
     return table
+
+
+def _usage(rank: RankRecord, now: float) -> tuple[str, str]:
+    return mean_cpu(rank, now) or NOTHING, in_bytes(rank.peak_memory) if rank.peak_memory else NOTHING
 
 
 def _end(rank: RankRecord) -> str:

@@ -20,11 +20,16 @@ from allranks.runs.curves import best_metric, remaining
 from allranks.runs.formatting import count, duration, elapsed, node_layout, number, plain
 from allranks.runs.nested import Node, count_steps, nested, steps_of, walk
 from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.runs.usage_text import current_usage, current_usage_by_rank
 
 _GUIDES = 4
+_NARROW = 60
+"""Columns below which the layout of steps is left out, so that their times stay in sight."""
 _NAME = 24
 _CURVES = 4
 _NOTES = 3
+_USAGES = 8
+"""Maximum number of ranks whose usage is shown one by one."""
 _ACTIVE = (Status.PREPARING, Status.RUNNING)
 _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
@@ -37,9 +42,9 @@ def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold
     """
     # The engine changes these lists while this is drawn, so they are copied first.
     nodes = nested(list(run.steps))
-    root = Tree(_header(run, now), guide_style="bright_black")
+    root = Tree(_header(run, now, width), guide_style="bright_black")
     notes = [_note(text) for text in list(run.notes)[-_NOTES:]]
-    room = None if height is None else height - 2 - len(notes)
+    room = None if height is None else height - (3 if width < _NARROW else 2) - len(notes)
     for row in _rows(nodes, now, width - _GUIDES, room, fold_over):
         _add(root, row)
     for note in notes:
@@ -94,14 +99,18 @@ def _rows(nodes: list[Node], now: float, width: int, room: int | None, fold_over
     """Return the rows of the nodes, at most as many as fit."""
     lines = lines_of(nodes, fold_over if room is None else room)
     columns = _columns(lines)
+    if width < _NARROW:
+        columns = columns._replace(layout=0)
     if room is None or len(lines) <= room:
-        rows = _listed(lines, now, columns, width)
-        if room is None or sum(row.height for row in rows) <= room:
-            return rows
+        for expanded in (True, False):
+            rows = _listed(lines, now, columns, width, expanded)
+            if room is None or sum(row.height for row in rows) <= room:
+                return rows
     return _fitted(nodes, 0, now, columns, width, room)
 
 
-def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: int) -> list[_Row]:
+def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: int, expanded: bool) -> list[_Row]:
+    """Return the rows of the lines. expanded: whether a running step has a line about each of its ranks"""
     top: list[_Row] = []
     siblings = [top]
     for line in lines:
@@ -109,7 +118,7 @@ def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: 
         if isinstance(line, More):
             row = _Row([_more(line)], [])
         else:
-            row = _Row(_label(line.node, line.depth, now, columns, width), [])
+            row = _Row(_label(line.node, line.depth, now, columns, width, expanded), [])
         siblings[line.depth].append(row)
         siblings.append(row.rows)
     return top
@@ -141,13 +150,13 @@ def _fitted(nodes: list[Node], depth: int, now: float, columns: _Columns, width:
     return before + shown + [_Row([text], []) for status, text in counts.items() if not status.ended]
 
 
-def _header(run: RunRecord, now: float) -> Text:
+def _header(run: RunRecord, now: float, width: int) -> Text:
     facts = [run.id, run.instances, count(count_steps(run.steps), "step")]
     return Text.assemble(
         symbol(run.status),
         " ",
         (plain(run.display_name or run.name), "bold"),
-        "  ",
+        "\n  " if width < _NARROW else "  ",
         word(run.status),
         "  ",
         duration(elapsed(run, now), whole=not run.status.ended),
@@ -156,7 +165,9 @@ def _header(run: RunRecord, now: float) -> Text:
     )
 
 
-def _label(node: Node, depth: int, now: float, columns: _Columns, width: int) -> list[RenderableType]:
+def _label(
+    node: Node, depth: int, now: float, columns: _Columns, width: int, expanded: bool = False
+) -> list[RenderableType]:
     lines: list[RenderableType] = [_row(node, depth, now, columns)]
     step = node.record
     if step is None:
@@ -164,6 +175,8 @@ def _label(node: Node, depth: int, now: float, columns: _Columns, width: int) ->
     width -= _GUIDES * depth + 2
     if step.status in _DETAILED:
         lines += _ranks_and_progress(step, width)
+    if expanded and step.status is Status.RUNNING and 1 < len(step.ranks) <= _USAGES:
+        lines += [_indented(Text(text, style="bright_black")) for text in [current_usage_by_rank(step)] if text]
     if step.status in _ACTIVE:
         lines += _curves(step, width)
     return lines + [_note(text) for text in list(step.notes)[-_NOTES:]]
@@ -176,14 +189,18 @@ def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
     name.pad_right(max(columns.name - _GUIDES * depth - len(name), 0))
     row = Text.assemble(symbol(status), " ", name, "  ", no_wrap=True, overflow="ellipsis")
     row.append_text(word(status)).append(" " * (columns.status - len(str(status)) + 2))
-    row.append(node_layout(node).ljust(columns.layout), style="bright_black").append("  ")
+    if columns.layout:
+        row.append(node_layout(node).ljust(columns.layout), style="bright_black").append("  ")
     if step is not None and step.reused_from:
         row.append(f"reused from {plain(step.reused_from)}", style="cyan")
     elif status == Status.NOT_STARTED:
         needs = step.needs if step is not None else ()
         row.append("after " + ", ".join(plain(name) for name in needs) if needs else "", style="bright_black")
     elif status != Status.SKIPPED:
-        row.append(f"{duration(elapsed(step or node, now), whole=not status.ended):>11}")
+        time = duration(elapsed(step or node, now), whole=not status.ended)
+        row.append(time.rjust(11) if columns.layout else time)
+        if step is not None and status == Status.RUNNING and (usage := current_usage(step)):
+            row.append(f"  {usage}", style="bright_black")
     if step is not None and step.attempt:
         row.append(f"  attempt {step.attempt + 1}", style="yellow")
     if node.children and status is Status.COMPLETED and (metric := best_metric(steps_of(node))):

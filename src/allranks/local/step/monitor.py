@@ -12,7 +12,7 @@ from allranks.contract import report
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers import Launching
 from allranks.local.launchers import events as launcher_events
-from allranks.local.step import verdict
+from allranks.local.step import usage_watch, verdict
 from allranks.local.step.usage_watch import UsageWatch
 from allranks.runs.log_tail import tail
 from allranks.runs.recorder import RunRecorder
@@ -72,7 +72,7 @@ class AttemptMonitor:
         self._running: dict[str, set[str]] = {agent: set() for agent in handles.agents}
         self._working = set(handles.launching.decisive)
         awaited = handles.launching.decisive if handles.launching.events_file is None else self._ranks
-        self._usage = UsageWatch(handles.record, recorder, awaited, handles.size_name)
+        self._usage = UsageWatch(handles.record, recorder, awaited, usage_watch.PATIENCE, handles.size_name)
         self._report_offset = self._launcher_offset = 0
         self._changed = False
         self._pids: dict[int, int | None] = {}

@@ -35,8 +35,8 @@ class UsageWatch:
     """The resource usage of one attempt.
 
     awaited:   names of the ranks that the step waits for. The others, such as parameter servers, only serve them
-    size_name: the Azure size of the instances; "" if it is not known
     patience:  seconds, as PATIENCE
+    size_name: the Azure size of the instances; "" if it is not known
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class UsageWatch:
         record: StepRecord,
         recorder: RunRecorder,
         awaited: Collection[str],
-        size_name: str = "",
         patience: float = PATIENCE,
+        size_name: str = "",
     ) -> None:
         self._record = record
         self._recorder = recorder

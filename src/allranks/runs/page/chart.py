@@ -8,7 +8,7 @@ from typing import Any
 
 from allranks.runs.curves import best, families, thin
 from allranks.runs.formatting import number
-from allranks.runs.page.scale import Scale, Tick, count_scale, drawable, value_scale
+from allranks.runs.page.scale import Scale, Tick, count_scale, drawable, time_scale, value_scale
 from allranks.runs.records import Point, StepRecord
 
 WIDTH, HEIGHT = 510, 250
@@ -75,7 +75,8 @@ class Chart:
             {"name": curve.name, "points": [(x, y, number(y)) for x, y in curve.points if drawable(y)]}
             for curve in self.series
         ]
-        return {**ends, "plot": [LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM], "series": series}
+        plot = [LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM]
+        return {**ends, "label": self.x_label, "plot": plot, "series": series}
 
 
 def charts(step: StepRecord) -> list[Chart]:
@@ -100,21 +101,30 @@ def drawing_cost(step: StepRecord, name: str | None = None) -> int:
     return sum(60 + (5 * length if length <= _DOTS else min(length, 4 * _INTERVALS)) for length in lengths)
 
 
-def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
-    """Return the chart of the curves, of which at least one has a point."""
+def make_chart(title: str, of: str, curves: Sequence[Curve], *, seconds: bool = False) -> Chart:
+    """Return the chart of the curves, of which at least one has a point.
+
+    seconds: whether the steps of the points are seconds since the beginning
+    """
     curves = [curve for curve in curves if curve.points]
     # Values that are logged without a step are all at step 0. The x axis is then their order.
-    ordered = any(len({point.step for point in curve.points}) > 1 for curve in curves)
+    ordered = seconds or any(len({point.step for point in curve.points}) > 1 for curve in curves)
     pairs = [
         [(float(point.step if ordered else index), point.value) for index, point in enumerate(curve.points)]
         for curve in curves
     ]
     xs = [x for points in pairs for x, _ in points]
     ys = [y for points in pairs for _, y in points if drawable(y)]
-    x, x_ticks = count_scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
-    y, y_ticks = value_scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP) if ys else (None, [])
+    if seconds:
+        x, x_ticks = time_scale(max(xs), LEFT, WIDTH - RIGHT, 6)
+        y, y_ticks = value_scale(0.0, max(ys, default=0.0), HEIGHT - BOTTOM, TOP)
+        label = "time"
+    else:
+        x, x_ticks = count_scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
+        y, y_ticks = value_scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP) if ys else (None, [])
+        label = "step" if ordered else "value"
     series = tuple(_series(curve, points, x, y) for curve, points in zip(curves, pairs, strict=True))
-    return Chart(title, of, series, tuple(x_ticks), tuple(y_ticks), "step" if ordered else "value", x, y)
+    return Chart(title, of, series, tuple(x_ticks), tuple(y_ticks), label, x, y)
 
 
 def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Scale | None) -> Series:

@@ -26,6 +26,7 @@ from allranks.runs.page.links import Links
 from allranks.runs.page.log_excerpts import LogExcerpts
 from allranks.runs.page.progress import progress
 from allranks.runs.page.shared_charts import shared_charts
+from allranks.runs.page.usage import usage_of
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 NAME = "run.html"
@@ -120,6 +121,7 @@ def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bo
             charts=shared_charts(steps),
             confusions=_matrices(steps),
             details=details(items, run.id),
+            usage=usage_of(steps, run.instances, now),
         )
     )
     return "".join(itertools.takewhile(lambda _: not stopped(), chunks))

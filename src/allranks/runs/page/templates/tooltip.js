@@ -36,7 +36,7 @@
       data = figure.dataset.chart;
       chart = JSON.parse(data);
     }
-    const { x, plot: [left, top, width, height], series } = chart;
+    const { x, label, plot: [left, top, width, height], series } = chart;
     const view = svg.viewBox.baseVal;
     const box = svg.getBoundingClientRect();
     const across = (event.clientX - box.left) / box.width * view.width;
@@ -47,7 +47,8 @@
     const px = left + (x[1] > x[0] ? (place - x[0]) / (x[1] - x[0]) : 0.5) * width;
     for (const [name, value] of [["x1", px], ["x2", px], ["y1", top], ["y2", top + height]]) pointer.setAttribute(name, value);
     svg.append(pointer);
-    tip.replaceChildren(row("step", place.toLocaleString("en")), ...found.map(([name, point]) => row(name, point[2])));
+    const text = place.toLocaleString("en");
+    tip.replaceChildren(row(label, label === "time" ? `${text} s` : text), ...found.map(([name, point]) => row(name, point[2])));
     figure.append(tip);
     const fixed = figure.getBoundingClientRect();
     const from = px / view.width * box.width;
