@@ -54,9 +54,13 @@ def test_a_pipeline_component_is_a_node_that_unfolds_to_its_own_graph() -> None:
         3: ["tune.inner.fit", "tune.inner.score"],
     }
     assert [len(drawing.edges) for drawing in drawn.values()] == [1, 1, 1]
-    links = {attrs["href"] for tag, attrs in shown.tags if tag == "a"}
-    ids = {f"#{attrs['id']}" for _, attrs in shown.tags if (attrs.get("id") or "").startswith("node-")}
-    assert links == ids == {"#node-1", "#node-3"}
+    links = {attrs["href"] or "" for tag, attrs in shown.tags if tag == "a"}
+    ids = [f"#{attrs['id']}" for _, attrs in shown.tags if attrs.get("id")]
+    # Every node is linked with its details, and a group with its graph too.
+    assert {link for link in links if link.startswith("#graph-")} == {"#graph-step-tune", "#graph-step-tune.inner"}
+    assert links >= {f"#step-{step.name}" for step in steps}
+    assert links <= set(ids)
+    assert len(ids) == len(set(ids))
     assert "3 steps" in shown.first_seen
     assert "score" not in shown.first_seen
     assert "score" in shown.text

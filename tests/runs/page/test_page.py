@@ -24,9 +24,13 @@ def test_a_completed_run_shows_what_a_user_asks_of_it() -> None:
     train.ranks = make_ranks(2, 2)
     train.metrics = {"train_loss": make_curve(2.0, 1.0, 0.5), "validation_loss": make_curve(2.1, 1.2)}
     train.inputs = {"epochs": "5"}
-    train.outputs = [OutputRecord("model", "uri_folder", "/runs/model"), OutputRecord("score", "number", "/x", "0.975")]
+    train.outputs = [
+        OutputRecord("model", "uri_folder", "/runs/calm_otter/train/model"),
+        OutputRecord("score", "number", "/x", "0.975"),
+    ]
     evaluate = make_step("evaluate", ("train",), metrics={"test_accuracy": make_curve(0.9778)}, notes=["forgiven"])
-    run = make_run(make_step("prepare", reused_from="brave_heron"), train, evaluate, outputs={"final": "/runs/final"})
+    run = make_run(make_step("prepare", reused_from="brave_heron"), train, evaluate, outputs={"final": "/data/final"})
+    run.folder = "/runs/calm_otter"
     shown = Page(page(run, NOW))
     for said in (
         "Digits",
@@ -40,10 +44,12 @@ def test_a_completed_run_shows_what_a_user_asks_of_it() -> None:
         "epochs",
         "0.975",
         "forgiven",
-        "/runs/final",
+        "/data/final",
     ):
         assert said in shown.text, said
-    assert ("a", {"href": "file:///runs/model"}) in shown.tags
+    assert ("a", {"href": "train/model"}) in shown.tags
+    assert ("a", {"href": "../brave_heron/run.html"}) in shown.tags
+    assert ("a", {"class": "mark", "href": "#step-train"}) in shown.tags
 
 
 def test_a_failed_run_shows_who_why_the_log_and_what_next() -> None:
@@ -88,7 +94,9 @@ def test_text_of_users_is_text_wherever_it_stands(tmp_path: Path) -> None:
     assert [tag for tag, _ in shown.tags].count("script") == 1
     assert not [tag for tag, _ in shown.tags if tag == "img"]
     assert not [attrs for _, attrs in shown.tags if any(name.startswith("on") for name in attrs)]
-    assert all((attrs.get("href") or "file://").startswith("file://") for _, attrs in shown.tags)
+    hrefs = [attrs["href"] or "" for _, attrs in shown.tags if "href" in attrs]
+    assert hrefs
+    assert all(re.fullmatch(r"(#|\.\./)?[\w.%~/-]*", href) for href in hrefs)
     assert "<script>alert(1)</script>" in shown.text
     assert "{{ 7 * 7 }}" in shown.text
     data = next(attrs["data-chart"] for _, attrs in shown.tags if "data-chart" in attrs)

@@ -20,9 +20,10 @@ from allranks.runs.formatting import clock
 from allranks.runs.observer import Observer
 from allranks.runs.page import html_page
 from allranks.runs.page.log_excerpts import LogExcerpts
-from allranks.runs.page.page import NAME, Live, document, main, starting, write_page
+from allranks.runs.page.page import NAME, Live, compile_templates, document, main, starting, write_page
 from allranks.runs.records import RunRecord, StepRecord
 
+_sleep = asyncio.sleep
 _INTERVAL = 2.0
 """Minimum seconds between two updates."""
 _SHARE = 20
@@ -91,24 +92,29 @@ class LivePage(Observer):
     async def _update_until_cancelled(self) -> None:
         """Update the page whenever something has changed."""
         assert self._copy is not None
-        await asyncio.sleep(min(_FIRST, self._interval))
+        await _sleep(min(_FIRST, self._interval))
+        took = 0.0
+        with contextlib.suppress(Exception):
+            await asyncio.to_thread(compile_templates)
         while True:
-            begin = time.monotonic()
             is_due = bool(self._copy.changed)
-            with contextlib.suppress(Exception):
-                await asyncio.to_thread(self._update, self._copy.take(), is_due)
-            await asyncio.sleep(max(self._interval, _SHARE * (time.monotonic() - begin)))
+            try:
+                took = await asyncio.to_thread(self._update, self._copy.take(), is_due)
+            except Exception:
+                self._mark(None)  # try again
+            await _sleep(max(self._interval, _SHARE * took))
 
-    def _update(self, run: RunRecord, is_due: bool) -> None:
-        """Write the page. is_due: whether the run has changed; otherwise its logs may have"""
+    def _update(self, run: RunRecord, is_due: bool) -> float:
+        """Write the page, and return how many seconds that took. is_due: whether the run has changed; otherwise its
+        logs may have"""
         begin = time.monotonic()
-        if not is_due and begin - self._written < self._alive and not self._logs.changed():
-            return
-        now = time.time()
-        text = main(run, now, self._logs, lambda: self._ended)
-        next_update = max(self._interval, _SHARE * (time.monotonic() - begin))
-        self._save(run, text, now, max(next_update, self._alive))
-        self._written = begin
+        if is_due or begin - self._written >= self._alive or self._logs.changed():
+            now = time.time()
+            text = main(run, now, self._logs, lambda: self._ended)
+            next_update = _SHARE * (time.monotonic() - begin)
+            self._save(run, text, now, max(self._interval, self._alive, next_update))
+            self._written = begin
+        return time.monotonic() - begin
 
     def _save(self, run: RunRecord, text: str, now: float, within: float) -> None:
         """Write the page and the script, unless the run has ended. within: seconds until the next update"""

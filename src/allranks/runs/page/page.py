@@ -31,7 +31,16 @@ from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 NAME = "run.html"
 """The file of a run's page, in the run's folder."""
-_TEMPLATES = ("page.html", "main.html", "parts.html", "graph.html", "timeline.html", "figures.html", "steps.html")
+_TEMPLATES = (
+    "page.html",
+    "main.html",
+    "parts.html",
+    "graph.html",
+    "timeline.html",
+    "figures.html",
+    "steps.html",
+    "usage.html",
+)
 _compiling = threading.Lock()
 _HEADLINES = 4
 _LAYOUTS = 4

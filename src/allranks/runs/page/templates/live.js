@@ -2,7 +2,7 @@
 // While the run goes on, load the file that the engine writes beside the page, and change what differs.
 {
   const POLL = 2000;
-  const SLACK = 20;  // seconds that an update may be late
+  const SLACK = 10;  // seconds that an update may be late
   const body = document.body;
   let written = Number(body.dataset.written), within = Number(body.dataset.within), clock = body.dataset.clock;
   let last = "", timer = 0, pause = POLL;
@@ -65,8 +65,8 @@
     return `${Math.floor(full / 86400)} d ${Math.floor(full % 86400 / 3600)} h`;
   };
 
-    const tick = () => {
-    const late = Date.now() / 1000 - written > 3 * within + SLACK;
+  const tick = () => {
+    const late = Date.now() / 1000 - written > 2 * within + SLACK;
     const stale = document.getElementById("stale");
     stale.hidden = !late;
     body.classList.toggle("late", late);
