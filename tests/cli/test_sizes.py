@@ -58,7 +58,7 @@ def test_a_size(tmp_path: Path) -> None:
         "Standard_ND96asr_v4  8 x A100, 40 GB each",
         "8, a process for each GPU",
         "/opt/microsoft/ndv4/topo.xml",
-        "=<each InfiniBand device found>",
+        "='=<each InfiniBand device found>'",
         "at least 228 GB/s on one instance",
         "conf/nd96asr_v4.conf",
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from allranks.azure.changes import SERVERLESS
@@ -16,11 +16,21 @@ from allranks.hardware import sizes
 _NOT_CLUSTERS = (SERVERLESS, "local")
 _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
 _CURATED = "AzureML-"
+_WITH_COMPUTE = "--compute NAME, or --size SIZE for serverless"
 
 
 def of_sizes(required: list[Requirements]) -> list[Problem]:
     """Return unknown sizes, and process counts above the number of GPUs if both are known, without contacting Azure."""
     return [problem for step in required for problem in _of_size(step)]
+
+
+def of_compute(steps: Sequence[str]) -> list[Problem]:
+    """Return one problem for all steps for which no compute is named."""
+    if not steps:
+        return []
+    where = f"step {steps[0]}" if len(steps) == 1 else f"steps {', '.join(steps)}"
+    fix = f"{_WITH_COMPUTE};\nor name one in the pipeline: settings.default_compute"
+    return [Problem(f"{where}, key compute", "no compute is given", "a cluster, or a size", fix)]
 
 
 def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
@@ -54,8 +64,7 @@ def _too_many_processes(step: Requirements, size: sizes.Size) -> Iterator[Proble
 def _without_compute(required: list[Requirements]) -> Iterator[Problem]:
     for step in required:
         if not step.compute and not step.size:
-            fix = "--compute NAME, or --size SIZE for serverless"
-            yield Problem(f"{step.where}, key compute", "no compute is given", "a cluster, or a size", fix)
+            yield Problem(f"{step.where}, key compute", "no compute is given", "a cluster, or a size", _WITH_COMPUTE)
 
 
 def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:
@@ -68,7 +77,7 @@ def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]
     for name in named:
         steps = [step for step in required if step.compute == name]
         if name.lower() not in lower:
-            yield _unknown(steps, "compute", name, list(known), "--compute NAME, or --size SIZE for serverless")
+            yield _unknown(steps, "compute", name, list(known), _WITH_COMPUTE)
             continue
         for step in steps:
             yield from _of_cluster(step, known[lower[name.lower()]])

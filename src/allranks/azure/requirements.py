@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,3 +65,24 @@ def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, 
 
 def _text(compute: Any) -> str:
     return str(compute).removeprefix("azureml:") if compute else ""
+
+
+def without_compute(job: Any) -> tuple[str, ...]:
+    """Return the paths of the steps for which neither they nor the SDK's pipeline job name a compute.
+
+    The SDK refuses to submit them, even if they name a size. A command job without a compute has no such step.
+    """
+    from azure.ai.ml.entities import PipelineJob
+
+    if not isinstance(job, PipelineJob) or job.compute or job.settings.default_compute:
+        return ()
+    return tuple(_without_compute(job.jobs, ""))
+
+
+def _without_compute(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, node in nodes.items():
+        inner = getattr(vars(node).get("_component"), "jobs", None)
+        if type(node).__name__ == "Pipeline" and isinstance(inner, dict):
+            yield from _without_compute(inner, f"{path}{name}.")
+        elif type(node).__name__ in ("Command", "Parallel", "Spark", "Sweep") and not vars(node).get("compute"):
+            yield f"{path}{name}"

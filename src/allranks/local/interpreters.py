@@ -6,10 +6,14 @@ environment with the same name, `.venvs/NAME`, in the pipeline's folder or a fol
 
 from __future__ import annotations
 
+import platform
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.plan.environment import Environment
+from allranks.sdk.paths import shown
 
 FOLDER = ".venvs"
 
@@ -32,6 +36,37 @@ def folder_of(name: str, start: Path) -> Path | None:
     """Return the virtual environment of that name in `start` or a folder above; None if there is none."""
     candidates = (folder / FOLDER / name for folder in (start, *start.parents))
     return next((folder for folder in candidates if (folder / "bin" / "python").exists()), None)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """The interpreter of a step's processes. version: such as 3.12.4; "" if it is unknown"""
+
+    path: Path
+    version: str
+    is_own: bool
+
+    def __str__(self) -> str:
+        python = f"Python {self.version}".rstrip()
+        return f"{python} of allranks, {self.path}" if self.is_own else f"{python}, {shown(self.path)}"
+
+
+def described(environment: Environment, source: str) -> Interpreter:
+    """Return the interpreter of a step's processes with its version, without starting it."""
+    path = of_environment(environment, source)
+    if path == Path(sys.executable):
+        return Interpreter(path, platform.python_version(), True)
+    return Interpreter(path, _version_of_venv(path.parent.parent), False)
+
+
+def _version_of_venv(folder: Path) -> str:
+    """Return the version in a virtual environment's configuration, whichever tool has created it."""
+    try:
+        text = (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    match = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def prefixes(interpreter: Path) -> tuple[str, ...]:

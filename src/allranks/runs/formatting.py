@@ -154,6 +154,22 @@ def reason(verdict: Verdict) -> str:
     return "" if verdict.reason and cause(verdict).endswith(verdict.reason) else verdict.reason
 
 
+LONG = 100
+"""Length above which a reason is printed in full only once."""
+
+
+def short_reason(verdict: Verdict) -> str:
+    """Return why it failed, shortened to about a line; the summary of the run has the whole text."""
+    text = reason(verdict)
+    return text if len(text) <= LONG else f"{text[:LONG].rstrip()} …"
+
+
+def tail_without_reason(verdict: Verdict) -> list[str]:
+    """Return the last lines of the log without those that repeat a long reason, which is printed before them."""
+    text = verdict.reason.strip()
+    return [line for line in verdict.tail if len(text) <= LONG or not line.strip().endswith(text)]
+
+
 def plain(text: str) -> str:
     """Return the text without escape sequences, control characters and reordering marks.
 

@@ -21,8 +21,10 @@ import yaml
 from allranks.errors import InputError, Problem
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
-from allranks.sdk import bounded_yaml, complaints, python_file
+from allranks.sdk import bounded_yaml, complaints, known_keys, python_file, yaml_text
+from allranks.sdk.messages import unknown_key
 from allranks.sdk.python_file import PythonFile
+from allranks.sdk.yaml_text import YamlText
 
 FOLDER = "pipelines"
 """The folder of a project whose files declare its schedules."""
@@ -120,13 +122,31 @@ def _may_declare(file: Path) -> bool:
 def _yaml(file: Path) -> list[Declared]:
     from azure.ai.ml.entities._load_functions import load_schedule
 
-    bounded_yaml.read_values(file)
+    text = yaml_text.parse(file)
+    if misspelt := list(known_keys.misspelt("schedule", text.tree)):
+        raise InputError.of(unknown_key(_key(text, key), meant) for key, meant in misspelt)
     try:
         entity = load_schedule(file)
     # The SDK's errors have no common class; any of them means that this file cannot be read as a schedule.
     except Exception as error:
-        raise InputError(Problem(str(file), complaints.one_line(error), "a schedule", "correct it")) from None
+        raise InputError.of(_refused(text, error)) from None
     return [_declared(entity, str(file), "")]
+
+
+def _key(text: YamlText, key: str) -> str:
+    return f"key {key} ({text.place(key)})"
+
+
+def _refused(text: YamlText, error: Exception) -> Iterator[Problem]:
+    """Yield the complaints of the SDK, each with its line."""
+    if not complaints.is_own(error):
+        yield Problem(str(text.path), complaints.one_line(error), "a schedule", "correct it")
+        return
+    for key, _, message in complaints.said(error):
+        if message == "Unknown field.":
+            yield unknown_key(_key(text, key), known_keys.similar("schedule", key))
+        else:
+            yield Problem(_key(text, key) if key else str(text.path), message, "a schedule", "correct it")
 
 
 def _python(file: Path) -> list[Declared]:

@@ -92,6 +92,8 @@ def _choices(text: str) -> str:
 def _kinds(text: str) -> str:
     """Return the expected types from a list of complaints such as "Not a valid integer."; "" for other texts."""
     kinds = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
+    kinds["mapping"] = "keys and values"
+    text = text.replace("Invalid input type.", "Not a valid mapping.").replace("mapping type.", "mapping.")
     parts = [part for part in text.split("; ") if not part.startswith("Value passed is not a data binding string")]
     types = [match[1] for part in parts if (match := re.fullmatch(r"Not a valid (?:\w+ )*(\w+)\.", part))]
     return (

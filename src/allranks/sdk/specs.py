@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import bounded_yaml
+from allranks.sdk import bounded_yaml, known_keys
+from allranks.sdk.messages import unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import at
 
 SPECS = ("component.yaml", "component.py")
@@ -54,6 +55,8 @@ def _problem(spec: Path, key: str, message: str) -> Problem:
     if key:
         place = where if spec.suffix == ".py" else at(spec, *key.split("."))
         where = f"{place}, key {key}"
+    if message == "Unknown field." and spec.suffix != ".py":
+        return unknown_key(where, known_keys.similar(known_keys.kind_of(bounded_yaml.load_file(spec)), key))
     return Problem(where=where, found=_shortened(message), fix="correct the spec")
 
 
@@ -61,8 +64,21 @@ def _load_yaml(spec: Path) -> Any:
     from azure.ai.ml import load_component
 
     # Parse here first: the SDK does not report the line of a mistake.
-    bounded_yaml.read_values(spec)
+    tree = bounded_yaml.read_values(spec)
+    if problems := list(_mistakes(spec, tree)):
+        raise InputError.of(problems)
     return load_component(spec)
+
+
+def _mistakes(spec: Path, tree: Any) -> Iterator[Problem]:
+    """Yield mistakes that the SDK ignores, or of which its message names only some of the allowed values."""
+    if not isinstance(tree, dict):
+        return
+    for key, meant in known_keys.misspelt(known_keys.kind_of(tree), tree):
+        yield unknown_key(f"{at(spec, *key.split('.'))}, key {key}", meant)
+    settings = tree.get("distribution")
+    if isinstance(settings, dict) and isinstance(kind := settings.get("type"), str):
+        yield from unknown_distribution(kind, f"{at(spec, 'distribution', 'type')}, key distribution.type")
 
 
 def _load_python(spec: Path) -> list[Any]:

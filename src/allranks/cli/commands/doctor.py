@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from allranks.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from allranks.local.doctor.launches import Launch
-    from allranks.local.stacks import Stack
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """What was found of one stack.
+
+    version: None if it is not installed
+    works:   None if it was not tried
+    wrong:   why it does not work
+    install: the command that installs it
+    """
+
+    stack: str
+    version: str | None
+    works: bool | None
+    wrong: str
+    install: str
 
 
 def doctor(
     start: Annotated[bool, typer.Option("--start/--no-start", help="Start two ranks of each stack to test it.")] = True,
+    json: JsonOption = False,
 ) -> None:
     """Check which stacks work on this machine.
 
@@ -23,50 +45,50 @@ def doctor(
     """
     from pathlib import Path
 
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     from allranks.cli.console import console
+    from allranks.cli.views.json import to_json
     from allranks.local.doctor.launches import FIRST
 
+    machine = _machine()
     out = console()
-    _print_machine()
-    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", show_edge=False, pad_edge=False)
-    for column in ("stack", "version", "works", "how to get it"):
-        table.add_column(column)
-    broken = []
+    if not json:
+        out.print(f"instances  {machine['description']}\nGPUs       {machine['gpus'] or _NO_GPUS}\n")
+    findings = []
     for launch in FIRST:
-        stack = launch.stacks[0]
-        version = stack.version(Path.cwd())
-        if version is None:
-            table.add_row(stack.name, "-", "", stack.install, style="bright_black")
-            continue
-        if not start:
-            table.add_row(stack.name, version, "not tried", "")
-            continue
-        with out.status(f"starting two ranks of {stack.name}"):
-            wrong = _try_out(launch, Path.cwd())
-        table.add_row(stack.name, version, Text("no", "red") if wrong else Text("yes", "green"), "")
-        if wrong:
-            broken.append((stack, wrong))
-    out.print(table)
-    _print_broken(broken)
+        waiting = f"starting two ranks of {launch.stacks[0].name}"
+        with contextlib.nullcontext() if json else out.status(waiting):
+            findings.append(_finding(launch, start, Path.cwd()))
+    if json:
+        print(to_json({"instances": machine["instances"], "gpus": machine["gpus"], "stacks": findings}))
+    else:
+        _print(findings)
+    if any(finding.works is False for finding in findings):
+        raise typer.Exit(1)
 
 
-def _print_machine() -> None:
+_NO_GPUS = "none; training runs on the CPU"
+
+
+def _machine() -> dict[str, Any]:
     import os
 
-    from allranks.cli.console import console
     from allranks.local import gpus, preview
 
-    kind = preview.kind_of("auto").name
-    known = {
+    descriptions = {
         "rack": "rack: each has its own network, hostname and /tmp",
         "loopback": "loopback: addresses on 127.0.0.0/8",
     }
-    devices = len(gpus.found(os.environ))
-    console().print(f"instances  {known[kind]}\nGPUs       {devices or 'none; training runs on the CPU'}\n")
+    kind = preview.kind_of("auto").name
+    return {"instances": kind, "description": descriptions[kind], "gpus": len(gpus.found(os.environ))}
+
+
+def _finding(launch: Launch, start: bool, folder: Path) -> _Finding:
+    stack = launch.stacks[0]
+    version = stack.version(folder)
+    if version is None or not start:
+        return _Finding(stack.name, version, None, "", stack.install)
+    wrong = _try_out(launch, folder)
+    return _Finding(stack.name, version, not wrong, wrong, stack.install)
 
 
 def _try_out(launch: Launch, folder: Path) -> str:
@@ -82,10 +104,24 @@ def _try_out(launch: Launch, folder: Path) -> str:
         return try_out(launch, layout, "auto", Workspace(Path(workspace)), folder)
 
 
-def _print_broken(broken: list[tuple[Stack, str]]) -> None:
-    from allranks.cli.console import errors
+def _print(findings: Sequence[_Finding]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
 
-    for stack, wrong in broken:
-        errors().print(f"\n{stack.name} does not work: {wrong}\n  try: {stack.install}", markup=False)
-    if broken:
-        raise typer.Exit(1)
+    from allranks.cli.console import console, errors
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", show_edge=False, pad_edge=False)
+    for column in ("stack", "version", "works", "how to get it"):
+        table.add_column(column)
+    answers = {None: Text("not tried"), True: Text("yes", "green"), False: Text("no", "red")}
+    for finding in findings:
+        if finding.version is None:
+            table.add_row(finding.stack, "-", "", finding.install, style="bright_black")
+        else:
+            table.add_row(finding.stack, finding.version, answers[finding.works], "")
+    console().print(table)
+    for finding in findings:
+        if finding.wrong:
+            text = f"\n{finding.stack} does not work: {finding.wrong}\n  try: {finding.install}"
+            errors().print(text, markup=False)

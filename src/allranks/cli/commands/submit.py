@@ -15,11 +15,10 @@ from allranks.cli.options import (
     FolderOption,
     JsonOption,
     ResourceGroupOption,
-    SetOption,
     SubscriptionOption,
-    settings_of,
     workspace_options,
 )
+from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
     from allranks.azure.changes import Changes
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 def submit(
     file: FileArgument,
     settings: SetOption = None,
+    params: ParamsOption = None,
     compute: Annotated[
         str,
         typer.Option("--compute", metavar="NAME", help="Cluster for steps that do not name one.", show_default=False),
@@ -77,7 +77,7 @@ def submit(
 
     For example: allranks submit pipelines/image_classification.py --compute gpu-cluster
     """
-    values = settings_of(settings)
+    values = settings_of(settings, params)
     changes = _changes(compute, size or [], experiment, display_name, tag or [])
     options = workspace_options(subscription, resource_group, workspace, config=config)
     if dry_run:
@@ -187,8 +187,8 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
     from datetime import date
 
-    from allranks.azure.checks import of_sizes
-    from allranks.azure.requirements import requirements
+    from allranks.azure.checks import of_compute, of_sizes
+    from allranks.azure.requirements import requirements, without_compute
     from allranks.cli.console import errors
     from allranks.cli.errors import print_warnings
     from allranks.contract.distributions import processes_per_instance
@@ -216,7 +216,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
         path for path, step in steps(plan.graph) if hasattr(step.distribution, "process_count_per_instance")
     )
     required = requirements(job.job, layouts, per_process)
-    if problems := [*problems, *of_sizes(required)]:
+    if problems := [*problems, *of_compute(without_compute(job.job)), *of_sizes(required)]:
         raise InputError(*problems)
     print_warnings(warnings(plan, date.today()))
     return plan, required

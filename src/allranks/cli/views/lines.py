@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from allranks.cli.views.summary import summary
-from allranks.runs.formatting import cause, clock, count, duration, elapsed, number, plain, reason, step_layout
+from allranks.runs.formatting import cause, clock, count, duration, elapsed, number, plain, short_reason, step_layout
 from allranks.runs.nested import count_steps
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
@@ -83,7 +83,7 @@ def _description(step: StepRecord, now: float) -> str:
     elif step.status.ended:
         parts.append(duration(elapsed(step, now)))
     if step.verdict:
-        parts.append(": ".join(part for part in (cause(step.verdict), reason(step.verdict)) if part))
+        parts.append(": ".join(part for part in (cause(step.verdict), short_reason(step.verdict)) if part))
     return "  ".join(parts)
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from allranks.cli.views.rank_variables import print_variables, rank_variables
 from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
+from allranks.local import interpreters
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, Step, steps, walk
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.plan.ports import Text as BoundText
@@ -45,7 +46,7 @@ def print_plan(
         if not isinstance(node, Step):
             _print_control(console, node, needs)
             continue
-        _print_step(console, node, needs, commands.get(path))
+        _print_step(console, node, needs, commands.get(path), plan.source)
         variables = rank_variables(environments.get(path, ()))
         if variables.ranks:
             print_variables(console, variables)
@@ -81,7 +82,7 @@ def plan_json(
                 for output in graph.outputs
             ],
             "steps": [
-                _step(path, node, around.needs(node), environments.get(path, ()), commands.get(path))
+                _step(path, node, around.needs(node), environments.get(path, ()), commands.get(path), plan.source)
                 if isinstance(node, Step)
                 else _control(path, node, around.needs(node))
                 for path, node, around in walk(graph)
@@ -177,7 +178,7 @@ def _control(path: str, node: Node, needs: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _print_step(console: Console, step: Step, needs: Sequence[str], command: str | None) -> None:
+def _print_step(console: Console, step: Step, needs: Sequence[str], command: str | None, source: str) -> None:
     component = " ".join(part for part in (step.component, step.version) if part)
     facts = {
         "component": component,
@@ -185,6 +186,7 @@ def _print_step(console: Console, step: Step, needs: Sequence[str], command: str
         "after": ", ".join(needs),
         "size": step.instance_type,
         "environment": str(step.environment),
+        "  here": str(interpreters.described(step.environment, source)),
         "time-out": "" if step.timeout is None else duration(step.timeout),
         "reuse": "" if step.deterministic else "never: the component is not deterministic",
         "command": step.command.strip(),
@@ -247,8 +249,10 @@ def _step(
     needs: Sequence[str],
     environments: Sequence[tuple[Process, Mapping[str, str]]],
     command: str | None,
+    source: str,
 ) -> dict[str, Any]:
     variables = rank_variables(environments)
+    interpreter = interpreters.described(step.environment, source)
     return {
         "name": path,
         "kind": step.kind,
@@ -262,6 +266,7 @@ def _step(
         "process_count_per_instance": getattr(step.distribution, "process_count_per_instance", None) or 1,
         "instance_type": step.instance_type,
         "environment": str(step.environment),
+        "interpreter": {"path": str(interpreter.path), "version": interpreter.version},
         "environment_variables": {name: _variable(value) for name, value in step.environment_variables.items()},
         "timeout": step.timeout,
         "is_deterministic": step.deterministic,

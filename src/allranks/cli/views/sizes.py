@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from datetime import date
 
@@ -54,7 +55,7 @@ def print_size(out: Console, size: Size, settings: Sequence[NetworkVariable], wa
     out.print()
     out.print("set by the runtime, unless already set", style="bright_black")
     for setting in settings:
-        out.print(Text.assemble("  ", (setting.name, "cyan"), f"={setting.value}"), soft_wrap=True)
+        out.print(Text.assemble("  ", (setting.name, "cyan"), f"={shlex.quote(setting.value)}"), soft_wrap=True)
         out.print(Padding(Text(setting.why, "bright_black"), (0, 0, 0, 4)))
     if warnings:
         out.print()

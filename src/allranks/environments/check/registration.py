@@ -8,6 +8,8 @@ from pathlib import Path
 
 from allranks.environments.find import DOCKERFILE, REGISTERED, EnvironmentFolder
 from allranks.errors import Problem
+from allranks.sdk import known_keys
+from allranks.sdk.messages import unknown_key
 from allranks.sdk.specs import quiet
 from allranks.sdk.yaml_lines import at
 
@@ -23,7 +25,12 @@ def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     file = build.get("dockerfile_path", DOCKERFILE) if isinstance(build, dict) else None
     if not isinstance(build, dict) or build.get("path") != "." or file != DOCKERFILE:
         yield Problem(at(path, "build"), f"build {build}", "the folder itself", "write: build: {path: .}")
-    yield from _load_problems(path)
+    misspelt = [
+        unknown_key(f"{at(path, *key.split('.'))}, key {key}", meant)
+        for key, meant in known_keys.misspelt("environment", environment.registered)
+    ]
+    # The SDK reports an unknown key too, without a suggestion.
+    yield from misspelt or _load_problems(path)
 
 
 def _load_problems(path: Path) -> Iterator[Problem]:

@@ -23,6 +23,7 @@ from allranks.plan.check import (
     variables,
 )
 from allranks.plan.check.scope import Scope, of_plan
+from allranks.plan.exact_places import exact
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, Step
 
 __all__ = ["check", "warnings"]
@@ -36,12 +37,13 @@ def check(plan: Plan, *, here: bool = True) -> list[Problem]:
     Nothing is changed. Only the plan is checked, and whether local data exists.
     """
     scope = of_plan(plan)
-    return [*_of_own_inputs(scope, here), *_of_graph(scope, here), *paths.written_twice(plan)]
+    problems = [*_of_own_inputs(scope, here), *_of_graph(scope, here), *paths.written_twice(plan)]
+    return exact(problems, plan.source)
 
 
 def warnings(plan: Plan, today: date) -> list[Problem]:
     """Return problems that do not prevent a run but are probably mistakes, here or on the sizes that steps name."""
-    return list(_warnings(of_plan(plan), today))
+    return exact(_warnings(of_plan(plan), today), plan.source)
 
 
 def _of_own_inputs(scope: Scope, here: bool) -> Iterator[Problem]:

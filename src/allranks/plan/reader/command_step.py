@@ -20,6 +20,7 @@ from allranks.plan.reader import codes, environments, registered_component, step
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
 from allranks.sdk import yaml_text
+from allranks.sdk.messages import unknown_distribution
 
 _SHARED_MEMORY = 2 << 30
 _SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
@@ -112,8 +113,7 @@ def _distribution(settings: Any, place: Place, context: Context) -> Distribution
         return Single()
     kind = DISTRIBUTIONS.get(str(_get(settings, "type")).lower())
     if kind is None:
-        known = ", ".join(name for name in DISTRIBUTIONS if name != Single.type)
-        context.problems.append(Problem(place.key("distribution.type"), repr(_get(settings, "type")), known))
+        context.problems += unknown_distribution(str(_get(settings, "type")), place.key("distribution.type"))
         return Single()
     arguments: dict[str, Any] = {}
     for field in dataclasses.fields(kind.settings):

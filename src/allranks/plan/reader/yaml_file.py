@@ -12,7 +12,8 @@ from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader.settings import Setting
-from allranks.sdk import complaints, yaml_text
+from allranks.sdk import complaints, known_keys, yaml_text
+from allranks.sdk.messages import unknown_distribution, unknown_key
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.yaml_text import YamlText
 
@@ -46,7 +47,7 @@ class YamlFile:
         from azure.ai.ml import load_job
 
         overrides = [self._override(name, kind, value) for name, (kind, value) in values.items()]
-        problems = list(_missing_components(self.text))
+        problems = [*_missing_components(self.text), *_misspelt(self.text), *_unknown_distributions(self.text)]
         if problems:
             raise InputError.of(problems)
         try:
@@ -205,7 +206,7 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     if key == f"inputs.{name}" and _type((text.tree.get("inputs") or {}).get(name)) in PRIMITIVES:
         return Problem(at, "it declares a type", "in a job a literal is its value alone", f"write {name}: VALUE")
     if message == "Unknown field.":
-        return Problem(at, "Azure ML has no such key", fix="remove it, or correct its name")
+        return unknown_key(at, known_keys.similar(f"{_kind(text.tree, 'job')} job", key))
     if message == _MISSING:
         return Problem(at, "the key is missing", fix="add it")
     if "node name should be" in message:
@@ -216,10 +217,33 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     value = _value(text, key) if value is None else value
     if value is None:
         return Problem(at, message if complaints.is_own(error) else complaints.one_line(error))
+    if message.startswith(_NOT_AN_EXPECTATION):
+        return Problem(at, f"{value!r}: {message}")
     return Problem(at, repr(value), message)
 
 
+_NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")
+"""The beginnings of messages that say what is wrong, not what is allowed."""
+
+
 _MISSING = "Missing data for required field."
+
+
+def _misspelt(text: YamlText) -> Iterator[Problem]:
+    """Report misspelt keys, some of which the SDK ignores."""
+    for key, meant in known_keys.misspelt(f"{_kind(text.tree, 'job')} job", text.tree):
+        yield unknown_key(where(text, key), meant)
+
+
+def _unknown_distributions(text: YamlText) -> Iterator[Problem]:
+    """Report unknown types of distributions, of which the SDK's message names only some of the known ones."""
+    jobs = text.tree.get("jobs")
+    nodes = {f"jobs.{name}.": job for name, job in jobs.items()} if isinstance(jobs, dict) else {"": text.tree}
+    for prefix, node in nodes.items():
+        settings = node.get("distribution") if isinstance(node, dict) else None
+        kind = settings.get("type") if isinstance(settings, dict) else None
+        if isinstance(kind, str) and "${{" not in kind:
+            yield from unknown_distribution(kind, where(text, f"{prefix}distribution.type"))
 
 
 def _is_other_kind(text: YamlText, key: str, message: str) -> bool:

@@ -1,0 +1,47 @@
+"""The lines of keys in messages. Plans know the line of a step; its file knows those of the keys inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+from allranks.sdk import yaml_text
+from allranks.sdk.paths import shown
+from allranks.sdk.yaml_text import YamlText
+
+_PLACE = re.compile(r"(?P<owner>step (?P<step>\S+), |.*, )?key (?P<key>\S+) \((?P<file>.+?)(?P<line>:\d+)?\)")
+
+
+def exact(problems: Iterable[Problem], source: str) -> list[Problem]:
+    """Return the problems, each with the line of the key that it names, if the file is YAML and has the key.
+
+    source: the file of the pipeline
+    """
+    problems = list(problems)
+    path = Path(source)
+    if path.suffix.lower() not in (".yml", ".yaml") or not any(_PLACE.fullmatch(each.where) for each in problems):
+        return problems
+    try:
+        text = yaml_text.parse(path)
+    except InputError:
+        return problems
+    return [replace(problem, where=_exact(problem.where, text)) for problem in problems]
+
+
+def _exact(where: str, text: YamlText) -> str:
+    match = _PLACE.fullmatch(where)
+    if match is None or match["file"] != shown(text.path):
+        return where
+    key, root = match["key"], ""
+    if match["step"] and "jobs" in text.tree:
+        root = f"jobs.{match['step'].replace('.', '.jobs.')}"
+        key = f"{root}.{key}"
+    while key != root and key not in text.lines:
+        key = key.rpartition(".")[0]
+    if not key:
+        return where
+    line = text.lines.get(key)
+    return where if line is None else f"{where[: match.end('file')]}:{line})"
