@@ -70,6 +70,11 @@ def chunks(path: Path, stop: Stop | None = None) -> Iterator[bytes]:
             yield chunk
 
 
+def kind_of(path: str | Path) -> str:
+    """Return the kind of the entry at a path, to which links lead. Raise OSError if there is none."""
+    return _kind(os.stat(path).st_mode)
+
+
 def check(stop: Stop | None) -> None:
     """Raise StoppedError if `stop` is set."""
     if stop is not None and stop.is_set():

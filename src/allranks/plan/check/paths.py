@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from allranks.contract.templating import used_placeholders
 from allranks.errors import Problem
+from allranks.plan import file_tree
 from allranks.plan.check.scope import Scope, of_plan
 from allranks.plan.check.suggestions import one_of
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
@@ -99,6 +100,18 @@ def _is_local(path: str | None) -> bool:
     return path is not None and not paths.is_remote(path) and not used_placeholders(path)
 
 
+def _why_missing(path: str) -> str:
+    """Return why a path cannot be read although it may have an entry: a link that leads nowhere, or a closed folder."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            return f"is a link to {os.readlink(path)}, which does not exist"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "does not exist"
+
+
 def wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
     """Yield the problems of a path for a port."""
     if paths.is_remote(path):
@@ -106,7 +119,10 @@ def wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[
             return
         yield Problem(where, f"{path} cannot be read on this machine", "a local path", f"get a copy, then {fix}")
     elif not os.path.exists(path):
-        yield Problem(where, f"{paths.shown(path)} does not exist", f"a path that exists ({port.type})", fix)
+        yield Problem(where, f"{paths.shown(path)} {_why_missing(path)}", f"a path that exists ({port.type})", fix)
+    elif not os.path.isfile(path) and not os.path.isdir(path):
+        found = f"{paths.shown(path)} is a {file_tree.kind_of(path)}, which has no content to copy"
+        yield Problem(where, found, f"a file or a folder ({port.type})", fix)
     elif port.type == "uri_file" and os.path.isdir(path):
         yield Problem(where, f"{paths.shown(path)} is a folder", "a file (uri_file)", fix)
     elif port.type not in ("uri_file", "custom_model") and os.path.isfile(path):

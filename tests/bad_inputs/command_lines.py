@@ -1,0 +1,54 @@
+"""Options, arguments and commands that do not exist, and wrong values for those that do."""
+
+from __future__ import annotations
+
+from bad_inputs.python_files import RIGHT
+from bad_inputs.row import Row, job
+
+
+def _run(options: str, *said: str) -> Row:
+    return Row(f"run job.yml {options}", said, files={"job.yml": job()})
+
+
+ROWS = {
+    "an unknown command": Row("rnu", ("No such command", "rnu")),
+    "no file": Row("run", ("Missing argument", "FILE")),
+    "no run to resume": Row("resume", ("Missing argument", "RUN")),
+    "no run to cancel": Row("cancel", ("Missing argument", "RUN")),
+    "nothing to check": Row("check", ("Missing argument", "FILE")),
+    "no names to map": Row("map", ("Missing argument", "FILE")),
+    "no folder to export to": Row("export", ("Missing argument", "DIR")),
+    "nothing to submit": Row("submit", ("Missing argument", "FILE")),
+    "no environment to build": Row("environments build", ("Missing argument", "NAME")),
+    "an unknown option": _run("--quick", "No such option", "--quick", "allranks run --help"),
+    "an unknown subcommand": Row("schedules start", ("No such command", "start")),
+    "an empty file name": Row("run ''", ("it is a folder",)),
+    "no slots": _run("--slots 0", "--slots", "1"),
+    "many slots": _run("--slots many", "--slots", "many", "integer"),
+    "retries as text": _run("--retries many", "--retries", "integer"),
+    "fewer than no retries": _run("--retries -1", "--retries", "0"),
+    "other instances": _run("--instances cloud", "--instances", "cloud", "rack", "loopback"),
+    "other GPUs": _run("--gpus some", "--gpus", "some", "auto", "share"),
+    "fewer than no GPUs": _run("--gpus -1", "--gpus", "-1", "share"),
+    "a workspace that is a file": _run("--folder job.yml", "job.yml", "cannot be made a workspace: Not a directory", "--folder DIR"),
+    "a workspace below a file": _run("--folder job.yml/runs", "job.yml/runs", "cannot be made a workspace: Not a directory"),
+    "a workspace with a long name": _run("--folder " + "x" * 300, "File name too long", "--folder DIR"),
+    "no runs to list": Row("runs --limit 0", ("--limit", "1")),
+    "many runs to list": Row("runs --limit many", ("--limit", "integer")),
+    "a rank below 0": Row("logs latest --rank -1", ("--rank", "0")),
+    "an age of no unit": Row("clean --older-than 30", ("--older-than 30", "m, h, d or w", "--older-than 30d")),
+    "an age of many digits": Row("clean --older-than " + "9" * 400 + "d --dry-run", ("--older-than",)),
+    "fewer than no runs to keep": Row("clean --keep -1", ("--keep", "0")),
+    "firings below 1": Row("schedules next 0", ("'N'", "0")),
+    "an unknown size": Row("sizes ND96asr_v9", ("ND96asr_v9", "ND96asr_v4")),
+    "a filter of one size": Row("sizes ND96asr_v4 --gpu A100", ("--gpu",)),
+    "a file to check that is gone": Row("check gone.yml", ("gone.yml", "there is no such file")),
+    "a file to map that is gone": Row("map gone.yml", ("gone.yml", "there is no such file")),
+    "a file to submit that is gone": Row("submit gone.yml", ("gone.yml", "there is no such file")),
+    "schedules that are gone": Row("schedules next 3 gone.py", ("gone.py", "there is no such file or folder")),
+    "schedules to run that are gone": Row("schedules run gone.py", ("gone.py", "there is no such file or folder")),
+    "--set for a component": Row(
+        "check component.yaml --set a=1", ("--set", "is not a pipeline"), files={"component.yaml": "$schema: commandComponent.schema.json\nname: a\ntype: command\n"}
+    ),
+    "a tag without a value": Row("submit right.py --dry-run --set data=data.csv --tag x", ("--tag x", "KEY=VALUE"), files=RIGHT),
+}  # fmt: skip
