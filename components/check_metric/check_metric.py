@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import control_outputs
+from result import report
 
 ROUNDING = 1e-9
 """Tolerance for rounding errors in differences of fractions."""
@@ -75,7 +76,7 @@ def main() -> None:
     compared = (
         "no baseline" if baseline is None else f"{'better' if result.improved else 'not better'} than {baseline:.4f}"
     )
-    print(f"{args.metric} {value:.4f} {reached} the target of {args.target:.4f}, {compared}")
+    report(f"{args.metric} {value:.4f} {reached} the target of {args.target:.4f}, {compared}")
 
 
 if __name__ == "__main__":

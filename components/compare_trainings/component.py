@@ -12,7 +12,7 @@ from mldesigner import Input, Output, command_component
 
 # A job's snapshot contains only this folder. The environment is read when a pipeline is written, not in a job.
 ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
-HISTORY = "The output `history` of a training, the first to compare with where several are given."
+HISTORY = "The output `history` of a training (JSON with step, seconds and loss). The first is the one to compare with."
 
 
 @command_component(

@@ -10,22 +10,25 @@ import no_model
 import numpy as np
 import torch
 import torch.distributed as dist
+from loading import load
 from prepared_images import BadData, Description, Images, read, read_description
 from scores import confusion_matrix_document, scores
 from torch import Tensor, nn
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 
 
 def evaluate(ranks: runtime.Ranks) -> None:
     args = arguments()
     description, images = data(args.data, args.split)
-    confusion = of_model(args.model, images, description, args.batch_size, ranks)
+    classes = len(description.classes)
+    model = load(args.model, description, ranks.device)
+    confusion = count(model, images, classes, args.batch_size, ranks)
     baseline = None
     if args.baseline and not no_model.stands_in(args.baseline):
-        baseline = of_model(args.baseline, images, description, args.batch_size, ranks)
+        other = load(args.baseline, description, ranks.device, "baseline")
+        baseline = count(other, images, classes, args.batch_size, ranks)
     if not ranks.is_main:
         return
     metrics = {"split": args.split, "source": description.source} | scores(confusion.numpy(), description.classes)
@@ -51,21 +54,6 @@ def data(source: Path, split: str) -> tuple[Description, Images]:
         return read_description(folder), read(folder, split)
     except BadData as error:
         raise InputError(Problem("input data", str(error))) from None
-
-
-def of_model(folder: Path, images: Images, description: Description, batch_size: int, ranks: runtime.Ranks) -> Tensor:
-    """Return the confusion matrix of the model in a folder, over all ranks. A collective."""
-    return count(load(folder).to(ranks.device), images, len(description.classes), batch_size, ranks)
-
-
-def load(folder: Path) -> nn.Module:
-    """Load the model of an MLflow folder. Raise InputError if there is none."""
-    if not (folder / "MLmodel").is_file():
-        fix = "give the output `model` of train_image_classifier, or another PyTorch model in MLflow's format"
-        raise InputError(Problem("input model", f"{folder} holds no file MLmodel", "an MLflow model", fix))
-
-    model: nn.Module = mlflow_pytorch().load_model(str(folder))
-    return model
 
 
 @torch.no_grad()

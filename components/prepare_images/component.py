@@ -24,11 +24,20 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
     environment=ENVIRONMENT if ENVIRONMENT.exists() else None,
 )
 def prepare_images(
-    images: Output(type="uri_folder", description="The three splits as NumPy arrays, and dataset.json about them."),
+    images: Output(
+        type="uri_folder",
+        description=(
+            "For each of the three splits a NumPy file of pixels (uint8, 0 to 255, of shape count x channels x height "
+            "x width) and one of labels (int64), and dataset.json about them."
+        ),
+    ),
     folder: Input(
         type="uri_folder",
         optional=True,
-        description="For source 'folder': a folder with one sub-folder of images for each class.",
+        description=(
+            "For source 'folder': a folder with one sub-folder of images for each class, in PNG, JPEG or another "
+            "format that Pillow reads."
+        ),
     ) = None,
     archive: Input(
         type="uri_file",

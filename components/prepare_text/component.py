@@ -29,7 +29,11 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 )
 def prepare_text(
     text: Output(
-        type="uri_folder", description="The tokens as NumPy arrays, tokenizer.json, and description.json about them."
+        type="uri_folder",
+        description=(
+            "The tokens of each split as a NumPy file (uint16, one dimension), tokenizer.json of the library "
+            "tokenizers, and description.json about them."
+        ),
     ),
     folder: Input(
         type="uri_folder",

@@ -74,11 +74,16 @@ def document(file: Path, expected: str, keys: tuple[str, ...]) -> dict[str, Any]
 
 
 def code_of(model: Path) -> str:
-    """Return the digest of the code that trained the model, from MLmodel's metadata."""
+    """Return the digest of the code that trained the model, from MLmodel's metadata. Raise BadInput."""
     import yaml
 
-    described = yaml.safe_load((model / "MLmodel").read_text(encoding="utf-8"))
-    return str((described.get("metadata") or {}).get("code", ""))
+    file = model / "MLmodel"
+    try:
+        described = yaml.safe_load(file.read_text(encoding="utf-8"))
+        return str((described.get("metadata") or {}).get("code", ""))
+    except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise BadInput(f"{file} describes no model ({reason}). Give a model in MLflow's format.") from None
 
 
 def tags(compared: Compared, metric: str, run: str, given: dict[str, str | None]) -> dict[str, str]:

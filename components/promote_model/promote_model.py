@@ -12,6 +12,7 @@ from typing import Any
 from decision import Decision, Rules, decide
 from lineage import BadInput, Compared, Files, read, tags
 from registry import RegistryError, newest, require_address
+from result import report
 
 
 def promote(files: Files, name: str, rules: Rules, given: dict[str, str | None], registration: Path) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def main() -> None:
         print(f"promote_model: {error}", file=sys.stderr)
         sys.exit(2)
     became = f"registered as {args.name}, version {result['version']}" if result["version"] else "not registered"
-    print(f"{became}: {result['reason']}")
+    report(f"{became}: {result['reason']}")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,12 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
     environment=ENVIRONMENT if ENVIRONMENT.exists() else None,
 )
 def register_model(
-    model: Input(type="mlflow_model", description="The model."),
-    metrics: Input(type="uri_folder", description="metrics.json of an evaluating step, with the accuracy."),
+    model: Input(
+        type="mlflow_model", description="The model, in any of MLflow's formats: a folder with a file MLmodel."
+    ),
+    metrics: Input(
+        type="uri_folder", description="metrics.json of an evaluating step: a JSON object with the number accuracy."
+    ),
     registration: Output(
         type="uri_folder",
         description="registration.json: the name, the version (null if not registered), the accuracy.",
@@ -38,10 +42,11 @@ def register_model(
 ):
     # Imported here: only a job has this folder on its path, and only a job needs MLflow.
     from registration import CannotRegister, register
+    from result import report
 
     try:
         registered = register(Path(model), Path(metrics), name, minimum_accuracy, Path(registration))
     except CannotRegister as error:
         print(f"register_model: {error}", file=sys.stderr)
         sys.exit(2)
-    print(registered)
+    report(str(registered))

@@ -38,6 +38,7 @@ def register(model: Path, metrics: Path, name: str, minimum_accuracy: float, out
         raise CannotRegister("MLFLOW_TRACKING_URI is not set, so there is no registry. Set it to MLflow's address.")
     if not (model / "MLmodel").is_file():
         raise CannotRegister(f"{model} holds no file MLmodel. Give a model in MLflow's format.")
+    require_flavors(model / "MLmodel")
     scores = read_metrics(metrics)
     accuracy = scores["accuracy"]
     version = new_version(model, name, scores) if accuracy >= minimum_accuracy else None
@@ -45,6 +46,18 @@ def register(model: Path, metrics: Path, name: str, minimum_accuracy: float, out
     output.mkdir(parents=True, exist_ok=True)
     (output / "registration.json").write_text(json.dumps(asdict(registration), indent=2) + "\n", encoding="utf-8")
     return registration
+
+
+def require_flavors(file: Path) -> None:
+    """Raise CannotRegister if the file MLmodel describes no model: MLflow would register one that nothing can load."""
+    import yaml
+
+    try:
+        flavors = yaml.safe_load(file.read_text(encoding="utf-8"))["flavors"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        flavors = None
+    if not isinstance(flavors, dict) or not flavors:
+        raise CannotRegister(f"{file} names no flavors, so it describes no model. Give a model in MLflow's format.")
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:

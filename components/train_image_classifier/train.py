@@ -109,17 +109,33 @@ def start(model: nn.Module, folder: Path, description: Description) -> None:
     where = "input start_from"
     if not (folder / "MLmodel").is_file():
         raise InputError(Problem(where, f"{folder} holds no file MLmodel", "the output `model` of a training"))
-    classes = (get_model_info(str(folder)).metadata or {}).get("classes")
+    try:
+        about = get_model_info(str(folder))
+    except Exception as error:  # of MLflow or of its YAML parser
+        found = f"{folder / 'MLmodel'} cannot be read: {first_line(error)}"
+        raise InputError(Problem(where, found, "the output `model` of a training")) from error
+    if "pytorch" not in about.flavors:
+        kinds = ", ".join(kind for kind in about.flavors if kind != "python_function") or "another kind"
+        raise InputError(Problem(where, f"a model of the flavor {kinds}", "the output `model` of a training"))
+    classes = (about.metadata or {}).get("classes")
     if classes != list(description.classes):
         fix = "train a model of other classes from the beginning: leave start_from out"
         raise InputError(Problem(where, f"its classes are {classes}", f"those of the data, {description.classes}", fix))
     try:
-        model.load_state_dict(flavour.load_model(str(folder)).state_dict())
+        weights = flavour.load_model(str(folder)).state_dict()
+    except Exception as error:  # loading runs code of the model
+        raise InputError(Problem(where, f"{folder} cannot be loaded: {first_line(error)}", "a whole model")) from error
+    try:
+        model.load_state_dict(weights)
     except RuntimeError as error:
         fix = "give the network and the images that it was trained with, or leave start_from out"
         raise InputError(
             Problem(where, f"its weights do not fit: {error}", "a model of the same network", fix)
         ) from None
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:

@@ -20,7 +20,8 @@ Importer = Callable[[str, str], ModuleType]
 def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
     """Imports a module of a component's folder: code("prepare_images", "splits"). Forgotten after the test."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for included in ("get_champion", "prepare_images", "check_metric"):  # files of which the others include
+    # The others include files of these.
+    for included in ("get_champion", "prepare_images", "check_metric", "register_model"):
         monkeypatch.syspath_prepend(str(COMPONENTS / included))
 
     def import_module(component: str, name: str) -> ModuleType:

@@ -37,7 +37,7 @@ def test_a_value_is_compared_with_the_target_and_the_baseline(
 
 def check(folder: Path, *arguments: str) -> Ended:
     places = [f"--{name}={folder / name}" for name in ("metrics", "value", "below", "improved")]
-    return run_small_script("check_metric", *places, *arguments, folder=folder)
+    return run_small_script("check_metric", *places, *arguments, folder=folder, included=("register_model",))
 
 
 def test_the_answers_are_files_with_texts(tmp_path: Path) -> None:
@@ -48,7 +48,9 @@ def test_the_answers_are_files_with_texts(tmp_path: Path) -> None:
     assert ended.codes == [0], ended.errors
     written = [(tmp_path / name).read_text() for name in ("value", "below", "improved")]
     assert written == ["0.75", "False", "False"]
-    assert "macro_f1 0.7500 reaches the target of 0.7000, not better than 0.8750" in ended.output
+    line = "macro_f1 0.7500 reaches the target of 0.7000, not better than 0.8750\n"
+    assert line in ended.output
+    assert (tmp_path / "outputs/result.txt").read_text() == line
 
 
 @pytest.mark.parametrize("content", [None, "not JSON", "[]", '{"accuracy": "high"}', '{"loss": 1}'])

@@ -65,6 +65,7 @@ def update(record: RunRecord, state: JobState) -> list[StepRecord]:
         step.status = status(job.status)
         step.started, step.ended = job.started, job.ended
         step.reused_from = job.reused_from or None
+        step.result = job.result
         if step.status is Status.FAILED:
             step.verdict = Verdict(step.name, job.error or "the service gives no reason")
         if step.status is not before:

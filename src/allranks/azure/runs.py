@@ -17,6 +17,7 @@ ENDED = frozenset({"Completed", "Failed", "Canceled"})
 LOGS = "user_logs/"
 
 _REUSED = "azureml.reusedrunid"
+_RESULT = "allranks.result"
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class JobState:
     status:      the service's status
     error:       the service's message about the failure
     reused_from: the job of a step whose result was reused; "" if the step ran
+    result:      the line in its tag allranks.result, in which its code reports its result
     steps:       of a pipeline, those that exist already
     """
 
@@ -37,6 +39,7 @@ class JobState:
     ended: float | None = None
     error: str = ""
     reused_from: str = ""
+    result: str = ""
     steps: tuple[JobState, ...] = ()
 
 
@@ -67,6 +70,7 @@ def state(client: Any, name: str, *, steps: bool = True) -> JobState:
         started=_moment(details.start_time_utc),
         ended=_moment(details.end_time_utc),
         error=_error(details),
+        result=_result(details),
         steps=tuple(map(_step, children)),
     )
 
@@ -116,7 +120,12 @@ def _step(run: Any) -> JobState:
         ended=_moment(run.end_time_utc),
         error=_error(run),
         reused_from=str(properties.get(_REUSED) or ""),
+        result=_result(run),
     )
+
+
+def _result(run: Any) -> str:
+    return redact(str((run.tags or {}).get(_RESULT) or ""))
 
 
 def _error(run: Any) -> str:

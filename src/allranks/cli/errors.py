@@ -15,8 +15,8 @@ from allranks.secrets import redact
 
 
 def print_problems(error: InputError, console: Console | None = None) -> None:
-    """Print every problem to standard error or to the console: its place, what was found, what was expected, and the
-    fix."""
+    """Print every problem to standard error or to the console: its place, what was found, what was expected, the fix,
+    and the command that explains it."""
     console = console or errors()
     console.print(problems_text(error.problems), soft_wrap=True)
 
@@ -61,7 +61,7 @@ def plain(text: str) -> str:
 def _problem(problem: Problem, mark: tuple[str, str] = ("✗ ", "bold red")) -> Text:
     text = Text.assemble(mark, (plain(problem.where or problem.found), "bold"))
     rows = [("found", problem.found if problem.where else "", ""), ("expected", problem.expected, "")]
-    for name, value, style in (*rows, ("fix", problem.fix, "green")):
+    for name, value, style in (*rows, ("fix", problem.fix, "green"), ("more", problem.more, "cyan")):
         if value:
             first, *more = plain(value).splitlines()
             text.append(f"\n  {name:<8}  ", style="bright_black").append(first, style=style)

@@ -16,8 +16,8 @@ def problems(plan: Plan, *, track: bool = True) -> list[Problem]:
 
 
 def separated(plan: Plan) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems of the plan itself, and what this machine lacks to run it: launchers, packages, and memory and
-    processes for all ranks."""
+    """Return the problems of the plan itself, and what this machine lacks to run it: launchers, packages, and memory
+    and processes for all ranks."""
     of_plan = check(plan)
     # A count that no cluster has is one mistake, not two.
     return of_plan, [*(() if of_plan else capacity.problems(plan)), *machine.problems(plan)]

@@ -86,8 +86,9 @@ def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
         if step.reused_from:
             runs.setdefault(step.reused_from, []).append(step.name)
     for run, steps in runs.items():
+        names = ", ".join(steps[:_SHOWN_STEPS])
         others = f" and {len(steps) - _SHOWN_STEPS} more" if len(steps) > _SHOWN_STEPS else ""
-        print(f"{', '.join(steps[:_SHOWN_STEPS])}{others}: reused from run {run}, whose logs these are", file=sys.stderr)
+        print(f"{names}{others}: reused from run {run}, whose logs these are", file=sys.stderr)
 
 
 def _chosen(

@@ -23,6 +23,7 @@ _IMPORT = re.compile(
 _NAME = re.compile(r"[^\W\d][\w.]*")
 _REGISTRY = re.compile(r"\b(?:register_model|create_model_version|search_model_versions|registered_model_name)\b")
 _REGISTRY_CALLS = frozenset({"register_model", "create_model_version", "search_model_versions"})
+_IS_MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
 _PATH_CHANGES = ("sys.path", "addsitedir", "sys.meta_path")
 
 _Statement: TypeAlias = tuple[int, int, str, tuple[str, ...]]
@@ -213,8 +214,10 @@ def _all_statements(text: str) -> Iterator[_Statement]:
 
 
 def _certain_statements(text: str, function: str | None = None) -> Iterator[_Statement]:
-    """Yield the imports that a file executes in any case. function: None for an imported module; for a script, the
-    component of mldesigner that is executed, or """""
+    """Yield the imports that a file executes in any case.
+
+    function: for a script, the component of mldesigner that is executed, or ""; None for an imported module
+    """
     tree = _parsed(text)
     for node in _certain_nodes(tree.body, function):
         if isinstance(node, ast.Import):
@@ -229,16 +232,17 @@ def _certain_nodes(body: Sequence[ast.stmt], function: str | None) -> Iterator[a
         yield node
         if function is None:
             continue
-        is_main = isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) and "__name__" in ast.unparse(node.test)
-        if is_main or (isinstance(node, ast.FunctionDef) and function and _component_of(node) == function):
-            yield from node.body  # type: ignore[attr-defined]
+        if isinstance(node, ast.If) and ast.unparse(node.test) in _IS_MAIN:
+            yield from node.body
+        elif isinstance(node, ast.FunctionDef) and function and _component_of(node) == function:
+            yield from node.body
 
 
 def _component_of(node: ast.FunctionDef) -> str:
     """Return the name of the component of mldesigner that a function is."""
     keywords = [keyword for call in node.decorator_list if isinstance(call, ast.Call) for keyword in call.keywords]
-    names = (keyword.value.value for keyword in keywords if keyword.arg == "name" and isinstance(keyword.value, ast.Constant))
-    return str(next(names, node.name))
+    names = [keyword.value for keyword in keywords if keyword.arg == "name"]
+    return next((str(name.value) for name in names if isinstance(name, ast.Constant)), node.name)
 
 
 def _parsed(text: str) -> ast.Module:

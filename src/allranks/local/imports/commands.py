@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 
 _PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")
@@ -97,7 +98,7 @@ def _simple_commands(words: list[str]) -> Iterator[list[str]]:
 def _started(program: str, arguments: list[str], python_path: tuple[str, ...]) -> Iterator[Start]:
     name = PurePath(program).name
     if name == "mldesigner":
-        options = dict(zip(arguments, arguments[1:], strict=False))
+        options = dict(pairwise(arguments))
         yield Start(program, options.get("--source", ""), name, options.get("--name", ""), python_path)
     elif name in PROGRAMS:
         yield Start(program, _script(arguments), PROGRAMS[name], python_path=python_path)

@@ -60,7 +60,7 @@ def _has(name: str, path: list[str]) -> bool:
 
 
 def _own_path() -> list[str]:
-    """Return this interpreter's path without what only this process has: the folders of its script and of PYTHONPATH."""
+    """Return this interpreter's path without what only this process has: its script's folder and PYTHONPATH."""
     own = {"", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv else ""}
     own.update(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     return [entry for entry in sys.path if entry not in own]
