@@ -1,4 +1,4 @@
-"""The key of a step's result: a digest of everything that the result depends on."""
+"""The keys of a step's result: digests of what the result depends on."""
 
 from __future__ import annotations
 
@@ -13,23 +13,29 @@ from allranks.plan.graph import Step
 from allranks.runs.records import StepRecord
 
 
-def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, str], installed: str) -> str:
+def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, str]) -> str:
     """Return a digest of the step's code, command, layout, environment, outputs, and inputs.
 
     inputs:    for each port its value as text or, for data, the digest of its content
     variables: the step's environment variables
-    installed: the digest of the step's Python and packages. An upgraded package is a different environment.
     """
     return digest.of_text(
         step.code.digest if step.code else "",
         step.command,
         json.dumps([step.distribution.type, asdict(step.distribution), step.instance_count], sort_keys=True),
         str(step.environment),
-        installed,
         json.dumps(dict(variables), sort_keys=True),
         json.dumps([[output.name, output.type, output.path] for output in step.outputs]),
         json.dumps(dict(inputs), sort_keys=True),
     )
+
+
+def key_with(key: str, installed: str) -> str:
+    """Return the key by which other runs find the result: an upgraded package is a different environment.
+
+    installed: the digest of the step's Python and packages
+    """
+    return digest.of_text(key, installed)
 
 
 def is_intact(step: StepRecord, stop: Stop | None = None) -> bool:

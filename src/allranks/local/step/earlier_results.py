@@ -25,6 +25,21 @@ class EarlierResult:
     step: StepRecord
 
 
+@dataclass(frozen=True)
+class Keys:
+    """The keys of a step's result.
+
+    own:    within its run: a digest of the step and its inputs
+    shared: for other runs: of the installed packages too; None if no other run may reuse the result
+    """
+
+    own: str = ""
+    shared: str | None = None
+
+
+_NO_KEYS = Keys()
+
+
 class EarlierResults:
     """The earlier results for the steps of one run.
 
@@ -50,7 +65,7 @@ class EarlierResults:
         self._source = source
         self._force_rerun = force_rerun
         self._origin = origin
-        self._keys: dict[str, str] = {}
+        self._keys: dict[str, Keys] = {}
         # Cached for the run, because it reads several folders.
         self._installed = functools.cache(installed.of)
 
@@ -60,18 +75,18 @@ class EarlierResults:
         """Return the result that the step may reuse; None if there is none."""
         if mode is Mode.REUSE and self._origin is not None:
             return _result(self._origin, record.name)
-        self._keys[record.name] = key = await self._key(scope, step, stops)
-        if self._earlier is not None and (own := _result(self._earlier, record.name)) and own.step.key == key:
+        self._keys[record.name] = keys = await self._keys_of(scope, step, stops)
+        if self._earlier is not None and (own := _result(self._earlier, record.name)) and own.step.key == keys.own:
             return own
         is_ignored = mode is Mode.FRESH or (self._force_rerun and mode is not Mode.REUSE)
         if is_ignored or not step.deterministic:
             return None
-        earlier = self._recorder.recall(key)
+        earlier = self._recorder.recall(keys.shared)
         return None if earlier is None else EarlierResult(*earlier)
 
-    def take_key(self, record: StepRecord) -> str:
-        """Return the key of the result of a step that has run."""
-        return self._keys.pop(record.name, "")
+    def take_keys(self, record: StepRecord) -> Keys:
+        """Return the keys of the result of a step that has run."""
+        return self._keys.pop(record.name, _NO_KEYS)
 
     def why_none(self, step: Step, found: EarlierResult | None) -> str:
         """Return why a step in mode REUSE cannot reuse a result. found: a result that is no longer intact"""
@@ -83,14 +98,17 @@ class EarlierResults:
             return "its component is not deterministic, so its earlier results are not reused; select this step too"
         return "no earlier run has a result for the same code and inputs; to run it first: --until"
 
-    async def _key(self, scope: Scope, step: Step, stops: StepStops) -> str:
+    async def _keys_of(self, scope: Scope, step: Step, stops: StepStops) -> Keys:
         ports = values.given(step.inputs, scope.lookup)
         # No other run reuses the result of a step that is not deterministic, so its data need not be read.
         inputs = (
             await self._digests.of_inputs(ports, stops.staging) if step.deterministic else self._digests.known(ports)
         )
+        own = reuse.key(step, inputs, variables_of(step, scope))
+        if not step.deterministic:
+            return Keys(own)
         interpreter = interpreters.of_environment(step.environment, self._source)
-        return reuse.key(step, inputs, variables_of(step, scope), self._installed(interpreter))
+        return Keys(own, reuse.key_with(own, self._installed(interpreter)))
 
 
 def _result(run: RunRecord, path: str) -> EarlierResult | None:

@@ -179,10 +179,12 @@ class CommandRunner:
             self._machines.give(indexes)
         if record.ended is None:
             record.ended = time.time()
-        record.key = self._results.take_key(record) if record.status is Status.COMPLETED else ""
+        key = None
         if record.status is Status.COMPLETED:
             self._digests.add(record.outputs)
-        self._recorder.changed(record, record.key if step.deterministic and record.key else None)
+            keys = self._results.take_keys(record)
+            record.key, key = keys.own, keys.shared
+        self._recorder.changed(record, key)
 
     async def cancel(self, path: str) -> None:
         """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""
@@ -212,7 +214,7 @@ class CommandRunner:
             restore(record, earlier)
             return
         self._begin(scope, step, record)
-        record.key = self._results.take_key(record) or earlier.key
+        record.key = self._results.take_keys(record).own or earlier.key
         record.reused_from, record.folder = run, earlier.folder
         record.outputs, record.artifacts = earlier.outputs, earlier.artifacts
         record.mlflow_run_id = earlier.mlflow_run_id
