@@ -1,3 +1,45 @@
-"""Azure ML pipeline components for distributed training, and an engine that runs the same pipelines on one machine."""
+"""Azure ML pipeline components for distributed training, and an engine that runs the same pipelines on one machine.
+
+The Python API::
+
+    import allranks
+
+    run = allranks.run("pipelines/image_classification.py", inputs={"epochs": 3})
+    run.wait()
+    print(run.metrics["evaluate"]["accuracy"], run.page)
+
+In the training process, `allranks.runtime` sets up the ranks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from allranks.api.jobs import Checked, check
+    from allranks.api.run import Run, RunFailedError, run, runs
+    from allranks.errors import InputError, Problem
 
 __version__ = "0.1.0"
+
+__all__ = ["Checked", "InputError", "Problem", "Run", "RunFailedError", "check", "run", "runs"]
+
+_HOMES = {
+    "Checked": "allranks.api.jobs",
+    "InputError": "allranks.errors",
+    "Problem": "allranks.errors",
+    "Run": "allranks.api.run",
+    "RunFailedError": "allranks.api.run",
+    "check": "allranks.api.jobs",
+    "run": "allranks.api.run",
+    "runs": "allranks.api.run",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of the API when it is first used: this package is imported on every rank, where it must be fast."""
+    import importlib
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -80,7 +80,8 @@ def _counts(step: Step) -> tuple[int, int]:
 def _problem(path: str, step: Step, found: str, expected: str) -> Problem:
     location = f" ({step.location})" if step.location else ""
     fix = "try the pipeline here with fewer: the ranks of a smaller layout run the same code"
-    return Problem(f"step {path}, key resources.instance_count{location}", found, expected, fix)
+    where = f"step {path}, key resources.instance_count{location}"
+    return Problem(where, found, expected, fix, code="too-many-ranks")
 
 
 def _gb(size: int) -> str:

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def run(
     Raise InputError for a plan that cannot run, before anything is started or written. Raise DiskFullError if the disk
     is full.
     """
-    if problems := requirements.problems(plan):
+    if problems := requirements.problems(plan, track=options.track):
         raise InputError(*problems)
     modes = modes_of(plan.graph, options.selection)
     identity = secrets.token_hex(4)
@@ -93,13 +93,17 @@ def require_resumable(record: RunRecord) -> None:
     if record.status is Status.COMPLETED:
         expected = "a run that was interrupted, stopped, or failed"
         fix = f"to run it again: allranks rerun {record.id}"
-        raise InputError(Problem(f"run {record.id}", "is complete", expected, fix))
+        raise InputError(Problem(f"run {record.id}", "is complete", expected, fix, code="run-is-complete"))
 
 
-def stored_plan(record: RunRecord, workspace: Workspace) -> Plan:
-    """Return the plan of a run, with its secrets. Raise InputError if they are gone."""
+def stored_plan(record: RunRecord, workspace: Workspace, replaced: Container[str] = ()) -> Plan:
+    """Return the plan of a run, with its secrets. Raise InputError if one is gone.
+
+    replaced: names of inputs that get new values, so that their secrets are not needed
+    """
+    secrets_of_plan = secret_values.load(Path(record.folder))
     with Store(workspace.database) as store:
-        return codec.loads(plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder))))
+        return codec.loads(plan_secrets.restored(store.plan(record.id), secrets_of_plan, replaced))
 
 
 def resume(
@@ -150,7 +154,7 @@ def _continue(
     record: RunRecord, plan: Plan, workspace: Workspace, store: Store, options: Options, observer: Observer | None
 ) -> RunRecord:
     """Execute every node of a new version of a run's plan. What is still valid of the run's results is kept."""
-    if problems := requirements.problems(plan):
+    if problems := requirements.problems(plan, track=options.track):
         raise InputError(*problems)
     folder = Path(record.folder)
     earlier = replace(record, steps=record.steps)

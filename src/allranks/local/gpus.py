@@ -47,7 +47,8 @@ def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]
     """
     if choice.isdecimal() and int(choice) > len(available):
         expected = f"at most {len(available)}: this machine has no more"
-        return [Problem(f"--gpus {choice}", "too many GPUs", expected, f"--gpus {len(available)}, or --gpus auto")]
+        fix = f"--gpus {len(available)}, or --gpus auto"
+        return [Problem(f"--gpus {choice}", "too many GPUs", expected, fix, code="too-few-gpus")]
     gpus = allowed(choice, available)
     if choice == SHARE or not gpus:
         return []
@@ -57,6 +58,7 @@ def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]
             found=f"{needed} ranks for {len(gpus)} GPU{'s' * (len(gpus) > 1)}",
             expected="a GPU for each rank",
             fix="--gpus share (ranks share them), or --gpus 0 (the CPU)",
+            code="too-few-gpus",
         )
         for path, step in steps(plan.graph)
         if (needed := step.instance_count * processes_per_instance(step.distribution)) > len(gpus) and needed > 1

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,6 +47,7 @@ def untracked(plan: Plan) -> list[Problem]:
             f"step {path} uses MLflow's model registry ({place})",
             "a run with MLflow",
             "leave out --no-track",
+            code="needs-mlflow",
         )
         for path, _, place in _users_of_the_registry(_programs(plan))
     ]
@@ -57,7 +59,7 @@ def _missing_launchers(plan: Plan) -> Iterator[Problem]:
         search_path = rank_environment.search_path(os.environ, python)
         if missing := LAUNCHERS[step.distribution.type].missing(search_path):
             where = f"{WHERE}, for step {path}, key {missing.where}{_at(step)}"
-            yield Problem(where, missing.found, missing.expected, missing.fix)
+            yield replace(missing, where=where)
 
 
 def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
@@ -82,6 +84,7 @@ def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
             f"no Python package {module}, which {found} needs",
             "",
             packages.install(module, python),
+            code="missing-package",
         )
 
 
@@ -91,7 +94,7 @@ def _missing_mlflow(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
     for path, step, place in _users_of_the_registry(programs):
         found = f"no Python package mlflow, and the step uses MLflow's model registry ({place})"
         fix = packages.install("mlflow", Path(sys.executable))
-        yield Problem(f"{WHERE}, for step {path}{_at(step)}", found, "", fix)
+        yield Problem(f"{WHERE}, for step {path}{_at(step)}", found, "", fix, code="missing-package")
 
 
 def _users_of_the_registry(programs: Iterable[_StepProgram]) -> Iterator[tuple[str, Step, str]]:
@@ -156,9 +159,9 @@ def _python_path(step: Step) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=4096)
 def _runs_in(program: str, python: Path, search_path: str) -> bool:
-    """Return whether a program of a command is that of the interpreter. One that does not exist counts as such."""
+    """Return whether a program of a command is that of the interpreter. A name that is not found counts as such."""
     found = shutil.which(program, path=search_path)
-    return found is None or Path(found).parent == python.parent
+    return Path(found).parent == python.parent if found else os.sep not in program
 
 
 def _steps_text(paths: Sequence[str]) -> str:

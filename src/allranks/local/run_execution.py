@@ -216,7 +216,8 @@ async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
         except UnfitError as error:
             missing.append(f"{name}: {error}")
     fix = "use --instances loopback, which works everywhere"
-    raise InputError(Problem("--instances", f"this machine has no {'; '.join(missing)}", "", fix))
+    found = f"this machine has no {'; '.join(missing)}"
+    raise InputError(Problem("--instances", found, "", fix, code="no-user-namespaces"))
 
 
 def inputs_of(plan: Plan) -> dict[str, str | None]:

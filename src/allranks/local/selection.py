@@ -40,6 +40,11 @@ class Selection:
     only: tuple[str, ...] = ()
     until: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, start: Iterable[str] | None, only: Iterable[str] | None, until: Iterable[str] | None) -> Selection:
+        """Return the selection of the options ``--from``, ``--only`` and ``--until``."""
+        return cls(tuple(start or ()), tuple(only or ()), tuple(until or ()))
+
     def __bool__(self) -> bool:
         return bool(self.start or self.only or self.until)
 

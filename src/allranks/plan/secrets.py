@@ -6,7 +6,7 @@ The functions work on parsed JSON, independent of the plan's classes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,11 @@ def shown(tree: Any) -> Any:
     return _search(tree)[0]
 
 
-def restored(plan: str, values: Mapping[str, str]) -> str:
-    """Return the plan with its secrets. Raise InputError if `values` lacks one."""
+def restored(plan: str, values: Mapping[str, str], replaced: Container[str] = ()) -> str:
+    """Return the plan with its secrets. Raise InputError if `values` lacks one.
+
+    replaced: names of the pipeline's inputs that get new values anyway
+    """
     if f'"{HIDDEN}"' not in plan:
         return plan
     try:
@@ -65,17 +68,39 @@ def restored(plan: str, values: Mapping[str, str]) -> str:
         places = tree.pop(HIDDEN)
     except (ValueError, AttributeError) as error:
         raise InputError(codec.damaged(error)) from None
+    names_of_places = {place: _name(tree, place) for place in places}
+    places = [place for place in places if place in values or names_of_places[place] not in replaced]
     if missing := [place for place in places if place not in values]:
-        names = ", ".join(sorted({place.rpartition("/")[2] for place in missing}))
-        fix = "read the pipeline again: allranks run FILE, or allranks schedules run FILE"
-        raise InputError(Problem("secrets of the plan", f"are gone: {names}", "the file secrets.json", fix))
+        names = ", ".join(sorted({names_of_places[place] for place in missing}))
+        fix = "set inputs again with --set NAME=VALUE, or read the pipeline again: allranks run FILE"
+        found = f"are gone: {names}"
+        raise InputError(Problem("secrets of the plan", found, "the file secrets.json", fix, code="secrets-gone"))
     for place in places:
-        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in place.split("/")[1:]]
-        target = tree
-        for part in parents:
-            target = target[int(part) if isinstance(target, list) else part]
+        *parents, last = _parts(place)
+        target = _at(tree, parents)
         target[int(last) if isinstance(target, list) else last] = values[place]
     return json.dumps(tree)
+
+
+def _name(tree: Any, place: str) -> str:
+    """Return the name of a secret for messages: of the port with the value, or else the last part of its place."""
+    parts = _parts(place)
+    for length in range(len(parts) - 1, 0, -1):
+        around = _at(tree, parts[:length])
+        if isinstance(around, dict) and isinstance(around.get("name"), str):
+            is_value = parts[length] in _VALUES
+            return around["name"] if is_value else parts[-1]
+    return parts[-1]
+
+
+def _parts(place: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in place.split("/")[1:]]
+
+
+def _at(tree: Any, parts: list[str]) -> Any:
+    for part in parts:
+        tree = tree[int(part) if isinstance(tree, list) else part]
+    return tree
 
 
 def _search(tree: Any) -> tuple[Any, _Search]:

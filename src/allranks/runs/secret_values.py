@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
@@ -33,18 +33,24 @@ def of_settings(settings: Mapping[str, str]) -> dict[str, str]:
     return {_place(name): text for name, text in settings.items() if is_secret_name(name) or redact(text) != text}
 
 
-def settings_of(run: RunRecord) -> dict[str, str]:
-    """Return the inputs that a user has set for a run, with their secrets. Raise InputError if a secret is gone."""
+def settings_of(run: RunRecord, given: Container[str] = ()) -> dict[str, str]:
+    """Return the inputs that a user has set for a run, with their secrets.
+
+    given: names of inputs that the user gives again, whose earlier values are not needed
+
+    Raise InputError if a secret is gone.
+    """
     values = load(Path(run.folder))
-    settings = {name: values.get(_place(name), text) for name, text in run.settings.items()}
-    gone = [name for name, text in run.settings.items() if MASK in text and _place(name) not in values]
+    settings = {name: values.get(_place(name), text) for name, text in run.settings.items() if name not in given}
+    gone = [name for name, text in settings.items() if MASK in text]
     if gone:
         raise InputError.of(
             Problem(
                 f"input {name} of run {run.id}",
-                "is a secret, which is not kept",
+                "a secret, which is not kept",
                 "",
-                f"give it again: --set {name}=VALUE",
+                f"add: --set {name}=VALUE",
+                code="secrets-gone",
             )
             for name in gone
         )

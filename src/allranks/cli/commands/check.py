@@ -25,19 +25,22 @@ class _Result:
     """What checking one file or folder has found.
 
     content: what it contains, such as the name of the pipeline and the number of its steps
+    machine: what this machine lacks to run it
     """
 
     file: str
     content: tuple[str, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
+    machine: tuple[Problem, ...] = ()
 
     def __str__(self) -> str:
         from allranks.runs.formatting import count
 
         problems = count(len(self.problems), "problem") if self.problems else "no problems"
         warnings = [count(len(self.warnings), "warning")] if self.warnings else []
-        return f"{self.file}: {', '.join([*self.content, problems, *warnings])}"
+        machine = ["cannot run on this machine"] if self.machine else []
+        return f"{self.file}: {', '.join([*self.content, problems, *warnings, *machine])}"
 
 
 def check(
@@ -58,10 +61,11 @@ def check(
 
     Print every problem and exit with 2 if there are any; of several files, a line with the result of each. Components
     are also checked for how Azure ML's designer displays them. For a pipeline, problems of its components in the
-    designer and of the sizes that its steps name are warnings. --json prints an object, or an array of one per file.
+    designer and of the sizes that its steps name are warnings. What this machine lacks to run it, such as a package or
+    mpirun, is listed separately and is no error. --json prints an object, or an array of one per file.
     """
     from allranks.cli.console import console
-    from allranks.cli.errors import print_warnings
+    from allranks.cli.errors import print_machine, print_warnings
     from allranks.cli.views.json import to_json
     from allranks.errors import InputError, Problem
     from allranks.runs.formatting import plain as without_controls
@@ -74,11 +78,18 @@ def check(
     problems = list(dict.fromkeys(problem for result in results for problem in result.problems))
     if json:
         objects = [
-            {"file": result.file, "problems": result.problems, "warnings": result.warnings} for result in results
+            {
+                "file": result.file,
+                "problems": result.problems,
+                "warnings": result.warnings,
+                "machine": result.machine,
+            }
+            for result in results
         ]
         print(to_json(objects if len(files) > 1 else objects[0]))
         sys.exit(2 if problems else 0)
     print_warnings(list(dict.fromkeys(warning for result in results for warning in result.warnings)))
+    print_machine(list(dict.fromkeys(problem for result in results for problem in result.machine)))
     for result in results:
         if len(results) > 1 or not result.problems:
             console().print(without_controls(str(result)), soft_wrap=True)
@@ -100,22 +111,24 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     components = list(specs.components) if specs else []
     problems = check_specs(components) if components else []
     warnings: list[Problem] = []
+    machine: list[Problem] = []
     plans: list[Plan] = []
     for job in [file] if specs is None else map(str, specs.jobs):
         try:
-            plan, job_problems, job_warnings = _checked(job, values, components)
+            plan, job_problems, job_warnings, job_machine = _checked(job, values, components)
         except InputError as error:
             problems += error.problems
             continue
         plans.append(plan)
         problems += job_problems
         warnings += job_warnings
+        machine += job_machine
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:
         jobs = len(specs.jobs)
         content = [count(number, noun) for number, noun in ((len(components), "component"), (jobs, "job")) if number]
-    return _Result(file, tuple(content), tuple(problems), tuple(warnings))
+    return _Result(file, tuple(content), tuple(problems), tuple(warnings), tuple(machine))
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
@@ -145,8 +158,9 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
 
 def _checked(
     file: str, values: dict[str, str], components: Sequence[Path]
-) -> tuple[Plan, tuple[Problem, ...], list[Problem]]:
-    """Return the plan of a job with its problems and warnings. Raise InputError if there is no plan.
+) -> tuple[Plan, list[Problem], list[Problem], list[Problem]]:
+    """Return the plan of a job with its problems, its warnings, and what this machine lacks to run it. Raise InputError
+    if there is no plan.
 
     components: those that are checked separately
     """
@@ -159,9 +173,9 @@ def _checked(
 
     with tempfile.TemporaryDirectory() as snapshots:
         plan = read_plan(file, values, Path(snapshots))
-        problems = tuple(requirements.problems(plan))
-        warnings = [*warnings_of(plan, date.today()), *capacity.warnings(plan)]
-        return plan, problems, [*warnings, *_of_their_components(plan, components)]
+        warnings = [*warnings_of(plan, date.today()), *capacity.warnings(plan), *_of_their_components(plan, components)]
+        problems, machine = requirements.separated(plan)
+        return plan, problems, warnings, machine
 
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> list[Problem]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import FileArgument, FolderOption, SetOption
+from allranks.cli.options import FileArgument, FolderOption
+from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
     from allranks.plan.assets.lookup import AssetLookup, Use
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 def map_(
     file: FileArgument,
     settings: SetOption = None,
+    params: ParamsOption = None,
     write: Annotated[
         bool, typer.Option("--write", help="Add the lines to allranks.yaml. Existing lines are not changed.")
     ] = False,
@@ -28,7 +30,6 @@ def map_(
     that refer to it. Complete the paths.
     """
     from allranks.cli.console import console, errors
-    from allranks.cli.options import settings_of
     from allranks.errors import InputError
     from allranks.plan.assets import mapping_file, skeleton
     from allranks.plan.reader import lookup_of, opened
@@ -36,7 +37,7 @@ def map_(
     from allranks.runs.workspace import Workspace
     from allranks.sdk.paths import shown
 
-    values = settings_of(settings)
+    values = settings_of(settings, params)
     other_problems = 0
     lookup = lookup_of(file, values, Workspace.at(workspace))
     with opened(file, values, lookup) as job:

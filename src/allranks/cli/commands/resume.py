@@ -9,15 +9,20 @@ from allranks.cli.options import (
     InstancesChoice,
     InstancesOption,
     JsonOption,
+    LatestCodeOption,
     RetriesOption,
     RunArgument,
     SlotsOption,
     TrackOption,
 )
+from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 
 def resume(
     identity: RunArgument,
+    latest_code: LatestCodeOption = False,
+    settings: SetOption = None,
+    params: ParamsOption = None,
     instances: InstancesOption = InstancesChoice.AUTO,
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
@@ -28,11 +33,17 @@ def resume(
 ) -> None:
     """Resume a run that did not finish.
 
-    The run was interrupted, was stopped, or failed. Completed steps do not run again.
+    The run was interrupted, was stopped, or failed. Completed steps do not run again. The run continues with the code
+    and the inputs that it started with. With --latest-code, the pipeline's file is read again, also with other inputs;
+    completed steps whose code and inputs have not changed keep their results.
     """
-    from allranks.local.engine import resume as resume_run
+    from allranks.api import retry
     from allranks.local.options import Options
     from allranks.runs.workspace import Workspace
 
+    place = Workspace.at(workspace)
     options = Options(instances.value, False, retries, slots, gpus, track)
-    execute(lambda observer: resume_run(identity, Workspace.at(workspace), options, observer), json)
+    values = settings_of(settings, params)
+    execute(
+        lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values), json
+    )

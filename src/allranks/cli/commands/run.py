@@ -10,27 +10,31 @@ from allranks.cli.execute import execute
 from allranks.cli.options import (
     FileArgument,
     FolderOption,
+    FromOption,
     GpusOption,
     InstancesChoice,
     InstancesOption,
     JsonOption,
+    OnlyOption,
     RetriesOption,
-    SetOption,
     SlotsOption,
     TrackOption,
-    settings_of,
+    UntilOption,
 )
+from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from allranks.plan.graph import Plan
+    from allranks.local.selection import Selection
     from allranks.runs.workspace import Workspace
 
 
 def run(
     file: FileArgument,
     settings: SetOption = None,
+    params: ParamsOption = None,
+    start: FromOption = None,
+    only: OnlyOption = None,
+    until: UntilOption = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -53,54 +57,36 @@ def run(
 
     For example: allranks run pipelines/image_classification.py --set epochs=3
     """
-    from allranks.cli.errors import print_warnings
-    from allranks.local import capacity
-    from allranks.local.engine import run as run_plan
+    from allranks.api import jobs
+    from allranks.local import engine
     from allranks.local.options import Options
+    from allranks.local.selection import Selection
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    values = settings_of(settings)
+    values = settings_of(settings, params)
+    selection = Selection.of(start, only, until)
     if dry_run:
-        _print_dry_run(file, values, place, instances.value, json)
+        _print_dry_run(file, values, place, instances.value, selection, json)
         return
-    plan = _read_with_code(file, values, place)
-    print_warnings(list(capacity.warnings(plan)))
-    options = Options(instances.value, force_rerun, retries, slots, gpus, track)
-    execute(lambda observer: run_plan(plan, place, options, observer), json)
+    plan = jobs.read(file, values, place, track=track)
+    options = Options(
+        instances.value,
+        force_rerun,
+        retries,
+        slots,
+        gpus,
+        track,
+        selection=selection,
+        target=jobs.target_of(file),
+        settings=values,
+    )
+    execute(lambda observer: engine.run(plan, place, options, observer), json)
 
 
-def _read_with_code(file: str, settings: dict[str, str], workspace: Workspace) -> Plan:
-    """Return the plan with its code copied into the workspace, which is not changed before the plan has been
-    checked."""
-    import tempfile
-    from pathlib import Path
-
-    from allranks.plan.reader import snapshot
-
-    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        plan = _read(file, settings, Path(snapshots), workspace)
-        workspace.make()
-        return snapshot.save(plan, workspace.snapshots)
-
-
-def _read(file: str, settings: dict[str, str], snapshots: Path, workspace: Workspace) -> Plan:
-    from allranks.plan.reader import read_plan
-
-    return _check(read_plan(file, settings, snapshots, workspace))
-
-
-def _check(plan: Plan) -> Plan:
-    """Return the plan. Raise InputError if it cannot run on this machine."""
-    from allranks.errors import InputError
-    from allranks.local import requirements
-
-    if problems := requirements.problems(plan):
-        raise InputError(*problems)
-    return plan
-
-
-def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, instances: str, json: bool) -> None:
+def _print_dry_run(
+    file: str, settings: dict[str, str], workspace: Workspace, instances: str, selection: Selection, json: bool
+) -> None:
     import tempfile
     from datetime import date
     from json import dumps as to_json
@@ -108,10 +94,13 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     from pathlib import Path
 
     from allranks.cli.console import console
-    from allranks.cli.errors import print_warnings
+    from allranks.cli.errors import print_machine, print_warnings
     from allranks.cli.views.plan import plan_json, print_plan
+    from allranks.cli.views.selection import print_selection
     from allranks.cli.views.uploads import print_uploads
-    from allranks.local import capacity, preview
+    from allranks.errors import InputError
+    from allranks.local import capacity, preview, requirements
+    from allranks.local.selection import modes_of
     from allranks.plan import codec
     from allranks.plan.check import warnings
     from allranks.plan.reader import lookup_of, opened
@@ -120,7 +109,11 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
 
     names = lookup_of(file, settings, workspace)
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
-        plan = _check(job.plan(Path(snapshots)))
+        plan = job.plan(Path(snapshots))
+        modes = modes_of(plan.graph, selection)
+        problems, lacking = requirements.separated(plan)
+        if problems:
+            raise InputError(*problems)
         uploads = uploads_of(job.job)
     # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
@@ -133,4 +126,7 @@ def _print_dry_run(file: str, settings: dict[str, str], workspace: Workspace, in
     else:
         print_plan(console(), plan, environments, commands)
         print_uploads(console(), uploads)
+        if selection:
+            print_selection(console(), plan, modes)
     print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan)])
+    print_machine(lacking)

@@ -232,9 +232,9 @@ def _certain_nodes(body: Sequence[ast.stmt], function: str | None) -> Iterator[a
         yield node
         if function is None:
             continue
-        if isinstance(node, ast.If) and ast.unparse(node.test) in _IS_MAIN:
-            yield from node.body
-        elif isinstance(node, ast.FunctionDef) and function and _component_of(node) == function:
+        is_main = isinstance(node, ast.If) and ast.unparse(node.test) in _IS_MAIN
+        is_component = isinstance(node, ast.FunctionDef) and function and _component_of(node) == function
+        if isinstance(node, (ast.If, ast.FunctionDef)) and (is_main or is_component):
             yield from node.body
 
 

@@ -61,7 +61,11 @@ def _has(name: str, path: list[str]) -> bool:
 
 def _own_path() -> list[str]:
     """Return this interpreter's path without what only this process has: its script's folder and PYTHONPATH."""
-    own = {"", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv else ""}
+    script = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv else ""
+    own = {"", os.getcwd()}
+    # The script of a notebook's kernel is an installed module.
+    if os.path.basename(script) not in ("site-packages", "dist-packages"):
+        own.add(script)
     own.update(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     return [entry for entry in sys.path if entry not in own]
 

@@ -41,6 +41,7 @@ def missing(path: str) -> Problem | None:
         found="mpi, but this machine has no mpirun",
         expected="Open MPI 4.1",
         fix='pip install "allranks[mpi]", or your system\'s Open MPI',
+        code="missing-launcher",
     )
 
 

@@ -56,6 +56,7 @@ def missing(path: str) -> Problem | None:
         found="ray, but this machine has no Ray",
         expected="Ray 2.50 or later",
         fix='pip install "allranks[ray]"',
+        code="missing-launcher",
     )
 
 

@@ -79,7 +79,7 @@ class EarlierResults:
         if self._earlier is not None and (own := _result(self._earlier, record.name)) and own.step.key == keys.own:
             return own
         is_ignored = mode is Mode.FRESH or (self._force_rerun and mode is not Mode.REUSE)
-        if is_ignored or not step.deterministic:
+        if is_ignored or keys.shared is None:
             return None
         earlier = self._recorder.recall(keys.shared)
         return None if earlier is None else EarlierResult(*earlier)

@@ -36,20 +36,32 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
     for line in verdict.tail:
         missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", line)
         if missing and missing[1] in stacks.BY_MODULE:
-            return f"the Python of this step has no {missing[1]}; to get it: {stacks.BY_MODULE[missing[1]].install}"
+            install = stacks.BY_MODULE[missing[1]].install
+            return _advice(f"the Python of this step has no {missing[1]}; to get it: {install}", code="missing-package")
     # A shell turns the signal into exit code 134.
     aborted = verdict.signal == "SIGABRT" or verdict.exit_code == 128 + signal.SIGABRT
     if aborted and any(GLOO_ABORT in line for line in verdict.tail[-2:]):
-        return (
+        return _advice(
             "torch's gloo may abort a process that exits, also after its work; this rank did not report that its work"
-            " was done. To exit without the abort: python -m allranks.runtime SCRIPT"
+            " was done. To exit without the abort: python -m allranks.runtime SCRIPT",
+            code="aborted-at-exit",
         )
     unreachable = ("Network is unreachable", "Name or service not known", "No route to host")
     if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
-        return "an instance of the rack reaches the other instances alone: to download, use --instances loopback"
+        return _advice(
+            "an instance of the rack reaches the other instances alone: to download, use --instances loopback",
+            code="no-network",
+        )
     if not isolated and any("AF_UNIX path" in line for line in verdict.tail):
-        return "the temporary folder's path is too long for a socket in it: set TMPDIR to a shorter one, as /tmp is"
+        return _advice(
+            "the temporary folder's path is too long for a socket in it: set TMPDIR to a shorter one, as /tmp is",
+            code="long-temporary-path",
+        )
     return ""
+
+
+def _advice(text: str, *, code: str) -> str:
+    return f"{text}. More: allranks explain {code}"
 
 
 def signal_name(number: int) -> str:

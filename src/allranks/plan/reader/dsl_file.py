@@ -116,6 +116,7 @@ class DslFile:
                     "it has no value",
                     "",
                     f"set it: --set {name}=VALUE",
+                    code="missing-input",
                 )
                 for name in missing
             )

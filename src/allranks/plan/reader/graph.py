@@ -56,7 +56,7 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
     description = _PLANNED.get(kind, f"a node of type {entity.type}")
     found = f"{description} is not yet run by the local engine"
     expected = "a step that runs a command, a pipeline component, if_else, do_while or parallel_for"
-    context.problems.append(Problem(str(context.place(name)), found, expected))
+    context.problems.append(Problem(str(context.place(name)), found, expected, code="not-run-here"))
     return None
 
 

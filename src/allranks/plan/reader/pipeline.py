@@ -137,7 +137,8 @@ def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:
     for key in ("on_init", "on_finalize"):
         if getattr(job.settings, key) is not None:
             where = f"key settings.{key}{f' ({shown(source)})' if source else ''}"
-            context.problems.append(Problem(where, f"{key} is not yet run by the local engine", "", "remove it"))
+            found = f"{key} is not yet run by the local engine"
+            context.problems.append(Problem(where, found, "", "remove it", code="not-run-here"))
 
 
 def _name(job: Any, source: str) -> str:

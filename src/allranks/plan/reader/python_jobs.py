@@ -45,7 +45,7 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Ma
             return DslFile(file, value) if inspect.isfunction(value) else MadeJob(file, chosen, value)
         if choices:
             raise InputError(_several(path, choices), *file.cut_short)
-    raise InputError(Problem(shown(path), "it has no pipeline", _EXPECTED, _guarded(path)))
+    raise InputError(Problem(shown(path), "it has no pipeline", _EXPECTED, _guarded(path), code="no-pipeline"))
 
 
 def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> Iterable[dict[str, Any]]:
@@ -57,7 +57,7 @@ def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, 
 
 
 def _functions(file: PythonFile) -> dict[str, Callable[..., Any]]:
-    return {name: value for name, value in vars(file.module).items() if _is_pipeline(value)}
+    return {name: value for name, value in vars(file.module).items() if is_pipeline_function(value)}
 
 
 def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
@@ -106,7 +106,8 @@ def _without_bases(jobs: dict[str, Any]) -> dict[str, Any]:
     return {name: job for name, job in jobs.items() if name not in bases and not vars(job).get("_swept")}
 
 
-def _is_pipeline(value: Any) -> bool:
+def is_pipeline_function(value: Any) -> bool:
+    """Return whether a value is a function that is decorated with ``@dsl.pipeline``."""
     return inspect.isfunction(value) and "_pipeline_builder" in vars(value)
 
 
@@ -121,7 +122,8 @@ def _several(path: Path, choices: dict[str, Any]) -> Problem:
     noun = "pipelines" if all(inspect.isfunction(value) for value in choices.values()) else "jobs"
     fix = "say which: " + " or ".join(f"{shown(path)}:{name}" for name in named)
     fix = fix if named else "give each a variable of its own, and say which"
-    return Problem(shown(path), f"it has {len(choices)} {noun}: {', '.join(choices)}", "one pipeline", fix)
+    found = f"it has {len(choices)} {noun}: {', '.join(choices)}"
+    return Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
 
 
 def _not_found(path: Path, name: str, known: list[str], exists: bool) -> Problem:

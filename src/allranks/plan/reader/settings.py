@@ -5,9 +5,13 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from allranks.errors import Problem
+from allranks.errors import InputError, Problem
+from allranks.plan.graph import Plan
+from allranks.plan.ports import PRIMITIVES, Literal, Value
+from allranks.plan.ports import Path as DataPath
 from allranks.sdk.paths import located
 
 Setting = str | int | float | bool
@@ -66,6 +70,26 @@ def widened(type_name: str, text: str) -> str:
     return type_name
 
 
+def with_inputs(plan: Plan, texts: Mapping[str, str]) -> Plan:
+    """Return the plan with new values of its inputs. Raise InputError for an unknown name or an invalid value."""
+    ports = plan.graph.input_by_name
+    problems = unknown(texts, ports)
+    values: dict[str, Value] = {}
+    for name, text in texts.items():
+        if name not in ports:
+            continue
+        try:
+            value = convert(text, ports[name].type)
+        except ValueError as error:
+            problems.append(wrong(name, text, str(error)))
+        else:
+            values[name] = Literal(value) if ports[name].type in PRIMITIVES else DataPath(str(value))
+    if problems:
+        raise InputError.of(problems)
+    inputs = tuple(replace(port, value=values.get(port.name, port.value)) for port in plan.graph.inputs)
+    return replace(plan, graph=replace(plan.graph, inputs=inputs))
+
+
 def wrong(name: str, text: str, expected: str) -> Problem:
     """Return the problem for a setting that cannot be converted."""
     return Problem(f"--set {name}", repr(text), expected, f"give {expected}: --set {name}=VALUE")
@@ -75,7 +99,7 @@ def _unknown(name: str, known: list[str]) -> Problem:
     expected = "one of the pipeline's inputs: " + ", ".join(known) if known else "nothing: the pipeline has no inputs"
     similar = difflib.get_close_matches(name, known, n=1)
     fix = f"did you mean --set {similar[0]}=...?" if similar else "leave it out, or declare the input"
-    return Problem(f"--set {name}", f"the pipeline has no input {name}", expected, fix)
+    return Problem(f"--set {name}", f"the pipeline has no input {name}", expected, fix, code="unknown-input")
 
 
 def _finite(value: float) -> float:

@@ -47,7 +47,8 @@ def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
         if error.filename is None or Path(os.fsdecode(error.filename)) not in files.values():
             raise
         found = f"{error.filename} cannot be read: {error.strerror}"
-        raise InputError(Problem(where, found, "readable files", "remove it, or add it to .amlignore")) from None
+        fix = "remove it, or add it to .amlignore"
+        raise InputError(Problem(where, found, "readable files", fix, code="unreadable-code")) from None
     return Code(str(snapshots / digest), digest)
 
 

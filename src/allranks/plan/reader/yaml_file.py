@@ -11,6 +11,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
+from allranks.plan.reader import yaml_shapes
 from allranks.plan.reader.settings import Setting
 from allranks.sdk import complaints, known_keys, yaml_text
 from allranks.sdk.messages import unknown_distribution, unknown_key
@@ -47,7 +48,9 @@ class YamlFile:
         from azure.ai.ml import load_job
 
         overrides = [self._override(name, kind, value) for name, (kind, value) in values.items()]
-        problems = [*_missing_components(self.text), *_misspelt(self.text), *_unknown_distributions(self.text)]
+        shapes = yaml_shapes.problems(self.text.tree, lambda key: where(self.text, key))
+        misspelt = (*_misspelt(self.text), *_unknown_distributions(self.text))
+        problems = list(dict.fromkeys((*shapes, *_missing_components(self.text), *misspelt)))
         if problems:
             raise InputError.of(problems)
         try:
@@ -106,7 +109,8 @@ def read(path: Path) -> YamlFile:
     if kind not in ("pipeline", "command"):
         key = "type" if "type" in text.tree else "$schema"
         found = f"a job of type {kind} is not yet run by the local engine"
-        raise InputError(Problem(f"key {key} ({text.place(key)})", found, "type pipeline or command"))
+        where = f"key {key} ({text.place(key)})"
+        raise InputError(Problem(where, found, "type pipeline or command", code="not-run-here"))
     if kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
         raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)

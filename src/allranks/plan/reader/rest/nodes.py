@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from allranks.errors import InputError, Problem
@@ -62,7 +63,7 @@ def _component(identity: Any, assets: Assets, known: dict[str, Any], path: str) 
             raise InputError(Problem(f"{label}, key jobs", "the pipeline has no jobs", "at least one job"))
     except InputError as error:
         at = f"step {path}, "
-        raise InputError.of(Problem(f"{at}{p.where}", p.found, p.expected, p.fix) for p in error.problems) from None
+        raise InputError.of(replace(problem, where=f"{at}{problem.where}") for problem in error.problems) from None
     if component.type == "pipeline":
         # The SDK would drop all nodes if it cannot read one of them.
         component._jobs = component._process_jobs(nodes(jobs, assets, known, f"{path}."))

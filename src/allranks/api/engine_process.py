@@ -1,0 +1,135 @@
+"""Execute a run in a process of its own, so that it does not depend on the caller's event loop, signals or threads.
+
+The engine gets the run on standard input, reports on standard output as JSON, one object per line, and stops the run
+when standard input is closed: a run does not outlive the process that started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from allranks.errors import InputError, Problem
+from allranks.local.options import Options
+from allranks.local.selection import Selection
+from allranks.plan import codec
+from allranks.plan.graph import Plan
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
+
+
+class EngineError(RuntimeError):
+    """The engine ended without a result; the message contains the last lines that it printed."""
+
+
+@dataclass
+class EngineProcess:
+    """The process that executes a run. errors: what it prints to standard error"""
+
+    process: subprocess.Popen[str]
+    errors: IO[bytes]
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the process has ended, for at most `seconds`. Return whether it has."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """Ask the engine to stop the run. The second call kills the ranks at once."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+
+    def error(self) -> EngineError:
+        """Return an error with the last lines that the engine printed."""
+        self.errors.seek(0)
+        lines = self.errors.read().decode(errors="replace").splitlines()[-20:]
+        return EngineError("\n".join(["the engine of the run ended unexpectedly", *lines]))
+
+
+def start(plan: Plan, workspace: Workspace, options: Options) -> tuple[str, EngineProcess]:
+    """Start a run in a new process. Return its id after it has been created, and the process.
+
+    Raise InputError if the run cannot start here, EngineError if the engine fails.
+    """
+    errors = tempfile.TemporaryFile(prefix="allranks-")  # noqa: SIM115  # it is read when the engine has ended
+    process = subprocess.Popen(
+        [sys.executable, "-m", "allranks.api.engine_process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        encoding="utf-8",
+        start_new_session=True,  # Ctrl-C at the terminal is for the caller
+    )
+    engine = EngineProcess(process, errors)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    task = {"workspace": str(workspace.root), "plan": codec.dumps(plan), "options": asdict(options)}
+    try:
+        process.stdin.write(json.dumps(task, default=str) + "\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline() or "{}")
+    except BrokenPipeError:
+        answer = {}
+    except BaseException:
+        engine.stop()
+        engine.wait()
+        raise
+    if "problems" in answer:
+        engine.wait()
+        raise InputError.of(Problem(**problem) for problem in answer["problems"])
+    if "run" not in answer:
+        engine.wait()
+        raise engine.error()
+    return answer["run"], engine
+
+
+class _Announcer(Observer):
+    """Reports the id of the run when it has been created."""
+
+    def started(self, run: RunRecord) -> None:
+        _report({"run": run.id})
+
+
+def main() -> None:
+    """Execute the run that standard input describes. Exit with 0 when the run has ended, in whatever state."""
+    from allranks.local import engine, stop_signals
+
+    with stop_signals.raised():
+        task = json.loads(sys.stdin.readline() or "null")
+        if task is None:
+            return
+        threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
+        options = task["options"]
+        options["selection"] = Selection(**{name: tuple(paths) for name, paths in options["selection"].items()})
+        try:
+            engine.run(codec.loads(task["plan"]), Workspace(Path(task["workspace"])), Options(**options), _Announcer())
+        except InputError as error:
+            _report({"problems": [asdict(problem) for problem in error.problems]})
+        except engine.DiskFullError as error:
+            _report({"problems": [asdict(Problem("workspace", str(error), "", "free some space", code="disk-full"))]})
+
+
+def _report(message: Mapping[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def _stop_at_end_of_input() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

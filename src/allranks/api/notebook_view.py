@@ -1,0 +1,121 @@
+"""The progress of a run in a notebook: a table of its steps, updated in place."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from allranks.runs.records import RunRecord, Status, StepRecord
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+ROWS = 40
+"""Maximum number of steps in the table. Those that run or failed come first."""
+
+_COLORS = {
+    Status.COMPLETED: "#2e9e5b",
+    Status.FAILED: "#d64545",
+    Status.RUNNING: "#2f7fd6",
+    Status.PREPARING: "#2f7fd6",
+    Status.CANCELED: "#c78a1b",
+    Status.INTERRUPTED: "#c78a1b",
+}
+
+
+_URGENT = (Status.RUNNING, Status.PREPARING, Status.FAILED)
+
+
+@dataclass
+class NotebookView:
+    """The view of a run in the output of a cell. read: returns the current state of the run"""
+
+    read: Callable[[], RunRecord]
+    display: Any
+
+    def until(self, is_over: Callable[[float], bool], timeout: float | None, frame: float) -> bool:
+        """Update the view until the run is over, or for at most `timeout` seconds. Return whether it is over.
+
+        is_over: waits for a number of seconds
+        frame:   seconds between two updates
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = frame if end is None else min(frame, end - time.monotonic())
+            over = is_over(max(left, 0))
+            self.update()
+            if over or (end is not None and time.monotonic() >= end):
+                return over
+
+    def update(self) -> None:
+        """Show the current state."""
+        self.display.update(_cell(self.read()))
+
+
+@contextlib.contextmanager
+def shown(read: Callable[[], RunRecord]) -> Iterator[NotebookView | None]:
+    """Show the run in a notebook for the duration of the block. Yield None outside of notebooks."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is None or not hasattr(shell, "kernel"):
+        yield None
+        return
+    from IPython import display
+
+    show: Any = display.display  # without types
+    view = NotebookView(read, show(_cell(read()), display_id=True))
+    try:
+        yield view
+    finally:
+        view.update()
+
+
+def _cell(record: RunRecord) -> Any:
+    from IPython import display
+
+    cell: Any = display.HTML  # without types
+    return cell(html(record))
+
+
+def html(record: RunRecord) -> str:
+    """Return the state of a run as an HTML table."""
+    from markupsafe import Markup
+
+    from allranks.runs.formatting import plain
+
+    urgent = [step for step in record.steps if step.status in _URGENT]
+    others = [step for step in record.steps if step.status not in _URGENT]
+    shown_steps = {id(step) for step in (*urgent, *others)[:ROWS]}
+    rows = _rows([step for step in record.steps if id(step) in shown_steps])
+    if hidden := len(record.steps) - len(shown_steps):
+        rows += Markup("<tr><td colspan=4>and {} more</td></tr>").format(hidden)
+    return Markup("<div><b>{}</b> <code>{}</code> {}<table>{}</table></div>").format(
+        plain(record.display_name or record.name), record.id, record.status, rows
+    )
+
+
+def _rows(steps: list[StepRecord]) -> Markup:
+    from markupsafe import Markup
+
+    from allranks.runs.curves import headline
+    from allranks.runs.formatting import SYMBOLS, duration, elapsed, number, plain
+
+    left = Markup("text-align:left")
+    rows = Markup("")
+    for step in steps:
+        color = _COLORS.get(step.status, "inherit")
+        metric = next((f"{name} {number(point.value)}" for _, name, point in headline([step], 1)), "")
+        seconds = elapsed(step, time.time())
+        cells = (
+            (left, plain(step.name)),
+            (Markup("{};color:{}").format(left, color), f"{SYMBOLS[step.status]} {step.status}"),
+            ("", f"reused from {step.reused_from}" if step.reused_from else duration(seconds) if seconds else ""),
+            (left, metric),
+        )
+        row = Markup("").join(Markup("<td style='{}'>{}</td>").format(style, text) for style, text in cells)
+        rows += Markup("<tr>{}</tr>").format(row)
+    return rows

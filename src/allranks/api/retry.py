@@ -1,0 +1,86 @@
+"""Resume a run, or run it again, with the same code or the latest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from allranks.api import jobs
+from allranks.errors import InputError, Problem
+from allranks.local import engine
+from allranks.local.options import Options
+from allranks.plan.graph import Plan
+from allranks.plan.reader import settings as plan_settings
+from allranks.runs import history, secret_values
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
+
+
+def resume(
+    identity: str,
+    workspace: Workspace,
+    options: Options,
+    observer: Observer | None = None,
+    *,
+    latest_code: bool = False,
+    inputs: Mapping[str, str] | None = None,
+) -> RunRecord:
+    """Resume a run that did not finish. Return its record after all its processes have ended.
+
+    latest_code: whether to read the pipeline's file again. Finished steps whose code and inputs have not changed keep
+                 their results. Otherwise the run continues with the plan and the code that it started with
+    inputs:      new values of inputs, as text; only with `latest_code`
+
+    Raise InputError if the run cannot be resumed.
+    """
+    if not latest_code:
+        if inputs:
+            found = "a resumed run continues with its own inputs"
+            fix = f"allranks resume {identity} --latest-code, or: allranks rerun {identity}"
+            raise InputError(Problem(f"--set {next(iter(inputs))}", found, "", fix))
+        return engine.resume(identity, workspace, options, observer)
+    record = history.run(workspace, identity)
+    engine.require_resumable(record)
+    plan, texts = _latest(record, inputs or {}, workspace)
+    options = replace(options, target=record.target, settings=texts)
+    return engine.resume(record.id, workspace, options, observer, plan)
+
+
+def rerun(
+    identity: str,
+    workspace: Workspace,
+    options: Options,
+    observer: Observer | None = None,
+    *,
+    latest_code: bool = False,
+    inputs: Mapping[str, str] | None = None,
+) -> RunRecord:
+    """Run a run's pipeline again, as a new run. Return its record after all its processes have ended.
+
+    The steps that the selection of the options reuses have their results of that run.
+
+    latest_code: whether to read the pipeline's file again. Otherwise the new run has the plan and code of the run
+    inputs:      new values of inputs, as text. The others are those of the run
+
+    Raise InputError if it cannot run.
+    """
+    record = history.run(workspace, identity)
+    engine.require_local(record)
+    if latest_code:
+        plan, texts = _latest(record, inputs or {}, workspace)
+    else:
+        stored = engine.stored_plan(record, workspace, inputs or {})
+        plan = plan_settings.with_inputs(stored, inputs or {})
+        texts = {**record.settings, **(inputs or {})}
+    options = replace(options, target=record.target, settings=texts)
+    return engine.run(plan, workspace, options, observer, record if options.selection else None)
+
+
+def _latest(record: RunRecord, inputs: Mapping[str, str], workspace: Workspace) -> tuple[Plan, dict[str, str]]:
+    """Return the latest plan of a run's file, and the inputs that are set."""
+    if not record.target:
+        found = "its job was given as a Python object, so its latest code cannot be read"
+        raise InputError(Problem(f"run {record.id}", found, "a run of a file", "start the job again"))
+    texts = {**secret_values.settings_of(record, inputs), **inputs}
+    return jobs.read(record.target, texts, workspace), texts

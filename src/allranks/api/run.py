@@ -1,0 +1,248 @@
+"""A run as an object: start it, wait for it, read its results."""
+
+from __future__ import annotations
+
+import atexit
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.runs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from allranks.api.engine_process import EngineProcess
+
+_FRAME = 0.5
+"""Seconds between two frames of the view in a notebook."""
+
+_started: dict[str, EngineProcess] = {}
+"""The engines that this process has started, by the id of their run. They stop when nothing refers to them."""
+
+
+class RunFailedError(RuntimeError):
+    """A run that the caller waits for has failed or was canceled. The message says which rank failed, and why."""
+
+
+class Run:
+    """A run of a workspace.
+
+    Every property is read when it is used, so it shows the current state.
+    """
+
+    def __init__(self, id: str, workspace: Workspace) -> None:
+        self.id = id
+        self._workspace = workspace
+
+    def __repr__(self) -> str:
+        record = self.record
+        return f"<Run {self.id} {record.display_name or record.name}: {record.status}>"
+
+    def _repr_html_(self) -> str:
+        from allranks.api.notebook_view import html
+
+        return html(self.record)
+
+    @property
+    def record(self) -> RunRecord:
+        """The run with its steps, as it is stored."""
+        from allranks.runs import history
+
+        return history.run(self._workspace, self.id)
+
+    @property
+    def status(self) -> Status:
+        """NotStarted, Preparing, Running, Completed, Failed, Canceled or Interrupted."""
+        return self.record.status
+
+    @property
+    def steps(self) -> dict[str, StepRecord]:
+        """The steps and the nodes that contain them, by path: ``run.steps["train"].metrics["loss"]`` is a curve."""
+        return {step.name: step for step in self.record.steps}
+
+    @property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """The last value of each metric, by step and name: ``run.metrics["train"]["loss"]``."""
+        return {
+            step.name: {name: points[-1].value for name, points in step.metrics.items() if points}
+            for step in self.record.steps
+            if step.metrics
+        }
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The outputs of the pipeline, by name: absolute paths, and the text of integers, numbers, strings and
+        booleans. The outputs of a step are in ``run.steps[...].outputs``."""
+        return dict(self.record.outputs)
+
+    @property
+    def page(self) -> Path | None:
+        """The HTML page of the run; None before it has been written."""
+        page = self.record.page
+        return Path(page) if page else None
+
+    def logs(self, step: str | None = None, rank: int | None = None) -> str:
+        """Return the logs of the ranks as text. Each line begins with its step and rank if there are several logs.
+
+        step: the path of a step, or of a group of steps; None: all
+        rank: the number of a rank; None: all
+
+        Raise InputError if there is no such step or rank.
+        """
+        from allranks.runs.log_reader import print_logs
+
+        text = io.BytesIO()
+        print_logs(lambda _: self.record, self.id, step, rank, text)
+        return text.getvalue().decode(errors="replace")
+
+    def wait(self, timeout: float | None = None, *, check: bool = True) -> Run:
+        """Wait until the run has ended, and return it. In a notebook, show its progress meanwhile.
+
+        An interrupt (Ctrl-C, or the kernel's stop button) stops this run, and no other.
+
+        timeout: in seconds; None: no limit
+        check:   whether to raise RunFailedError unless the run is Completed
+
+        Raise TimeoutError if it has not ended in time; the run continues.
+        """
+        try:
+            if not self._wait(timeout):
+                raise TimeoutError(f"run {self.id} has not ended after {timeout:g} s")
+        except KeyboardInterrupt:
+            self._stop()
+            raise
+        record = self.record
+        if check and record.status is not Status.COMPLETED:
+            raise RunFailedError(_failure(record))
+        return self
+
+    def cancel(self, *steps: str, now: bool = False) -> None:
+        """End the run, or only some of its steps and everything inside them, and wait until that has happened.
+
+        steps: paths of steps; none: the whole run
+        now:   whether to kill the ranks without a grace period
+
+        Raise InputError if nothing executes the run or there is no such step.
+        """
+        from allranks.local.cancellation import cancel_nodes, cancel_run
+        from allranks.runs.nested import node_at
+
+        if steps:
+            record = self.record
+            cancel_nodes(self._workspace, record, [node_at(record, step).path for step in steps], at_once=now)
+            return
+        cancel_run(self._workspace, self.id, at_once=now)
+        if engine := _started.get(self.id):
+            engine.wait()
+
+    def _wait(self, timeout: float | None) -> bool:
+        from allranks.api import notebook_view
+        from allranks.runs import locks
+
+        engine = _started.get(self.id)
+        folder = self._workspace.run_folder(self.id)
+
+        def is_over(seconds: float | None) -> bool:
+            return locks.wait(folder, seconds) if engine is None else engine.wait(seconds)
+
+        with notebook_view.shown(lambda: self.record) as update:
+            ended = is_over(timeout) if update is None else update.until(is_over, timeout, _FRAME)
+        if ended and engine is not None:
+            _started.pop(self.id, None)
+            if not self.status.ended:
+                raise engine.error()
+        return ended
+
+    def _stop(self) -> None:
+        """Stop the run. A second interrupt kills its ranks at once."""
+        engine = _started.get(self.id)
+        if engine is None:
+            return
+        engine.stop()
+        try:
+            engine.wait()
+        except KeyboardInterrupt:
+            engine.stop()
+            engine.wait()
+            raise
+
+
+def run(
+    job: Any,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    instances: Literal["auto", "rack", "loopback"] = "auto",
+    force_rerun: bool = False,
+    retries: int = 0,
+    slots: int | None = None,
+    gpus: Literal["auto", "share"] | int = "auto",
+    track: bool = True,
+    folder: Path | str | None = None,
+) -> Run:
+    """Start a job on this machine, and return its run without waiting for it.
+
+    The run has its own process, so it works inside a running event loop and next to other runs. It ends with this
+    process: a script waits for its runs before it exits; a notebook's kernel that is shut down stops them.
+
+    job:         the path of a file (``FILE[:NAME]``), a job of azure-ai-ml, or a function with ``@dsl.pipeline``
+    inputs:      values of the job's inputs, by name
+    instances:   rack (Linux namespaces), loopback (addresses on 127.0.0.0/8), or auto: rack if this machine supports it
+    force_rerun: whether to run every step, even if an earlier result could be reused
+    retries:     how many times a failed step is retried
+    slots:       how many ranks may run at once; None: the number of cores
+    gpus:        auto (one per rank), share, or the number of GPUs to use
+    track:       whether each step that runs Python gets an MLflow run
+    folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
+
+    Raise InputError, with every problem, if the job cannot run here; nothing is started then.
+    """
+    from allranks.api import jobs
+    from allranks.api.engine_process import start
+    from allranks.local.options import Options
+
+    workspace = Workspace.at(folder)
+    texts = jobs.texts_of(inputs)
+    plan = jobs.read(job, texts, workspace)
+    options = Options(
+        instances, force_rerun, retries, slots, str(gpus), track, target=jobs.target_of(job), settings=texts
+    )
+    identity, engine = start(plan, workspace, options)
+    _started[identity] = engine
+    return Run(identity, workspace)
+
+
+def runs(limit: int | None = 20, *, folder: Path | str | None = None) -> list[Run]:
+    """Return the runs of a workspace, the newest first.
+
+    limit:  how many at most; None: all
+    folder: the workspace; default: the `.allranks` folder of the current folder or a parent
+    """
+    from allranks.runs import history
+
+    workspace = Workspace.at(folder)
+    return [Run(record.id, workspace) for record in history.runs(workspace, limit, steps=False)]
+
+
+def _failure(record: RunRecord) -> str:
+    from allranks.runs.formatting import cause, reason
+
+    verdict = record.verdict
+    heading = f"run {record.id} ({record.display_name or record.name}) is {record.status}"
+    if verdict is None:
+        return heading
+    lines = [f"{heading}: {verdict.step}: {cause(verdict) or 'failed'}", reason(verdict) or "", *verdict.tail[-20:]]
+    return "\n".join(filter(None, lines))
+
+
+@atexit.register
+def _wait_for_all() -> None:
+    """Wait for the runs that a script has started, as for threads. An interrupt stops them."""
+    for identity, engine in list(_started.items()):
+        try:
+            engine.wait()
+        except KeyboardInterrupt:
+            for other in _started.values():
+                other.stop()
+            engine.wait()
+        _started.pop(identity, None)

@@ -1,0 +1,120 @@
+"""`allranks rerun`, `resume --latest-code`, `--from`, `--only`, `--until` and `--params`, through the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from allranks_command import Ended, forked
+
+COMPONENT = {
+    "type": "command",
+    "command": "echo ${{inputs.text}} > ${{outputs.out}}/text",
+    "environment": "azureml:any@latest",
+    "inputs": {"text": {"type": "string"}},
+    "outputs": {"out": {"type": "uri_folder"}},
+}
+PIPELINE: dict[str, Any] = {
+    "type": "pipeline",
+    "inputs": {"text": "a", "hf_token": "none"},
+    "jobs": {
+        "first": {**COMPONENT, "component": "", "inputs": {"text": "${{parent.inputs.text}}"}},
+        "second": {
+            "type": "command",
+            "command": "cat ${{inputs.data}}/text; test $TOKEN != wrong",
+            "environment": "azureml:any@latest",
+            "environment_variables": {"TOKEN": "${{parent.inputs.hf_token}}"},
+            "inputs": {"data": "${{parent.jobs.first.outputs.out}}"},
+        },
+    },
+}
+del PIPELINE["jobs"]["first"]["component"]
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    file = tmp_path / "pipeline.yml"
+    file.write_text(yaml.safe_dump(PIPELINE))
+    return file
+
+
+def command(pipeline: Path, *arguments: str, ends: int = 0) -> Ended:
+    instances = [] if "--dry-run" in arguments else ["--instances", "loopback", "--no-track"]
+    ended = forked(*arguments, *instances, folder=pipeline.parent)
+    assert ended.code == ends, ended.out + ended.err
+    return ended
+
+
+def states(ended: Ended) -> dict[str, str]:
+    steps = ended.json["steps"]
+    return {step["name"]: "reused" if step["reused_from"] else step["status"] for step in steps}
+
+
+def test_edit_and_retry(pipeline: Path) -> None:
+    failed = command(pipeline, "run", "pipeline.yml", "--set", "hf_token=wrong", "--set", "text=b", ends=1)
+    assert "resume with the same code    allranks resume " in failed.out
+    assert "resume with the latest code  allranks resume " in failed.out
+    fixed = {**PIPELINE["jobs"]["second"], "command": "cat ${{inputs.data}}/text; echo fixed"}
+    pipeline.write_text(yaml.safe_dump(PIPELINE | {"jobs": {**PIPELINE["jobs"], "second": fixed}}))
+    assert command(pipeline, "resume", "latest", ends=1).code == 1
+    resumed = command(pipeline, "resume", "latest", "--latest-code", "--json")
+    assert states(resumed) == {"first": "Completed", "second": "Completed"}
+    assert resumed.json["settings"] == {"text": "b", "hf_token": "***"}
+    log = Path(resumed.json["steps"][1]["ranks"][0]["log"]).read_text()
+    assert log == "b\nfixed\n"
+
+    done = command(pipeline, "resume", "latest", "--latest-code", ends=2)
+    assert "allranks rerun" in done.err
+    again = command(pipeline, "rerun", "latest", "--from", "second", "--json", "--set", "text=c", ends=2)
+    assert "are gone: hf_token" in again.err
+    again = command(pipeline, "rerun", "latest", "--set", "hf_token=other", "--json")
+    assert states(again) == {"first": "reused", "second": "Completed"}
+    again = command(
+        pipeline,
+        "rerun",
+        "latest",
+        "--latest-code",
+        "--from",
+        "second",
+        "--json",
+        "--set",
+        "hf_token=x",
+        "--set",
+        "text=c",
+    )
+    assert states(again) == {"first": "reused", "second": "Completed"}
+
+
+def test_inputs_of_a_file_and_selected_steps(pipeline: Path) -> None:
+    (pipeline.parent / "params.yaml").write_text("text: from a file\nhf_token: none\n")
+    first = command(pipeline, "run", "pipeline.yml", "--params", "params.yaml", "--until", "first", "--json")
+    assert states(first) == {"first": "Completed", "second": "NotStarted"}
+    assert Path(first.json["steps"][0]["outputs"][0]["path"], "text").read_text() == "from a file\n"
+    only = command(pipeline, "run", "pipeline.yml", "--params", "params.yaml", "--only", "second", "--json")
+    assert states(only) == {"first": "reused", "second": "Completed"}
+    changed = command(pipeline, "rerun", "latest", "--set", "text=d", "--set", "hf_token=x", "--json")
+    assert states(changed) == {"first": "Completed", "second": "Completed"}
+    assert changed.json["inputs"]["text"] == "d"
+    dry = command(pipeline, "run", "pipeline.yml", "--from", "second", "--dry-run")
+    assert "reuse an earlier result  first" in dry.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "pipeline.yml", "--until", "secnd"], "did you mean --until second?"),
+        (["run", "pipeline.yml", "--only", "first", "--from", "second"], "remove one of the options"),
+        (["run", "pipeline.yml", "--params", "none.yaml"], "cannot be read"),
+        (["run", "pipeline.yml", "--params", "list.yaml"], "its content is a list"),
+        (["run", "pipeline.yml", "--params", "empty.yaml"], "the value of text is missing"),
+        (["rerun", "latest"], "there is no workspace"),
+        (["resume", "latest", "--set", "text=b"], "--latest-code"),
+    ],
+)
+def test_wrong_input(pipeline: Path, arguments: list[str], message: str) -> None:
+    (pipeline.parent / "list.yaml").write_text("- 1\n")
+    (pipeline.parent / "empty.yaml").write_text("text:\n")
+    assert message in command(pipeline, *arguments, ends=2).err
