@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import itertools
 import json
 import os
@@ -41,10 +42,9 @@ class ChromiumError(Exception):
 def chromium(profile: Path) -> Iterator[Browser]:
     """Start Chromium with an empty profile. It has ended after the block."""
     assert PROGRAM is not None
-    commands, send = os.pipe()
-    receive, replies = os.pipe()
+    (commands, send), (receive, replies) = _pipe(), _pipe()
     # It reads commands from file 3 and writes replies to file 4.
-    shell = f'exec "$@" 3<&{commands} 4>&{replies} {commands}<&- {replies}>&-'
+    shell = f'exec "$@" 3<&{commands} 4>&{replies}'
     process = subprocess.Popen(
         ["bash", "-c", shell, "bash", PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"],
         pass_fds=(commands, replies),
@@ -69,6 +69,15 @@ def chromium(profile: Path) -> Iterator[Browser]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _pipe() -> tuple[int, int]:
+    """Return a pipe whose ends have numbers above those that Chromium needs."""
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+    for end in ends:
+        os.close(end)
+    return high[0], high[1]
 
 
 class Browser:

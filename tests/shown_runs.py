@@ -11,19 +11,25 @@ from run_records import BEGIN, make_run, make_step
 WAITING = {"status": Status.NOT_STARTED, "started": None, "ended": None}
 
 
-def large_running(folder: Path, count: int = 1000) -> tuple[RunRecord, float]:
+def large_running(folder: Path, count: int = 1000, begin: float = BEGIN) -> tuple[RunRecord, float]:
     """A pipeline of `count` steps of which two have failed and eight are running, and the time now.
 
     folder: the run's folder, in which the logs are written
     """
     shards = count - 4
     done = int(0.6 * shards)
-    now = BEGIN + 745
-    steps = [_with_log(make_step("download", component="download_corpus", ended=BEGIN + 42.0), folder, "42 files\n")]
+    now = begin + 745
+    steps = [
+        _with_log(
+            make_step("download", component="download_corpus", started=begin + 1, ended=begin + 42),
+            folder,
+            "42 files\n",
+        )
+    ]
     for index in range(shards):
         name = f"tokenize_{index:03}"
         step = make_step(name, ("download",), component="tokenize_text")
-        step.started = BEGIN + 43 + index * 1.1
+        step.started = begin + 43 + index * 1.1
         step.inputs = {"shard": str(folder / "download/named-outputs/shards" / str(index)), "vocabulary": "32000"}
         if index < done:
             step.ended = step.started + 6 + index % 7
@@ -55,7 +61,7 @@ def large_running(folder: Path, count: int = 1000) -> tuple[RunRecord, float]:
     steps.append(_waiting_training("train", ("merge",)))
     steps.append(make_step("evaluate", ("train",), component="evaluate_language_model", **WAITING))
     run = make_run(*steps, display_name="Tokenize the corpus", name="tokenize_corpus", source="pipelines/corpus.py")
-    run.status, run.ended, run.folder, run.id = Status.RUNNING, None, str(folder), folder.name
+    run.created, run.status, run.ended, run.folder, run.id = begin, Status.RUNNING, None, str(folder), folder.name
     return run, now
 
 

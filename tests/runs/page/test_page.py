@@ -49,7 +49,7 @@ def test_a_completed_run_shows_what_a_user_asks_of_it() -> None:
         assert said in shown.text, said
     assert ("a", {"href": "train/model"}) in shown.tags
     assert ("a", {"href": "../brave_heron/run.html"}) in shown.tags
-    assert ("a", {"class": "mark", "href": "#step-train"}) in shown.tags
+    assert ("a", {"class": "ref", "href": "#step-train"}) in shown.tags
 
 
 def test_a_failed_run_shows_who_why_the_log_and_what_next() -> None:

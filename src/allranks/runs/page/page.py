@@ -6,6 +6,7 @@ import itertools
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -46,8 +47,11 @@ _HEADLINES = 4
 _LAYOUTS = 4
 _VALUES = 3
 _MATRICES = 12
+_WIDEST = 22
+"""Characters of the smaller text in the box of a node."""
 _MOST_NOTES = 50
 _MOST_VERDICTS = 10
+_UNFOLDED_VERDICTS = 2
 _STARTING = Markup("<header><p class=kind>Pipeline run</p><h1>{}</h1><p class=lead>Run {} is starting.</p></header>")
 
 
@@ -142,7 +146,12 @@ def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
     for headline in curves.headline(steps, len(steps)):
         step, name, _ = headline
         by_step.setdefault((in_every_iteration(step.name), name), headline)
-    return list(by_step.values())[:_HEADLINES]
+    times = Counter(name for _, name in by_step)
+    chosen = {name: headline for (_, name), headline in reversed(by_step.items())}
+    # A metric of many steps alike is shown once.
+    return [
+        headline for headline in by_step.values() if times[headline[1]] <= _HEADLINES or chosen[headline[1]] is headline
+    ][:_HEADLINES]
 
 
 def _matrices(steps: list[StepRecord]) -> list[Confusion]:
@@ -162,6 +171,7 @@ def _environment() -> Environment:
     environment.globals.update(
         MOST_NOTES=_MOST_NOTES,
         MOST_VERDICTS=_MOST_VERDICTS,
+        UNFOLDED_VERDICTS=_UNFOLDED_VERDICTS,
         NOTHING=formatting.NOTHING,
         RUN=drawings.RUN,
         SYMBOLS=formatting.SYMBOLS,
@@ -175,6 +185,7 @@ def _environment() -> Environment:
         count_steps=count_steps,
         duration=formatting.duration,
         elapsed=formatting.elapsed,
+        has_more_metrics=_has_more_metrics,
         last_values=_last_values,
         models_of=results.models,
         rank_anchor=rank_anchor,
@@ -222,13 +233,22 @@ def _what(item: Item, now: float) -> str:
         return f"{item.layout} · reused"
     if item.status is Status.SKIPPED:
         return str(item.status)
-    return _about(item, now) if item.record.started else item.layout
+    if not item.record.started:
+        return item.layout
+    text = _about(item, now)
+    # The kind of distribution is in the details.
+    return text if len(text) <= _WIDEST else text.removeprefix(f"{item.record.distribution} ")
 
 
 def _last_values(step: StepRecord) -> str:
     """Return the last values of a step's metrics that fit on one line."""
     texts = [f"{name} {formatting.number(points[-1].value)}" for name, points in step.metrics.items() if points]
     return ", ".join(texts[:_VALUES]) + (", …" if len(texts) > _VALUES else "")
+
+
+def _has_more_metrics(step: StepRecord) -> bool:
+    """Return whether a step has metrics that `_last_values` does not show completely."""
+    return len(step.metrics) > _VALUES or any(len(points) > 1 for points in step.metrics.values())
 
 
 def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:

@@ -16,6 +16,13 @@
     setTimeout(() => { delete target.dataset.xShown; }, 1600);
   };
 
+  // A log is read from its end.
+  document.addEventListener("toggle", (event) => {
+    if (!event.target.open || !event.target.matches(".rank")) return;
+    const log = event.target.querySelector(":scope > .log");
+    if (log) log.scrollTop = log.scrollHeight;
+  }, true);
+
   addEventListener("hashchange", show);
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a[href^='#']");

@@ -34,6 +34,7 @@
       if (from.data !== to.data) from.data = to.data;
       return;
     }
+    const follows = from.className === "log" && from.scrollTop + from.clientHeight > from.scrollHeight - 8;
     updateAttributes(from, to);
     let place = skipOwn(from.firstChild);
     for (const wanted of [...to.childNodes]) {
@@ -55,6 +56,18 @@
       place.remove();
       place = next;
     }
+    if (follows) from.scrollTop = from.scrollHeight;
+  };
+
+  // What the reader looks at stays where it is on the screen, also if something above it grows.
+  const steady = (change) => {
+    const seen = scrollY < 1 ? undefined : [...document.querySelectorAll("main section, main .entry[id], main figure")].find((each) => {
+      const { top, height } = each.getBoundingClientRect();
+      return height > 0 && top >= 0 && top < innerHeight;
+    });
+    const before = seen?.getBoundingClientRect().top;
+    change();
+    if (seen?.isConnected && seen.getClientRects().length) scrollBy({ top: seen.getBoundingClientRect().top - before, behavior: "instant" });
   };
 
   const duration = (seconds) => {
@@ -91,8 +104,10 @@
     document.title = page.title;
     const main = document.getElementById("main");
     const wanted = new DOMParser().parseFromString(`<main id="main">\n${page.main}\n</main>`, "text/html").getElementById("main");
-    update(main, wanted);
-    if (applyFilter.isActive()) applyFilter.apply(); else document.getElementById("filter")?.removeAttribute("hidden");
+    steady(() => {
+      update(main, wanted);
+      if (applyFilter.isActive()) applyFilter.apply(); else document.getElementById("filter")?.removeAttribute("hidden");
+    });
     tick();
     pause = Math.max(POLL, 20 * (performance.now() - begin));
   };

@@ -113,7 +113,7 @@ const applyFilter = (() => {
       for (const log of document.querySelectorAll("#details .log:not([data-x-own])")) search(log, "");
     }
     for (const mark of marked) mark.removeAttribute("data-x-dim");
-    marked = active ? [...document.querySelectorAll("a.mark, a.cell")].filter((mark) => !fits.has(mark.getAttribute("href").replace(/^#(graph-)?/, ""))) : [];
+    marked = active ? [...document.querySelectorAll("a.ref, a.cell")].filter((mark) => !fits.has(mark.getAttribute("href").replace(/^#(graph-)?/, ""))) : [];
     for (const mark of marked) mark.setAttribute("data-x-dim", "");
     const count = (amount, noun) => `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : "s"}`;
     document.getElementById("found").textContent = active ? [count(steps, "step"), ...(lines ? [count(lines, "line")] : [])].join(", ") : "";
