@@ -1,0 +1,115 @@
+"""The Python API in a notebook's kernel."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+
+import allranks
+from allranks.api.run import Run
+from allranks.runs.workspace import Workspace
+
+JOB = {
+    "command": "echo ${{inputs.number}}; while [ -e ${{inputs.wait_for}} ]; do sleep 0.05; done",
+    "environment": "azureml:any@latest",
+    "inputs": {"number": 0, "wait_for": "/none"},
+}
+
+START = """
+import allranks
+
+def start(**inputs):
+    return allranks.run("job.yml", inputs=inputs, track=False, instances="loopback")
+"""
+
+PATIENCE = 120.0
+
+
+class Kernel:
+    """A running kernel that executes cells one by one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.notebook = new_notebook()
+        resources = {"metadata": {"path": str(folder)}}
+        self.client = NotebookClient(self.notebook, timeout=PATIENCE, kernel_name="python3", resources=resources)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the kernel, as Jupyter does to interrupt a cell."""
+        self.client.km.provisioner.process.send_signal(number)
+
+    def execute(self, source: str, *, allow_errors: bool = False) -> tuple[str, str]:
+        """Execute a cell. Return what it printed, and the HTML that it shows at its end."""
+        self.client.allow_errors = allow_errors
+        cell = new_code_cell(source)
+        self.notebook.cells.append(cell)
+        self.client.execute_cell(cell, len(self.notebook.cells) - 1)
+        printed = "".join(output.get("text", "") for output in cell.outputs)
+        html = "".join(output.get("data", {}).get("text/html", "") for output in cell.outputs)
+        errors = "".join(output["ename"] for output in cell.outputs if output.output_type == "error")
+        return printed + errors, html
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[Kernel]:
+    (tmp_path / "job.yml").write_text(yaml.safe_dump(JOB))
+    kernel = Kernel(tmp_path)
+    with kernel.client.setup_kernel():
+        kernel.execute(START)
+        yield kernel
+
+
+def test_fifty_runs_at_once_with_a_view_of_one(kernel: Kernel) -> None:
+    printed, _ = kernel.execute(
+        "runs = [start(number=number) for number in range(50)]\n"
+        "for run in runs:\n"
+        "    run.wait()\n"
+        "print(sorted(int(run.logs()) for run in runs) == list(range(50)), {str(run.status) for run in runs})"
+    )
+    assert printed == "True {'Completed'}\n"
+    printed, html = kernel.execute("runs[0].wait()")
+    assert "Completed" in html
+    assert "job" in html
+
+
+def test_interrupting_a_cell_stops_only_its_run(kernel: Kernel, tmp_path: Path) -> None:
+    """A second run of the same kernel continues to its end."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    printed, _ = kernel.execute(
+        f"stopped, other = start(wait_for='{gate}'), start(wait_for='{gate}', number=1)\nprint(stopped.id, other.id)"
+    )
+    workspace = Workspace.at(tmp_path / ".allranks")
+    stopped, other = (Run(identity, workspace) for identity in printed.split())
+    interrupter = threading.Thread(target=lambda: _interrupt_when_running(kernel, stopped))
+    interrupter.start()
+    printed, _ = kernel.execute("stopped.wait()", allow_errors=True)
+    interrupter.join()
+    assert "KeyboardInterrupt" in printed
+    assert (stopped.status, other.status) == ("Canceled", "Running")
+    gate.unlink()
+    printed, _ = kernel.execute("print(other.wait().status)")
+    assert printed.endswith("Completed\n")
+
+
+def _interrupt_when_running(kernel: Kernel, run: Run) -> None:
+    end = time.monotonic() + PATIENCE
+    while not run.logs() and time.monotonic() < end:
+        time.sleep(0.05)
+    kernel.signal(signal.SIGINT)
+
+
+def test_the_kernels_runs_end_with_it(kernel: Kernel, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    printed, _ = kernel.execute(f"run = start(wait_for='{gate}')\nprint(run.id)")
+    kernel.signal(signal.SIGKILL)
+    run = allranks.Run(printed.strip(), Workspace.at(tmp_path / ".allranks"))
+    assert run.wait(PATIENCE, check=False).status == "Canceled"
