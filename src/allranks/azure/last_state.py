@@ -1,7 +1,7 @@
 """The last known state of a workspace or a registry, in the workspace folder, so that `--dry-run` works offline.
 
-It is saved whenever a command has read the state or changed it. A file that is missing, damaged or of another version is
-no known state: nothing but the comparison of a dry run depends on it.
+It is saved whenever a command has read the state or changed it. A file that is missing, damaged or of another version
+is no known state: nothing but the comparison of a dry run depends on it.
 """
 
 from __future__ import annotations

@@ -46,7 +46,13 @@ def missing(registry: Registry, releases: Sequence[Release]) -> tuple[Release, .
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
         registered = list(pool.map(lambda each: registry.version(each.kind, each.name, each.version), releases))
     problems = [
-        Problem(str(release), "this version is registered with other content", "", "raise the version in the spec")
+        Problem(
+            str(release),
+            "this version is registered with other content",
+            "",
+            "raise the version in the spec",
+            code="version-taken",
+        )
         for release, existing in zip(releases, registered, strict=True)
         if existing is not None and existing.properties.get(DIGEST, release.digest) != release.digest
     ]
@@ -56,7 +62,10 @@ def missing(registry: Registry, releases: Sequence[Release]) -> tuple[Release, .
 
 
 def register(
-    registry: ServiceRegistry, releases: Sequence[Release], staged: Path, done: Callable[[Release], None] = lambda _: None
+    registry: ServiceRegistry,
+    releases: Sequence[Release],
+    staged: Path,
+    done: Callable[[Release], None] = lambda _: None,
 ) -> None:
     """Register the releases in this order. If one fails, the earlier ones remain registered, and another call
     continues.

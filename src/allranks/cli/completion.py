@@ -1,7 +1,7 @@
 """What the shell completes: runs, steps, files with pipelines, components and environments.
 
-Each function reads little, changes nothing, and returns nothing if anything is wrong: an error would end up in the middle
-of the line that the user types. With nothing to propose, a shell completes the names of files.
+Each function reads little, changes nothing, and returns nothing if anything is wrong: an error would end up in the
+middle of the line that the user types. With nothing to propose, a shell completes the names of files.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _silent(propose: Callable[[typer.Context, str], Iterable[str]]) -> Complete:
 
     # typer reads the annotations of this function, not those of the wrapped one.
     complete.__annotations__ = {"ctx": typer.Context, "incomplete": str, "return": list[str]}
-    del complete.__wrapped__  # type: ignore[attr-defined]
+    del complete.__wrapped__
     return complete
 
 

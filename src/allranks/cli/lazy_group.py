@@ -11,9 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 
-def lazy_group(
-    package: str, summaries: Mapping[str, str], help: str, *, add_completion: bool = False
-) -> typer.Typer:
+def lazy_group(package: str, summaries: Mapping[str, str], help: str, *, add_completion: bool = False) -> typer.Typer:
     """Return a group of the commands in a package, one module per command.
 
     The module of a command is named like the command and holds a function of that name, or a subgroup named `app`. A

@@ -6,6 +6,7 @@ A run that is resumed has several periods. Between them it did not run, so its d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from allranks.runs.records import AttemptRecord, Execution, RunRecord, Status, StepRecord
 
@@ -46,9 +47,7 @@ def periods(run: RunRecord, now: float) -> list[tuple[float, float]]:
 def pauses(run: RunRecord, now: float) -> list[tuple[float, float]]:
     """Return the start and the end of each time between two executions."""
     executed = periods(run, now)
-    return [
-        (before[1], after[0]) for before, after in zip(executed, executed[1:], strict=False) if after[0] > before[1]
-    ]
+    return [(before[1], after[0]) for before, after in pairwise(executed) if after[0] > before[1]]
 
 
 def last_moment(run: RunRecord) -> float:

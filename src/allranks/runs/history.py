@@ -9,6 +9,7 @@ from itertools import islice
 
 from allranks.errors import InputError, Problem
 from allranks.runs import locks, usage_table
+from allranks.runs.names import UnknownRunError
 from allranks.runs.records import RunRecord
 from allranks.runs.run_filter import EVERY_RUN, RunFilter
 from allranks.runs.store import Store, mark_interrupted
@@ -51,7 +52,7 @@ def find(workspace: Workspace, identity: str) -> tuple[Workspace, RunRecord]:
     if not workspace.database.exists():
         found = f"there is no workspace in {workspace.root}"
         fix = "run a pipeline first, or give the folder: --folder DIR"
-        raise InputError(Problem(f"run {identity}", found, "", fix))
+        raise InputError(Problem(f"run {identity}", found, "", fix, code="unknown-run"))
     unknown: list[UnknownRunError] = []
     for place in _places(workspace):
         with Store(place.database) as store:

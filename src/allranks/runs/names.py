@@ -1,4 +1,4 @@
-"""Find a run by any of its names: the id, its first characters, the job's name, the pipeline's name, the display name."""
+"""Find a run by its id or its first characters, the name of its job or its pipeline, or its display name."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def _unknown(text: str, folder: Path) -> Problem:
     if Path(text).name == text and log.is_file():
         return Problem(f"run {text}", "its schedule fired, but the run could not start", fix=f"see {log}")
     expected = "a run's id, its first characters, the name of its job or pipeline, or: latest"
-    return Problem(f"run {text}", f"there is no such run in {folder}", expected, "`allranks runs` lists them")
+    found = f"there is no such run in {folder}"
+    return Problem(f"run {text}", found, expected, "`allranks runs` lists them", code="unknown-run")
 
 
 def _ambiguous(text: str, candidates: list[_Candidate]) -> Problem:
@@ -92,4 +93,7 @@ def _ambiguous(text: str, candidates: list[_Candidate]) -> Problem:
 
 def _select(connection: sqlite3.Connection, condition: str, text: str) -> list[_Candidate]:
     rows = connection.execute(f"{_ROWS} {condition}", {"text": text} if ":text" in condition else {})
-    return [_Candidate(identity, *(value or "" for value in names), created) for identity, *names, created in rows]
+    return [
+        _Candidate(identity, name or "", job_name or "", status or "", created)
+        for identity, name, job_name, status, created in rows
+    ]

@@ -194,9 +194,7 @@ def _pattern_problems(
     if bool(hours) != bool(minutes) or ((week_days or month_days) and not hours):
         missing = "minutes" if hours else "hours"
         fix = "name at least one hour and one minute"
-        yield Problem(
-            place(f"schedule.{missing}"), "none", "hours and minutes, since one goes with the other", fix
-        )
+        yield Problem(place(f"schedule.{missing}"), "none", "hours and minutes, since one goes with the other", fix)
     if week_days and month_days:
         found = f"{_joined(week_days)} beside month_days {_joined(month_days)}"
         fix = "leave one of them out, or declare two schedules"
@@ -208,9 +206,7 @@ def _numbers(value: Any, key: str, low: int, high: int, place: Place, problems: 
     invalid = [number for number in numbers if not _is_whole(number) or not low <= number <= high]
     if invalid:
         expected = f"whole numbers from {low} to {high}"
-        problems.append(
-            Problem(place(f"schedule.{key}"), _joined(invalid), expected, "correct or remove it")
-        )
+        problems.append(Problem(place(f"schedule.{key}"), _joined(invalid), expected, "correct or remove it"))
     return tuple(sorted({number for number in numbers if number not in invalid}))
 
 

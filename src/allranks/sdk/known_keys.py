@@ -82,6 +82,12 @@ def _root(kind: str) -> Level:
 
 def _inside(level: Level, name: str) -> Level:
     """Return what may describe the value of a key."""
+    # In a mapping with names of the user, such as those of steps, the name makes no difference.
+    return _described(level, name if any(map(_is_schema, level)) else "")
+
+
+@cache
+def _described(level: Level, name: str) -> Level:
     found: list[Any] = []
     for each in level:
         if _is_schema(each):
@@ -118,6 +124,7 @@ def _is_open(level: Level) -> bool:
     return not level or any(not _is_schema(each) for each in level)
 
 
+@cache
 def _keys(level: Level) -> frozenset[str]:
     return frozenset(
         str(field.data_key or name) for each in level if _is_schema(each) for name, field in each.fields.items()

@@ -50,7 +50,7 @@ YAML = {
     ),
     "registered": (
         JOB.replace("./train.yml", "azureml:train:3"),
-        "step a, key component (x.yml:3)",
+        "step a, key component (x.yml:5)",
         "this machine does not have azureml:train:3",
     ),
     "text for a count": (
@@ -60,18 +60,18 @@ YAML = {
     ),
     "shm_size": (
         JOB + "    resources: {shm_size: much}\n",
-        "step a, key resources.shm_size (x.yml:3)",
+        "step a, key resources.shm_size (x.yml:7)",
         "'much'",
     ),
     "bound count": (
         JOB + '    resources: {instance_count: "${{parent.inputs.n}}"}\n',
-        "step a, key resources.instance_count (x.yml:3)",
+        "step a, key resources.instance_count (x.yml:7)",
         "it is bound to the pipeline's input n, which has no value",
     ),
     "distribution": (
         JOB + "    distribution: {type: horovod}\n",
-        "step a, key distribution (x.yml:7)",
-        '\'{"type": "horovod"}\'',
+        "step a, key distribution.type (x.yml:7)",
+        "'horovod'",
     ),
     "input type": (
         JOB.replace("{path: data}", "{type: uri_fold, path: data}"),
@@ -81,17 +81,17 @@ YAML = {
     "node type": (JOB.replace("type: command", "type: comand"), "step a, key type (x.yml:4)", "'comand'"),
     "unknown input": (
         JOB.replace("{data:", "{dat: 1, data:"),
-        "step a, key inputs.dat (x.yml:3)",
+        "step a, key inputs.dat (x.yml:6)",
         "the component has no input dat",
     ),
     "unknown output": (
         JOB + "    outputs: {modle: }\n",
-        "step a, key outputs.modle (x.yml:3)",
+        "step a, key outputs.modle (x.yml:7)",
         "the component has no output modle",
     ),
     "unknown pipeline output": (
         JOB + '    outputs: {model: "${{parent.outputs.best}}"}\n',
-        "step a, key outputs.model (x.yml:3)",
+        "step a, key outputs.model (x.yml:7)",
         "the pipeline has no output best",
     ),
     "unknown pipeline input, written into the pipeline": (
@@ -349,8 +349,8 @@ def test_every_problem_of_every_step_is_told_once(here: Path) -> None:
     write(here, "x.yml", f"type: pipeline\njobs:\n  a:\n    {body}  b:\n    {body}")
     found = [where for where, _ in problems("x.yml")]
     assert found == [
-        "step a, key inputs.dat (x.yml:3)",
+        "step a, key inputs.dat (x.yml:6)",
         "step a, key resources.shm_size (x.yml:3)",
-        "step b, key inputs.dat (x.yml:7)",
+        "step b, key inputs.dat (x.yml:10)",
         "step b, key resources.shm_size (x.yml:7)",
     ]

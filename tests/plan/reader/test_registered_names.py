@@ -219,10 +219,10 @@ def test_everything_that_is_missing_is_told_at_once(project: Path) -> None:
     (project / "allranks.yaml").unlink()
     lacks = "this machine does not have"
     assert problems() == [
-        f"step fetch, key component (pipeline.yml:11): {lacks} {REGISTRY}/components/dataset_downloader/labels/latest",
-        f"step train, key component (pipeline.yml:15): {lacks} azureml:trainer:0.0.3",
-        f"key inputs.script (pipeline.yml): {lacks} https://example.blob.core.windows.net/loaders/squad.py",
-        f"key inputs.base (pipeline.yml): {lacks} {REGISTRY}/models/bert/versions/4",
+        f"step fetch, key component (pipeline.yml:13): {lacks} {REGISTRY}/components/dataset_downloader/labels/latest",
+        f"step train, key component (pipeline.yml:17): {lacks} azureml:trainer:0.0.3",
+        f"key inputs.script (pipeline.yml:5): {lacks} https://example.blob.core.windows.net/loaders/squad.py",
+        f"key inputs.base (pipeline.yml:6): {lacks} {REGISTRY}/models/bert/versions/4",
     ]
 
 
@@ -230,23 +230,23 @@ WRONG = {
     "an input that the component lacks": (
         "{dataset_name: squad, ",
         "{dataset: squad, dataset_name: squad, ",
-        "step fetch, key inputs.dataset (pipeline.yml:11): the component has no inputs dataset",
+        "step fetch, key inputs.dataset (pipeline.yml:14): the component has no inputs dataset",
     ),
     "an output that it lacks": (
         "outputs: {model: ",
         "outputs: {modell: ",
-        "step train, key outputs.modell (pipeline.yml:15): the component has no output modell",
+        "step train, key outputs.modell (pipeline.yml:22): the component has no output modell",
     ),
     "a data asset as a component": (
         "azureml:trainer:0.0.3",
         "azureml://registries/r/data/trainer/versions/3",
-        "step train, key component (pipeline.yml:15): azureml://registries/r/data/trainer/versions/3 names data",
+        "step train, key component (pipeline.yml:17): azureml://registries/r/data/trainer/versions/3 names data",
     ),
     "no id": (
         "azureml:trainer:0.0.3",
         "azureml://registries/r/components/trainer/version/3",
         (
-            "step train, key component (pipeline.yml:15): azureml://registries/r/components/trainer/version/3 "
+            "step train, key component (pipeline.yml:17): azureml://registries/r/components/trainer/version/3 "
             "is not a valid id: "
         ),
     ),
@@ -271,12 +271,12 @@ WRONG_NAMES = {
     "a pipeline where a command is meant": (
         "own/trainer.yaml",
         "nested.yaml",
-        "step train, key component (pipeline.yml:15): trainer:0.0.3 is a pipeline component (nested.yaml)",
+        "step train, key component (pipeline.yml:17): trainer:0.0.3 is a pipeline component (nested.yaml)",
     ),
     "a file that is no component": (
         "own/trainer.yaml",
         "own/list.yaml",
-        "step train, key component (pipeline.yml:15): own/list.yaml does not describe a component",
+        "step train, key component (pipeline.yml:17): own/list.yaml does not describe a component",
     ),
     "an environment's file that is none": (
         "own/environment.yaml",
@@ -286,7 +286,7 @@ WRONG_NAMES = {
     "a path for a number": (
         "models:",
         "inputs: {train.lr: data}\nmodels:",
-        "step train, key inputs.lr (pipeline.yml:15): allranks.yaml gives it a path, but it is a number",
+        "step train, key inputs.lr (pipeline.yml:21): allranks.yaml gives it a path, but it is a number",
     ),
 }
 

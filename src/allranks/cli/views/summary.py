@@ -11,7 +11,17 @@ from allranks.cli.views.states import STYLES
 from allranks.cli.views.usage import usage_lines
 from allranks.runs import results
 from allranks.runs.curves import best
-from allranks.runs.formatting import SYMBOLS, cause, count, duration, elapsed, number, plain, reason, tail_without_reason
+from allranks.runs.formatting import (
+    SYMBOLS,
+    cause,
+    count,
+    duration,
+    elapsed,
+    number,
+    plain,
+    reason,
+    tail_without_reason,
+)
 from allranks.runs.nested import count_steps, in_every_iteration, nested, walk
 from allranks.runs.records import Point, RunRecord, Status, Verdict
 

@@ -25,10 +25,9 @@ def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     file = build.get("dockerfile_path", DOCKERFILE) if isinstance(build, dict) else None
     if not isinstance(build, dict) or build.get("path") != "." or file != DOCKERFILE:
         yield Problem(at(path, "build"), f"build {build}", "the folder itself", "write: build: {path: .}")
-    misspelt = [
-        unknown_key(f"{at(path, *key.split('.'))}, key {key}", meant)
-        for key, meant in known_keys.misspelt("environment", environment.registered)
-    ]
+    with quiet():
+        keys = list(known_keys.misspelt("environment", environment.registered))
+    misspelt = [unknown_key(f"{at(path, *key.split('.'))}, key {key}", meant) for key, meant in keys]
     # The SDK reports an unknown key too, without a suggestion.
     yield from misspelt or _load_problems(path)
 
