@@ -1,4 +1,4 @@
-"""The Makefile installs what it is asked for, and nothing twice. Its programs are replaced by scripts that record calls."""
+"""The Makefile installs what it is asked for, and nothing twice. Scripts that record calls replace its programs."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import pytest
 from commands import Command, command, quick
 from fake.service import FakeAzure
 
+import allranks
 from allranks.plan.reader import read_plan
 from allranks.sdk.paths import shown
 from allranks_command import write
@@ -50,6 +51,15 @@ SENT = {
     "lib/tool.py": "x = 1\n",
 }
 """What leaves of the code, and the archive that the SDK makes of a folder."""
+PACKAGE = Path(allranks.__file__).parent
+PARTS = ("__init__.py", "errors.py", "py.typed", "contract/**/*", "hardware/**/*", "runtime/**/*")
+RUNTIME = {
+    f"allranks/{path.relative_to(PACKAGE).as_posix()}": path.read_bytes()
+    for part in PARTS
+    for path in PACKAGE.glob(part)
+    if path.is_file() and path.suffix != ".pyc"
+}
+"""What is added, because greet.py imports it."""
 CONTEXT = {"Dockerfile": "FROM ubuntu:24.04 AS small\n", "environment.yaml": "name: small\nbuild: {path: .}\n"}
 SECRET = "s3cr3t"
 
@@ -133,7 +143,9 @@ def test_the_same_files_leave_every_way(
     monkeypatch.chdir(project)
     sent = way(azure, project, command)
     archive = sent.pop("notes.zip")
+    runtime = {name: sent.pop(name) for name in list(sent) if name.startswith("allranks/")}
     assert {name: text.decode() for name, text in sent.items()} == SENT
+    assert runtime == RUNTIME
     assert archive.count(b"note.txt") == 2, "once in the archive, and in its directory"
     assert b"id_rsa" not in archive
 
@@ -152,7 +164,7 @@ LEFT_OUT = {
 
 def test_a_dry_run_prints_the_list_and_its_size(azure: FakeAzure, project: Path, command: Command) -> None:
     def check(found: dict[str, Any], prefix: str = "") -> None:
-        assert set(found["files"]) == {f"{prefix}{name}" for name in (*SENT, "notes.zip")}
+        assert set(found["files"]) == {f"{prefix}{name}" for name in (*SENT, *RUNTIME, "notes.zip")}
         assert found["size"] > sum(map(len, SENT.values()))
         left_out = {one["name"].removeprefix(prefix): one["reason"] for one in found["left_out"]}
         assert {name: left_out.get(name) for name in LEFT_OUT} == LEFT_OUT
@@ -166,7 +178,7 @@ def test_a_dry_run_prints_the_list_and_its_size(azure: FakeAzure, project: Path,
         done = command(*words, "--dry-run")
         assert done.code == 0, done.err
         lines = [line.strip() for line in (done.out + done.err).splitlines()]
-        assert any(f"{len(SENT) + 1} files, " in line for line in lines)
+        assert any(f"{len(SENT) + len(RUNTIME) + 1} files, " in line for line in lines)
         assert any(line.endswith("kept.bin, notes.zip") for line in lines)
         assert any("lib/password" in line and line.endswith("  settings with secrets") for line in lines)
 

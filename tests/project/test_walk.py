@@ -27,7 +27,10 @@ PIPELINE = "pipelines/two_spirals.py"
 SMALL = ("--set", "count=400", "--set", "epochs=2")
 """Trainings of seconds."""
 
-BREAK = ("            step += 1\n", "            step += 1\n            if ranks.rank == 3:\n                raise RuntimeError('broken')\n")
+BREAK = (
+    "            step += 1\n",
+    "            step += 1\n            if ranks.rank == 3:\n                raise RuntimeError('broken')\n",
+)
 
 
 NOTEBOOK = """
@@ -55,7 +58,7 @@ def environment(root: Path) -> Path:
     subprocess.run([*pip, *build], check=True, timeout=PATIENCE)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True, timeout=PATIENCE)
     (wheel,) = wheels.iterdir()
-    install = ["--python", str(venv / "bin/python"), "install", "--no-deps", "--no-index", "--no-compile", str(wheel)]
+    install = ["--python", str(venv / "bin/python"), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*pip, *install], check=True, timeout=PATIENCE)
     # Python does not process the .pth files of a folder that a .pth file adds: the checkout stays out of sight.
     (packages,) = venv.glob("lib/python3*/site-packages")
@@ -86,7 +89,7 @@ class User:
     def run(self, *command: str) -> Ended:
         home = self.folder.parent
         variables = {"HOME": home, "TMPDIR": home / "tmp", "PATH": f"{self.venv / 'bin'}:/usr/bin:/bin"}
-        variables |= {"LANG": "C.UTF-8", "COLUMNS": "120", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        variables |= {"LANG": "C.UTF-8", "COLUMNS": "120", "OMP_NUM_THREADS": "1"}
         identity = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
         done = subprocess.run(
             command,
@@ -156,8 +159,9 @@ def test_the_first_hour(user: User) -> None:
     assert failed.code == 1
     assert "rank 3" in failed.out + failed.err
     assert "RuntimeError: broken" in failed.out + failed.err
+    assert "--latest-code" in failed.out + failed.err
     change(training, *reversed(BREAK))
-    assert "prepare" in works("show", "latest")
+    assert "accuracy" in works("resume", "latest", "--latest-code")
 
     assert "accuracy" in user.notebook("two_spirals.ipynb")
     assert "two-spirals-nightly" in works("schedules", "next")

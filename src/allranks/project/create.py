@@ -58,7 +58,9 @@ def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
     for parent in (path.parent, *path.parent.parents):
         if os.path.lexists(parent):
             if not parent.is_dir():
-                return Problem(str(parent), "it is not a folder", "a folder", "move it elsewhere, or name another folder")
+                return Problem(
+                    str(parent), "it is not a folder", "a folder", "move it elsewhere, or name another folder"
+                )
             break
     if not os.path.lexists(path):
         return None
@@ -69,7 +71,9 @@ def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
         same = path.read_bytes() == content
     except OSError as error:
         return Problem(str(path), f"it cannot be read: {error.strerror}", "a file of the new project", fix)
-    return None if same else Problem(str(path), "a file with other content, which is not overwritten", "no such file", fix)
+    return (
+        None if same else Problem(str(path), "a file with other content, which is not overwritten", "no such file", fix)
+    )
 
 
 def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:

@@ -21,8 +21,8 @@ def check(
 ) -> None:
     """Check environments without building them.
 
-    Print every problem with file and line. Exit with 2 if there are any. Without hadolint, its rules are not checked, and
-    a warning says so.
+    Print every problem with file and line. Exit with 2 if there are any. Without hadolint, its rules are not checked,
+    and a warning says so.
     """
     from allranks.cli.console import console, errors
     from allranks.cli.errors import print_warnings

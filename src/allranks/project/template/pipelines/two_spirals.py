@@ -1,8 +1,8 @@
 """Classification of points on two spirals, with the training on two instances with two processes each.
 
-    allranks run pipelines/two_spirals.py
-    allranks run pipelines/two_spirals.py --set epochs=50 --set instance_count=1
-    allranks submit pipelines/two_spirals.py --dry-run
+allranks run pipelines/two_spirals.py
+allranks run pipelines/two_spirals.py --set epochs=50 --set instance_count=1
+allranks submit pipelines/two_spirals.py --dry-run
 """
 
 from pathlib import Path
