@@ -1,0 +1,34 @@
+"""What a run produced: its outputs, the models that it registered, and what its steps reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from allranks.runs.records import ModelRecord
+from allranks.runs.results import models, outputs, reported
+from run_records import make_run, make_step
+
+
+def test_a_command_job_also_has_the_files_below_its_outputs(tmp_path: Path) -> None:
+    step = make_step("fit", artifacts=["outputs/a", "outputs/b"], folder=str(tmp_path))
+    job = make_run(step, name="fit", outputs={"model": "/models/1"})
+    assert outputs(job) == {"model": "/models/1", "./outputs": f"{tmp_path}/outputs (2 files)"}
+    assert outputs(make_run(step, outputs={"model": "/models/1"})) == {"model": "/models/1"}
+
+
+def test_every_version_is_listed_with_the_step_that_registered_it() -> None:
+    run = make_run(
+        make_step("a", models=[ModelRecord("digits", "3"), ModelRecord("words", "1")]),
+        make_step("b", models=[ModelRecord("digits", "4")], reused_from="old_run"),
+    )
+    assert models(run) == {
+        "digits": "version 3 (by a), version 4 (by b in run old_run)",
+        "words": "version 1 (by a)",
+    }
+
+
+def test_a_loops_last_iteration_reports() -> None:
+    run = make_run(
+        make_step("loop[0].check", result="below"), make_step("loop[1].check", result="reached"), make_step("fit")
+    )
+    assert reported(run) == {"loop[1].check": "reached"}
