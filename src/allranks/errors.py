@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -14,12 +14,20 @@ class Problem:
     found:    what is there
     expected: what is allowed there
     fix:      what to do, as a sentence or a command
+    code:     the section of docs/troubleshooting.md that explains it; "" if there is none
     """
 
     where: str
     found: str
     expected: str = ""
     fix: str = ""
+    # What is wrong does not depend on where it is explained.
+    code: str = field(default="", compare=False)
+
+    @property
+    def more(self) -> str:
+        """The command that explains the problem; "" if there is no explanation."""
+        return f"allranks explain {self.code}" if self.code else ""
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.found}" if self.where else self.found]
@@ -27,6 +35,8 @@ class Problem:
             lines.append(f"  expected: {self.expected}")
         if self.fix:
             lines.append(f"  fix: {self.fix}")
+        if self.more:
+            lines.append(f"  more: {self.more}")
         return "\n".join(lines)
 
 
@@ -37,7 +47,7 @@ class InputError(Exception):
     """
 
     def __init__(self, *problems: Problem) -> None:
-        self.problems = problems
+        self.problems = tuple(dict.fromkeys(problems))  # several steps may have the same one
         super().__init__("\n".join(str(problem) for problem in problems))
 
     @classmethod

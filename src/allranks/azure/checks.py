@@ -30,7 +30,7 @@ def of_compute(steps: Sequence[str]) -> list[Problem]:
         return []
     where = f"step {steps[0]}" if len(steps) == 1 else f"steps {', '.join(steps)}"
     fix = f"{_WITH_COMPUTE};\nor name one in the pipeline: settings.default_compute"
-    return [Problem(f"{where}, key compute", "no compute is given", "a cluster, or a size", fix)]
+    return [Problem(f"{where}, key compute", "no compute is given", "a cluster, or a size", fix, code="no-compute")]
 
 
 def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
@@ -58,13 +58,15 @@ def _too_many_processes(step: Requirements, size: sizes.Size) -> Iterator[Proble
             f"{step.processes} processes on the {gpus} of {size.name}; NCCL rejects two ranks on one GPU",
             f"at most {size.gpus}",
             f"set process_count_per_instance to {size.gpus}, and instance_count to get as many ranks",
+            code="shared-gpus",
         )
 
 
 def _without_compute(required: list[Requirements]) -> Iterator[Problem]:
     for step in required:
         if not step.compute and not step.size:
-            yield Problem(f"{step.where}, key compute", "no compute is given", "a cluster, or a size", _WITH_COMPUTE)
+            where, expected = f"{step.where}, key compute", "a cluster, or a size"
+            yield Problem(where, "no compute is given", expected, _WITH_COMPUTE, code="no-compute")
 
 
 def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:
@@ -124,6 +126,7 @@ def _of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
                 f"{step.instances} x {step.size} have {cores} cores; the quota for {size.family} is {limit}",
                 f"at most {limit} cores",
                 "fewer instances, another size, or ask for more quota in the studio: Manage > Quota",
+                code="quota",
             )
 
 

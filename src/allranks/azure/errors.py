@@ -7,6 +7,7 @@ import json
 import re
 import traceback
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class AzureError(Exception):
 
     def __init__(self, problem: Problem | str) -> None:
         problem = Problem("", problem) if isinstance(problem, str) else problem
-        self.problem = Problem(*map(redact, (problem.where, problem.found, problem.expected, problem.fix)))
+        self.problem = Problem(*map(redact, astuple(problem)))
         super().__init__(str(self.problem))
 
 
@@ -68,7 +69,9 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
     from azure.core import exceptions as core
 
     if isinstance(error, core.ClientAuthenticationError) and error.status_code not in (401, 403):
-        return SignInError(Problem(*map(redact, (doing, _not_signed_in(error), "a sign-in", SIGN_IN))))
+        return SignInError(
+            Problem(*map(redact, (doing, _not_signed_in(error), "a sign-in", SIGN_IN)), code="no-sign-in")
+        )
     if isinstance(error, core.HttpResponseError) and (error.status_code or 200) >= 400:
         return _of_status(error, doing, fix)
     if isinstance(error, core.ServiceRequestError):

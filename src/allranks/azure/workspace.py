@@ -190,6 +190,7 @@ def _missing_parts(missing: list[str]) -> Problem:
         "--subscription ID --resource-group NAME --workspace NAME,\n"
         f"or {SUBSCRIPTION}, {RESOURCE_GROUP} and {WORKSPACE_NAME},\n"
         "or config.json of the workspace (studio: Download config file) in .azureml/ in this folder or a parent",
+        code="no-workspace",
     )
 
 

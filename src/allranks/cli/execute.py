@@ -40,7 +40,8 @@ def _execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
             record = run(watcher)
     except DiskFullError as error:
         errors().print(
-            f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest"
+            f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest\n"
+            "  more: allranks explain disk-full"
         )
         sys.exit(1)
     if json:

@@ -107,6 +107,7 @@ def _processes(size: Size, processes: int) -> Iterator[Problem]:
             expected=f"{size.gpus}: a process for each GPU",
             fix=f"set process_count_per_instance to {size.processes}"
             + (", and instance_count to the number of ranks" if size.gpus == 1 else ""),
+            code="shared-gpus",
         )
     elif processes < size.gpus:
         idle = size.gpus - processes

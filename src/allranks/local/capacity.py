@@ -33,7 +33,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
     memory, most = machine_memory(), most_processes()
     for path, step in steps(plan.graph):
         instances, ranks = _counts(step)
-        needed = instances * SMALLEST_INSTANCE + ranks * SMALLEST_RANK
+        needed = _smallest(instances, ranks)
         if needed > memory:
             found = f"{instances:,} instances with {ranks:,} ranks; without any library they need {_gb(needed)}"
             yield _problem(path, step, found, f"what fits into {_gb(memory)}, the memory of this machine")
@@ -46,7 +46,9 @@ def warnings(plan: Plan) -> Iterator[Problem]:
     """Yield a warning for each step whose ranks will be slow on this machine, or may not fit into its memory."""
     cores, memory = os.cpu_count() or 1, machine_memory()
     for path, step in steps(plan.graph):
-        _, ranks = _counts(step)
+        instances, ranks = _counts(step)
+        if _smallest(instances, ranks) > memory:
+            continue  # a problem, or a count that no cluster has
         if ranks > MANY_RANKS_PER_CORE * cores:
             found = f"{ranks:,} ranks on {cores} cores: {ranks // cores:,} share each core"
             yield _problem(path, step, found, f"at most {MANY_RANKS_PER_CORE} on each, or time-outs may be too short")
@@ -70,6 +72,11 @@ def _limit(name: str, default: int) -> int:
         return int(Path("/sys/fs/cgroup", name).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # "max": no limit
         return default
+
+
+def _smallest(instances: int, ranks: int) -> int:
+    """Return the bytes that a step needs at least."""
+    return instances * SMALLEST_INSTANCE + ranks * SMALLEST_RANK
 
 
 def _counts(step: Step) -> tuple[int, int]:

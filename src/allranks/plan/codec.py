@@ -82,4 +82,5 @@ def damaged(error: Exception) -> Problem:
     """Return the problem of a stored plan that cannot be read."""
     found = f"it is damaged ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
     fix = "run the pipeline again: allranks run FILE"
-    return Problem("the stored plan of the run", found, "the plan that was stored when the run started", fix)
+    expected = "the plan that was stored when the run started"
+    return Problem("the stored plan of the run", found, expected, fix, code="damaged-workspace")

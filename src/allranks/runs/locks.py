@@ -108,4 +108,5 @@ def _held(folder: Path) -> Problem:
     current = holder(folder)
     since = f" since {time.strftime('%H:%M:%S', time.localtime(current.since))}" if current and current.since else ""
     found = f"process {current.pid if current else '?'} has been executing it{since}"
-    return Problem(f"run {folder.name}", found, "", f"wait for it to end, or: allranks cancel {folder.name}")
+    fix = f"wait for it to end, or: allranks cancel {folder.name}"
+    return Problem(f"run {folder.name}", found, "", fix, code="run-in-progress")

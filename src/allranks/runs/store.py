@@ -287,6 +287,7 @@ class Store:
             "",
             f"use another folder: --folder DIR; or restore a copy; or move {self.path.name} away: the files of its runs "
             f"stay in {self.path.parent / 'runs'}",
+            code="damaged-workspace",
         )
 
 

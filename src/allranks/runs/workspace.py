@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,8 +33,15 @@ class Workspace:
             current = Path.cwd()
             parents = (parent / FOLDER for parent in (current, *current.parents))
             root = next((path for path in parents if os.path.isdir(path)), current / FOLDER)
-        if os.path.isdir(root):
-            check_access(root, os.R_OK | os.X_OK)
+        try:
+            is_folder = stat.S_ISDIR(os.stat(root).st_mode)
+        except FileNotFoundError:
+            return cls(root)
+        except OSError as error:
+            raise InputError(_cannot_be_made(root, str(error.strerror))) from None
+        if not is_folder:
+            raise InputError(_cannot_be_made(root, os.strerror(errno.ENOTDIR)))
+        check_access(root, os.R_OK | os.X_OK)
         return cls(root)
 
     @property
@@ -76,10 +84,7 @@ class Workspace:
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise
-            found = f"cannot be made a workspace: {error.strerror}"
-            raise InputError(
-                Problem(str(self.root), found, "a writable folder", "give another one: --folder DIR")
-            ) from None
+            raise InputError(_cannot_be_made(self.root, str(error.strerror))) from None
         for folder in (self.root, self.runs, self.snapshots):
             check_access(folder, os.R_OK | os.W_OK | os.X_OK)
         check_access(self.database)
@@ -87,6 +92,11 @@ class Workspace:
     def run_folder(self, run: str) -> Path:
         """Return the folder of a run."""
         return self.runs / run
+
+
+def _cannot_be_made(root: Path, reason: str) -> Problem:
+    found, fix = f"cannot be made a workspace: {reason}", "give another one: --folder DIR"
+    return Problem(str(root), found, "a writable folder", fix, code="workspace-access")
 
 
 def check_access(path: Path, mode: int = os.R_OK | os.W_OK) -> None:
@@ -99,7 +109,8 @@ def check_access(path: Path, mode: int = os.R_OK | os.W_OK) -> None:
     bits = ((os.R_OK, "read"), (os.W_OK, "write"), (os.X_OK, "enter"))
     denied = [word for bit, word in bits if mode & bit and not os.access(path, bit)]
     found = f"this user may not {' or '.join(denied)} it{_owner(path)}"
-    raise InputError(Problem(str(path), found, "a workspace of this user", "use another folder: --folder DIR"))
+    fix = "use another folder: --folder DIR"
+    raise InputError(Problem(str(path), found, "a workspace of this user", fix, code="workspace-access"))
 
 
 def _owner(path: Path) -> str:

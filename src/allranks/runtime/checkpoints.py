@@ -99,6 +99,7 @@ class Checkpoints:
                     found=f"no {path}, which rank 0 sees",
                     expected="a folder that all instances share",
                     fix="save checkpoints to an output of the job, which every instance mounts",
+                    code="checkpoints",
                 )
             )
         # Memory-mapped, so that each rank reads only its shard of a sharded model.
@@ -167,6 +168,7 @@ class Checkpoints:
                     found=f"the parts {', '.join(sorted(states))}",
                     expected=f"the parts {', '.join(sorted(self._parts))}",
                     fix="use a folder without checkpoints of another training",
+                    code="checkpoints",
                 )
             )
         for name, part in self._parts.items():
@@ -179,6 +181,7 @@ class Checkpoints:
                         found=str(error),
                         expected="the state of the same model and optimizer",
                         fix="train the model that was saved, or use a folder without its checkpoints",
+                        code="checkpoints",
                     )
                 ) from error
 

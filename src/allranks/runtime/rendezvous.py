@@ -108,7 +108,8 @@ def _wait_for_master(env: RankEnv, host: str, port: int, deadline: float) -> Non
 
 
 def _unreachable(env: RankEnv, found: str, expected: str, fix: str) -> InputError:
-    return InputError(Problem(f"{rank_label(env)} on {socket.gethostname()}", found, expected, fix))
+    where = f"{rank_label(env)} on {socket.gethostname()}"
+    return InputError(Problem(where, found, expected, fix, code="no-rendezvous"))
 
 
 def _wait_for_all(env: RankEnv, store: Store, deadline: float, timeout_seconds: float) -> None:

@@ -59,6 +59,7 @@ class ResumableSampler(Sampler[list[int]]):
                     found=f"{batch_size} samples in a global batch of {ranks.world_size} ranks",
                     expected=f"at least {ranks.world_size}: one for each rank",
                     fix="use a larger batch_size, or fewer processes",
+                    code="small-batch",
                 )
             )
         if drop_last and length < batch_size:

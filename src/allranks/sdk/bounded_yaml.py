@@ -98,7 +98,8 @@ def problem(path: Path, error: Exception) -> Problem:
         message = ", ".join(part for part in (error.context, error.problem) if part)
     else:
         message = " ".join(str(error).split())
-    return Problem(place, f"it is not YAML: {message}", "YAML", "correct it there, or in the lines before")
+    fix = "correct it there, or in the lines before"
+    return Problem(place, f"it is not YAML: {message}", "YAML", fix, code="invalid-yaml")
 
 
 def read_values(path: Path) -> Any:

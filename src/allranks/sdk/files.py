@@ -217,7 +217,8 @@ def _listed(
     # The path itself may be a link that leads anywhere.
     walk.all_below(_Entry(path, name, os.path.realpath(path), ignored))
     if walk.problems:
-        raise InputError.of(Problem(where, found, "files that can be read", _FIX) for found in walk.problems)
+        expected = "files that can be read"
+        raise InputError.of(Problem(where, found, expected, _FIX, code="unreadable-code") for found in walk.problems)
     return FileList(dict(sorted(walk.files.items())), tuple(sorted(walk.left_out, key=lambda entry: entry.name)))
 
 

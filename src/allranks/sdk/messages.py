@@ -14,7 +14,7 @@ def unknown_key(where: str, similar: str) -> Problem:
     """Return the problem of a key that Azure ML does not have. similar: the key that was probably meant; "" if
     unknown"""
     fix = f"did you mean {similar}?" if similar else "remove it, or correct its name"
-    return Problem(where, "Azure ML has no such key", fix=fix)
+    return Problem(where, "Azure ML has no such key", fix=fix, code="unknown-key")
 
 
 def distribution_types() -> tuple[str, ...]:

@@ -158,7 +158,8 @@ def _not_empty(files: FileList, where: str) -> FileList:
     if files.files or not files.left_out:
         return files
     examples = ", ".join(f"{entry.name} ({entry.reason})" for entry in files.left_out[:5])
-    raise InputError(Problem(where, f"all of the code is left out: {examples}", "a file that may leave the machine"))
+    found = f"all of the code is left out: {examples}"
+    raise InputError(Problem(where, found, "a file that may leave the machine", code="code-left-out"))
 
 
 def _includes_of(component: Any) -> Any:

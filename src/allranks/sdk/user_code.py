@@ -90,10 +90,13 @@ def problem(error: BaseException, path: Path) -> Problem:
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         fix = f"install what provides {package}, or put {package}.py beside the file"
-        return Problem(place, f"there is no module {error.name}", "", fix)
+        return Problem(place, f"there is no module {error.name}", "", fix, code="file-fails")
+    if isinstance(error, ValueError) and "null bytes" in str(error):
+        return Problem(place, f"it is not Python: {error}", "Python source text")
     if isinstance(error, SystemExit):
-        return Problem(place, "it ends Python while it is read", "a file that only defines pipelines when imported")
-    return Problem(place, complaints.one_line(error))
+        expected = "a file that only defines pipelines when imported"
+        return Problem(place, "it ends Python while it is read", expected, code="file-fails")
+    return Problem(place, complaints.one_line(error), code="file-fails")
 
 
 def _is_of(file: str, path: Path) -> bool:

@@ -164,7 +164,7 @@ class AssetLookup:
         else:
             file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]
             fix = f"add to {shown(file)}:\n{line.section}:\n  {line}"
-        return Problem(where, found, _expected(asset), f"{fix}\n{advice}" if advice else fix)
+        return Problem(where, found, _expected(asset), f"{fix}\n{advice}" if advice else fix, code="unresolved-name")
 
 
 def line_for(asset: AssetId) -> Line:

@@ -43,7 +43,7 @@ def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
             continue
         if not fits(kind, port.type):
             found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
-            yield Problem(where, found, _expected(port.type), _fix(scope, reference, port))
+            yield Problem(where, found, _expected(port.type), _fix(scope, reference, port), code="wrong-type")
 
 
 def _fix(scope: Scope, reference: Reference, port: Input) -> str:
@@ -95,9 +95,11 @@ def _missing(scope: Scope, where: str, port: Input) -> Iterator[Problem]:
         found = f"it needs the pipeline's input {name}, which has no value"
         if scope.path:
             found = f"it needs input {name} of {scope.name}, which has no value"
-        yield Problem(where, found, article(port.type), f"give it one: {scope.set_input(name, value)}")
+        fix = f"give it one: {scope.set_input(name, value)}"
+        yield Problem(where, found, article(port.type), fix, code="missing-input")
     else:
-        yield Problem(where, "the input is required, but nothing is bound to it", article(port.type), "give it a value")
+        found = "the input is required, but nothing is bound to it"
+        yield Problem(where, found, article(port.type), "give it a value", code="missing-input")
 
 
 def fits(kind: str, port: str) -> bool:

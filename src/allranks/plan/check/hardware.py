@@ -7,6 +7,7 @@ are skipped.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 
 from allranks.errors import Problem
@@ -21,7 +22,7 @@ def of_step(scope: Scope, step: Step, today: date) -> Iterator[Problem]:
     for name in filter(None, step.instance_type.split(" or ")):
         size = sizes.known(name)
         for warning in () if size is None else _of_size(step, size, today):
-            yield Problem(scope.key(step, warning.where), warning.found, warning.expected, warning.fix)
+            yield replace(warning, where=scope.key(step, warning.where))
 
 
 def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:

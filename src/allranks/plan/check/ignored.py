@@ -17,4 +17,5 @@ def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
             f"{step.ignored_environment} is set on the step, which azure-ai-ml does not send",
             f"the environment of its component, in which it runs: {step.environment or 'none'}",
             "load the component once more, and set the environment of that",
+            code="ignored-environment",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from allranks.contract import produce
 from allranks.contract.distributions import processes_per_instance
@@ -24,7 +25,7 @@ MOST_PROCESSES = 1_792
 def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield impossible counts and limits."""
     for problem in produce.problems(step.distribution, step.instance_count):
-        yield Problem(scope.key(step, problem.where), problem.found, problem.expected, problem.fix)
+        yield replace(problem, where=scope.key(step, problem.where))
     yield from _too_many(scope, step)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
         yield Problem(scope.key(step, "limits.timeout"), f"{step.timeout:g}", "more than 0 seconds")

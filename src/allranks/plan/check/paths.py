@@ -117,9 +117,11 @@ def wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[
     if paths.is_remote(path):
         if not here:
             return
-        yield Problem(where, f"{path} cannot be read on this machine", "a local path", f"get a copy, then {fix}")
+        found = f"{path} cannot be read on this machine"
+        yield Problem(where, found, "a local path", f"get a copy, then {fix}", code="unresolved-name")
     elif not os.path.exists(path):
-        yield Problem(where, f"{paths.shown(path)} {_why_missing(path)}", f"a path that exists ({port.type})", fix)
+        found = f"{paths.shown(path)} {_why_missing(path)}"
+        yield Problem(where, found, f"a path that exists ({port.type})", fix, code="missing-data")
     elif not os.path.isfile(path) and not os.path.isdir(path):
         found = f"{paths.shown(path)} is a {file_tree.kind_of(path)}, which has no content to copy"
         yield Problem(where, found, f"a file or a folder ({port.type})", fix)

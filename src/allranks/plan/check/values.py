@@ -82,7 +82,7 @@ def wrong(
         kind = "binding" if expressions == _BINDINGS else "macro"
         yield Problem(where, f"{expression[0]} is no {kind}", expressions)
     elif not fits(value, port.type):
-        yield Problem(where, found, _EXPECTED[port.type], fix)
+        yield Problem(where, found, _EXPECTED[port.type], fix, code="wrong-type")
     elif port.enum and wire(value) not in port.enum:
         similar = meant(wire(value), port.enum)
         yield Problem(where, found, one_of(port.enum, ""), similar or fix)

@@ -164,6 +164,7 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
                 yield from error.problems
 
 
+_STEP_OUTPUT = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\.outputs\.([\w\-]+)")
 _PARENT = re.compile(r"\$\{\{\s*parent\.(inputs|jobs|outputs)\.([\w\-]+)")
 
 
@@ -177,6 +178,19 @@ def _dangling(text: YamlText) -> Iterator[Problem]:
                 noun = {"inputs": "input of the pipeline", "jobs": "step", "outputs": "output of the pipeline"}[kind]
                 expected = f"one of {', '.join(known[kind])}" if known[kind] else f"the pipeline has no {kind}"
                 yield Problem(where(text, key), f"{value} refers to no {noun}", expected)
+        for name, output in _STEP_OUTPUT.findall(value):
+            outputs = _declared_outputs(known["jobs"].get(name))
+            if outputs is not None and output not in outputs:
+                expected = f"one of {', '.join(outputs)}" if outputs else f"step {name} has no outputs"
+                yield Problem(where(text, key), f"{value} refers to no output of step {name}", expected)
+
+
+def _declared_outputs(job: Any) -> dict[str, Any] | None:
+    """Return the outputs that a step declares; None if its component declares them."""
+    if not isinstance(job, dict) or "component" in job or job.get("type", "command") != "command":
+        return None
+    outputs = job.get("outputs") or {}
+    return outputs if isinstance(outputs, dict) else None
 
 
 def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:

@@ -114,6 +114,5 @@ def wanted(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def _problem(finding: Finding) -> Problem:
-    return Problem(
-        f"preflight {finding.check}, {finding.who or 'all ranks'}", finding.found, finding.expected, finding.fix
-    )
+    where = f"preflight {finding.check}, {finding.who or 'all ranks'}"
+    return Problem(where, finding.found, finding.expected, finding.fix, code="preflight")

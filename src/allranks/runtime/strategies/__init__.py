@@ -55,7 +55,8 @@ def check(name: str) -> None:
         raise InputError(Problem("strategy", repr(name), f"one of {names}", "use one of these names"))
     entry = STRATEGIES[name]
     if find_spec(entry.library) is None:
-        raise InputError(Problem(f"strategy {name}", f"{entry.library} is not installed", fix=entry.install))
+        found = f"{entry.library} is not installed"
+        raise InputError(Problem(f"strategy {name}", found, fix=entry.install, code="missing-package"))
 
 
 def strategy(name: str, device: torch.device) -> Strategy:

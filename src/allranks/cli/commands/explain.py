@@ -1,0 +1,46 @@
+"""`allranks explain`: explain a problem by its code."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from allranks.cli.options import JsonOption
+
+
+def explain(
+    code: Annotated[
+        str | None,
+        typer.Argument(metavar="CODE", help="The code in a message, such as missing-package.", show_default=False),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Explain a problem by the code in its message.
+
+    Without a code: list all codes.
+    """
+    import difflib
+
+    from allranks.cli.console import console
+    from allranks.cli.troubleshooting import explanations
+    from allranks.cli.views.json import to_json
+    from allranks.errors import InputError, Problem
+
+    known = explanations()
+    if code is None:
+        if json:
+            print(to_json(list(known.values())))
+            return
+        width = max(map(len, known))
+        for each in known.values():
+            console().print(f"{each.code:<{width}}  {each.summary}", soft_wrap=True)
+        return
+    if code not in known:
+        similar = difflib.get_close_matches(code, known, n=1)
+        fix = f"did you mean {similar[0]}?" if similar else "list all codes: allranks explain"
+        raise InputError(Problem(f"code {code}", "it is unknown", "a code from a message", fix))
+    if json:
+        print(to_json(known[code]))
+    else:
+        console().print(known[code].text, soft_wrap=True)

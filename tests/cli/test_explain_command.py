@@ -1,0 +1,38 @@
+"""`allranks explain`, and the line of messages that names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from allranks.cli.errors import problems_text
+from allranks.errors import Problem
+from allranks_command import forked
+
+
+def test_a_code_is_explained(tmp_path: Path) -> None:
+    done = forked("explain", "missing-package", folder=tmp_path)
+    assert done.code == 0
+    assert "does not have a package" in done.out
+    assert "](" not in done.out
+    assert forked("explain", "missing-package", "--json", folder=tmp_path).json["code"] == "missing-package"
+
+
+def test_all_codes_are_listed(tmp_path: Path) -> None:
+    listed = forked("explain", folder=tmp_path).out.splitlines()
+    described = [line.split(maxsplit=1) for line in listed]
+    assert ["disk-full", "The disk of the workspace is full"] in described
+    assert forked("explain", "--json", folder=tmp_path).json[0]["code"] == described[0][0]
+
+
+def test_an_unknown_code(tmp_path: Path) -> None:
+    done = forked("explain", "disk-ful", folder=tmp_path)
+    assert done.code == 2
+    assert "did you mean disk-full?" in done.err
+
+
+def test_a_message_with_a_code_names_the_command() -> None:
+    problem = Problem("here", "nothing", "something", "add it", code="disk-full")
+    assert problem == Problem("here", "nothing", "something", "add it")
+    assert str(problem).endswith("\n  more: allranks explain disk-full")
+    assert problems_text([problem]).plain.endswith("\n  more      allranks explain disk-full")
+    assert "more" not in str(Problem("here", "nothing"))

@@ -1,0 +1,63 @@
+"""Each code of a message has a section in docs/troubleshooting.md, and each section a message."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from allranks.cli import troubleshooting
+from allranks.cli.main import app
+from allranks.cli.troubleshooting import explanations
+
+PROJECT = Path(__file__).resolve().parents[2]
+PAGES = [PROJECT / "docs" / f"{name}.md" for name in ("troubleshooting", "retry", "python-api", "first-own-pipeline")]
+COMMAND = re.compile(r"`allranks ([^`]+)`")
+
+
+def codes() -> Iterator[str]:
+    """Yield the codes in the source: the text that is passed as `code`."""
+    for file in (PROJECT / "src" / "allranks").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            for keyword in node.keywords if isinstance(node, ast.Call) else ():
+                value = keyword.value
+                if keyword.arg == "code" and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    yield value.value
+
+
+def test_codes_and_sections_are_the_same() -> None:
+    assert set(codes()) == set(explanations())
+
+
+def test_the_page_is_that_of_the_documentation() -> None:
+    assert troubleshooting.page() == PROJECT / "docs" / "troubleshooting.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_in_a_text_exist_and_have_these_options(page: Path) -> None:
+    wrong = [text for text in COMMAND.findall(page.read_text(encoding="utf-8")) if unknown(text.split())]
+    assert wrong == []
+
+
+def unknown(words: list[str]) -> list[str]:
+    """Return the command or the options that do not exist."""
+    command: Any = get_command(app)
+    while isinstance(command, TyperGroup) and words:
+        name, *words = words
+        if name not in command.list_commands(None):
+            return [name]
+        command = command.get_command(None, name)
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return [word for word in words if word.startswith("-") and word.partition("=")[0] not in known]
+
+
+def test_the_check_of_commands_finds_what_does_not_exist() -> None:
+    assert unknown(["schedules", "nxt"]) == ["nxt"]
+    assert unknown(["run", "FILE", "--sett", "a=b"]) == ["--sett"]
+    assert unknown(["run", "FILE", "--set", "a=b"]) == []
