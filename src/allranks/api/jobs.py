@@ -50,20 +50,23 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
     """
     from datetime import date
 
-    from allranks.local import requirements
+    from allranks.local import capacity, requirements
     from allranks.plan.check import warnings
 
     try:
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
             plan = _read(job, texts_of(inputs), Path(snapshots), Workspace.at(folder))
             problems, machine = requirements.separated(plan)
-            return Checked(plan, tuple(problems), tuple(warnings(plan, date.today())), tuple(machine))
     except InputError as error:
         return Checked(None, error.problems)
+    found = (*warnings(plan, date.today()), *capacity.warnings(plan))
+    return Checked(plan, tuple(problems), found, tuple(machine))
 
 
 def read(job: Any, inputs: Mapping[str, Any] | None, workspace: Workspace, *, track: bool = True) -> Plan:
-    """Return the plan of a job, with its code copied into the workspace. track: whether it will run with MLflow
+    """Return the plan of a job, with its code copied into the workspace.
+
+    track: whether it will run with MLflow
 
     The workspace is not changed before the plan has been checked. Raise InputError if the job cannot run here.
     """

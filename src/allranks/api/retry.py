@@ -42,7 +42,7 @@ def resume(
         return engine.resume(identity, workspace, options, observer)
     record = history.run(workspace, identity)
     engine.require_resumable(record)
-    plan, texts = _latest(record, inputs or {}, workspace)
+    plan, texts = _latest(record, inputs or {}, workspace, options)
     options = replace(options, target=record.target, settings=texts)
     return engine.resume(record.id, workspace, options, observer, plan)
 
@@ -68,7 +68,7 @@ def rerun(
     record = history.run(workspace, identity)
     engine.require_local(record)
     if latest_code:
-        plan, texts = _latest(record, inputs or {}, workspace)
+        plan, texts = _latest(record, inputs or {}, workspace, options)
     else:
         stored = engine.stored_plan(record, workspace, inputs or {})
         plan = plan_settings.with_inputs(stored, inputs or {})
@@ -77,10 +77,12 @@ def rerun(
     return engine.run(plan, workspace, options, observer, record if options.selection else None)
 
 
-def _latest(record: RunRecord, inputs: Mapping[str, str], workspace: Workspace) -> tuple[Plan, dict[str, str]]:
+def _latest(
+    record: RunRecord, inputs: Mapping[str, str], workspace: Workspace, options: Options
+) -> tuple[Plan, dict[str, str]]:
     """Return the latest plan of a run's file, and the inputs that are set."""
     if not record.target:
         found = "its job was given as a Python object, so its latest code cannot be read"
         raise InputError(Problem(f"run {record.id}", found, "a run of a file", "start the job again"))
     texts = {**secret_values.settings_of(record, inputs), **inputs}
-    return jobs.read(record.target, texts, workspace), texts
+    return jobs.read(record.target, texts, workspace, track=options.track), texts

@@ -203,7 +203,7 @@ def run(
 
     workspace = Workspace.at(folder)
     texts = jobs.texts_of(inputs)
-    plan = jobs.read(job, texts, workspace)
+    plan = jobs.read(job, texts, workspace, track=track)
     options = Options(
         instances, force_rerun, retries, slots, str(gpus), track, target=jobs.target_of(job), settings=texts
     )

@@ -99,6 +99,7 @@ def check(
 
 def _result(file: str, values: dict[str, str]) -> _Result:
     """Return what is in a file or folder and what is wrong with it."""
+    from allranks.api import jobs
     from allranks.components.check.rules import check as check_specs
     from allranks.errors import InputError
     from allranks.plan.graph import steps
@@ -114,20 +115,18 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     machine: list[Problem] = []
     plans: list[Plan] = []
     for job in [file] if specs is None else map(str, specs.jobs):
-        try:
-            plan, job_problems, job_warnings, job_machine = _checked(job, values, components)
-        except InputError as error:
-            problems += error.problems
-            continue
-        plans.append(plan)
-        problems += job_problems
-        warnings += job_warnings
-        machine += job_machine
+        checked = jobs.check(job, values)
+        problems += checked.problems
+        warnings += checked.warnings
+        machine += checked.machine
+        if checked.plan is not None:
+            plans.append(checked.plan)
+            warnings += _of_their_components(checked.plan, components)
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:
-        jobs = len(specs.jobs)
-        content = [count(number, noun) for number, noun in ((len(components), "component"), (jobs, "job")) if number]
+        numbers = ((len(components), "component"), (len(specs.jobs), "job"))
+        content = [count(number, noun) for number, noun in numbers if number]
     return _Result(file, tuple(content), tuple(problems), tuple(warnings), tuple(machine))
 
 
@@ -154,28 +153,6 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
         fix = "to check a pipeline in Python, name its file"
         raise InputError(Problem(str(path), "it contains no component and no job", expected, fix))
     return specs
-
-
-def _checked(
-    file: str, values: dict[str, str], components: Sequence[Path]
-) -> tuple[Plan, list[Problem], list[Problem], list[Problem]]:
-    """Return the plan of a job with its problems, its warnings, and what this machine lacks to run it. Raise InputError
-    if there is no plan.
-
-    components: those that are checked separately
-    """
-    import tempfile
-    from datetime import date
-
-    from allranks.local import capacity, requirements
-    from allranks.plan.check import warnings as warnings_of
-    from allranks.plan.reader import read_plan
-
-    with tempfile.TemporaryDirectory() as snapshots:
-        plan = read_plan(file, values, Path(snapshots))
-        warnings = [*warnings_of(plan, date.today()), *capacity.warnings(plan), *_of_their_components(plan, components)]
-        problems, machine = requirements.separated(plan)
-        return plan, problems, warnings, machine
 
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> list[Problem]:
