@@ -47,10 +47,6 @@ class Observers(Observer):
         for observer in self._observers:
             observer.progressed(run, step)
 
-    def measured(self, run: RunRecord, step: StepRecord) -> None:
-        for observer in self._observers:
-            observer.measured(run, step)
-
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:
         for observer in self._observers:
             observer.noted(run, step, text)
