@@ -83,7 +83,7 @@ def pipeline_files(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noq
     """Propose the files with a pipeline or a job in the folder that the word names, and in `pipelines` below it."""
     start = os.path.dirname(incomplete)
     for folder in (start, os.path.join(start, "pipelines")):
-        for name in sorted(os.listdir(folder or "."))[:_FILES]:
+        for name in sorted(os.listdir(folder or "."))[:_FILES] if os.path.isdir(folder or ".") else ():
             path = os.path.join(folder, name)
             if path.startswith(incomplete) and _describes_job(Path(path)):
                 yield path

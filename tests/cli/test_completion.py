@@ -1,0 +1,144 @@
+"""What the shell proposes while a command is typed, as bash asks for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from allranks.cli.main import app
+from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.runs.store import Store
+from allranks.runs.workspace import Workspace
+from allranks_command import content, environment, write
+
+NIGHTLY = "nightly-20260704T013000Z"
+
+Complete = Callable[..., list[str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a pipeline, a component, an environment, and two runs."""
+    write(tmp_path, "pipelines/train.py", "from azure.ai.ml import dsl\n")
+    write(tmp_path, "pipelines/helpers.py", "x = 1\n")
+    write(tmp_path, "job.yml", "command: ls\nenvironment: azureml:cpu:1\n")
+    write(tmp_path, "other.yml", "on: push\n")
+    write(tmp_path, "components/hello/component.yaml", "name: greet\nversion: 1\ncommand: ls\n")
+    write(tmp_path, "components/bye/component.py", "@command_component(\n    name='wave',\n)\ndef f(): ...\n")
+    write(tmp_path, "environments/small/Dockerfile", "FROM x\n")
+    place = Workspace(tmp_path / ".allranks")
+    place.make()
+    first = RunRecord("ab000001", "digits", "", "", "rack", Status.COMPLETED, 1.0, job_name="ab000001")
+    second = RunRecord("cd000002", "retrain", "", "", "rack", Status.COMPLETED, 2.0, job_name=NIGHTLY)
+    second.steps = [StepRecord(name, "", "", "none", 1, 1) for name in ("prepare", "loop", "loop[1].train")]
+    with Store(place.database) as store:
+        store.add_run(first, "{}")
+        store.add_run(second, "{}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def complete(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Complete:
+    """Return what is proposed for the last of the words, in this process."""
+
+    def proposals(*words: str) -> list[str]:
+        monkeypatch.setenv("_ALLRANKS_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", " ".join(("allranks", *words)))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        with pytest.raises(SystemExit):
+            app(prog_name="allranks")
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        return printed.out.split()
+
+    return proposals
+
+
+@pytest.mark.parametrize(
+    ("words", "proposed"),
+    [
+        (["ru"], ["run", "runs"]),
+        (["schedules", "en"], ["enable"]),
+        (["show", "--js"], ["--json"]),
+        (["runs", "--status", "Co"], ["Completed"]),
+        (["show", ""], ["latest", "cd000002", "ab000001", NIGHTLY]),
+        (["logs", "ab"], ["ab000001"]),
+        (["resume", "nightly"], [NIGHTLY]),
+        (["logs", "latest", ""], ["prepare", "loop", "loop[1].train"]),
+        (["cancel", "cd", "prepare", "loop["], ["loop[1].train"]),
+        (["logs", "ab000001", ""], []),
+        (["run", ""], ["job.yml", "pipelines/train.py"]),
+        (["run", "pipelines/"], ["pipelines/train.py"]),
+        (["check", "job.yml", "pipe"], ["pipelines/train.py"]),
+        (["register", ""], ["wave", "greet", "small"]),
+        (["export", "target", "gr"], ["greet"]),
+        (["environments", "check", ""], ["small"]),
+        (["show", "zz"], []),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_the_shell_proposes(complete: Complete, folder: Path, words: list[str], proposed: list[str]) -> None:
+    before = content(folder)
+    assert complete(*words) == proposed
+    assert content(folder) == before
+
+
+def test_another_workspace_is_read_where_the_line_names_it(complete: Complete, folder: Path) -> None:
+    (folder / ".allranks").rename(folder / "elsewhere")
+    assert complete("show", "ab") == []
+    assert complete("show", "--folder", "elsewhere", "ab") == ["ab000001"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database", None], ids=["empty", "text", "gone"])
+def test_nothing_is_said_of_what_is_wrong(complete: Complete, folder: Path, damage: bytes | None) -> None:
+    database = folder / ".allranks" / "allranks.db"
+    database.unlink() if damage is None else database.write_bytes(damage)
+    assert complete("show", "ab") == []
+    assert complete("logs", "latest", "") == []
+
+
+def test_completion_imports_neither_rich_nor_the_sdk(folder: Path) -> None:
+    program = "\n".join(
+        [
+            "import sys; sys.argv = ['allranks']; from allranks.cli import main",
+            "try: main.main()",
+            "finally: print(*sys.modules, file=sys.stderr)",
+        ]
+    )
+    words = {"_ALLRANKS_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "allranks logs latest "}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(**words), cwd=folder, capture_output=True, text=True
+    )
+    assert "prepare" in done.stdout
+    imported = {name.partition(".")[0] for name in done.stderr.split()}
+    assert not imported & {"rich", "azure", "torch", "mlflow", "yaml", "cattrs", "pydantic"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_scripts_for_the_shells_are_printed(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("typer.completion._get_shell_name", lambda: shell)
+    with pytest.raises(SystemExit) as ended:
+        app(["--show-completion"], prog_name="allranks")
+    assert not ended.value.code
+    assert "_ALLRANKS_COMPLETE=complete_" + shell in capsys.readouterr().out
+
+
+def test_a_short_option_gives_the_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (
+        ["-h"],
+        ["show", "-h"],
+        ["schedules", "-h"],
+        ["schedules", "apply", "-h"],
+        ["environments", "build", "-h"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            app(words, prog_name="allranks")
+        assert not ended.value.code
+        assert f"Usage: allranks {' '.join(words[:-1])}".rstrip() in capsys.readouterr().out
