@@ -23,9 +23,12 @@ from allranks.plan import codec
 from allranks.plan.environment import Environment, registered
 from allranks.plan.graph import Step
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput, Text
-from allranks.runs import history, migrations
+from allranks.runs import history, migrations, usage_table
+from allranks.runs.observer import Observer
+from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Status
 from allranks.runs.store import Store
+from allranks.runs.usage import RankUsage, Sample
 from allranks.runs.workspace import Workspace
 
 COMPLETE, FAILED, KILLED = "8e7ec396", "5d6f7dc3", "8b9bb628"
@@ -158,6 +161,30 @@ def test_a_migration_that_is_cut_off_leaves_the_old_tables(old: Workspace, monke
             Store(old.database)
     assert _content(old.database) == before
     assert {run.id for run in history.runs(old)} == {COMPLETE, FAILED, KILLED}
+
+
+def test_a_store_of_version_2_gets_the_samples_of_resource_usage(
+    old: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with contextlib.closing(sqlite3.connect(old.database, isolation_level=None)) as connection:
+        with monkeypatch.context() as patched:
+            patched.setattr(migrations, "VERSION", 2)
+            migrations.migrate(connection, 1)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        before = [line for line in connection.iterdump() if line.startswith("INSERT")]
+    with Store(old.database) as store:
+        record = store.run(COMPLETE)
+        step = record.step("train")
+        assert [rank.cpu_seconds for rank in step.ranks] == [None, None]
+        RunRecorder(record, store, Observer()).add_sample(step, 0, Sample(1.0, {0: RankUsage(0.5, 100)}))
+        step.usage = {}
+        usage_table.load(store.connection, COMPLETE, record.steps)
+        assert step.usage == {0: [Sample(1.0, {0: RankUsage(0.5, 100)})]}
+        assert {"usage", "usage_of_node"} <= {
+            name for (name,) in store.connection.execute("SELECT name FROM sqlite_schema")
+        }
+    after = [line for line in _content(old.database) if line.startswith("INSERT") and '"usage"' not in line]
+    assert after == before
 
 
 def test_another_process_may_have_migrated_it_meanwhile(old: Workspace) -> None:
