@@ -79,14 +79,14 @@ ROWS = {
     "a component called wrongly": _of(
         DSL + "@dsl.pipeline()\ndef one():\n    train(dta='x')\n", "file.py:16", "dta"
     ),
-    "a command of the SDK with a wrong key": _of("from azure.ai.ml import command\njob = command(comand='echo')\n", "file.py:2"),
+    "a command of the SDK with a wrong key": _of("from azure.ai.ml import command\njob = command(comand='echo')\n", "step file, key command", "it is empty"),
     "no command in the SDK": _of("from azure.ai.ml import command\njob = command(environment='azureml:cpu:1')\n", "command"),
     "an import of itself": _of("import file\nfile.train\n", "file.py:2", "AttributeError"),
     "a path with a null byte": Row("run right.py --set data=a\\0b", ("data",), files=RIGHT),
     "an input without a value": Row("run right.py", ("data", "no value", "--set data="), files=RIGHT),
     "a type": _set("data=data.csv lr=fast", "--set lr", "'fast'", "a number"),
-    "a number that is none": _set("data=data.csv lr=nan", "lr", "nan", "at most 1"),
-    "a number without end": _set("data=data.csv lr=inf", "key inputs.lr", "is inf", "at most 1"),
+    "a number that is none": _set("data=data.csv lr=nan", "--set lr", "'nan'", "a number"),
+    "a number without end": _set("data=data.csv lr=inf", "--set lr", "'inf'", "a number"),
     "a range": _set("data=data.csv lr=2", "step step, key inputs.lr", "is 2", "at most 1", "--set lr=VALUE"),
     "a range below": _set("data=data.csv lr=-1", "key inputs.lr", "is -1", "at least 0"),
     "a choice": _set("data=data.csv size=tiny", "key inputs.size", "tiny", "small", "large"),

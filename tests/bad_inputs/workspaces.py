@@ -89,17 +89,17 @@ ROWS = {
     "no such step for logs": _state("logs bad trian", "trian", "fail"),
     "a step path of brackets": _state("show bad fail[1", "fail[1"),
     "no such rank": _state("logs bad fail --rank 7", "rank 7", "no such rank", "0 to 0"),
-    "a run that is complete": _state("resume good", "is complete", "allranks show"),
+    "a run that is complete": _state("resume good", "is complete", "allranks rerun"),
     "a run to cancel that is over": _state("cancel bad", "it is Failed", "a run that is not over"),
     "a step to cancel of a run that is over": _state("cancel bad fail", "it is Failed"),
     "no terminal to ask": _state("clean --older-than 0d", "there is no terminal to ask", "--yes"),
-    "a workspace file": Row("runs", (".allranks",), 0, {".allranks": "hello"}),
+    "a workspace file": Row("runs", (".allranks", "cannot be made a workspace: Not a directory", "--folder DIR"), files={".allranks": "hello"}),
     **{
-        f"{command} with pages that are damaged": _state(command, "allranks.db", "not a store that can be used", "malformed", "--folder DIR", make=_flip)
+        f"{command} with pages that are damaged": _state(command, "allranks.db", "database disk image is malformed", "--folder DIR", make=_flip)
         for command in READING
     },
     **{
-        f"{command} with records that are damaged": _state(command, "allranks.db", "a record cannot be read", "--folder DIR", make=_flip_records)
+        f"{command} with records that are damaged": _state(command, "allranks.db", "not a store that can be used", "--folder DIR", make=_flip_records)
         for command in READING[:3]
     },
     "a database that was cut off": _state("runs", "allranks.db", "not a store that can be used", make=_truncate),
@@ -112,7 +112,7 @@ ROWS = {
     "another user's database": _state("show latest", "allranks.db", "this user may not read or write it", "belongs to root", other=True),
     "another user's database to run in": _state("run job.yml", "this user may not", "belongs to root", other=True),
     "another user's lock": _state("resume bad", "engine.lock", "this user may not read or write it", "belongs to root", make=_open_workspace, other=True),
-    "another user's folder": _state("run job.yml --folder mine", "mine", "this user may not", make=lambda folder: (folder / "mine").mkdir(mode=0o755), other=True),
+    "another user's folder": _state("run job.yml --folder mine", "mine", "cannot be made a workspace: Permission denied", "--folder DIR", make=lambda folder: (folder / "mine").mkdir(mode=0o755), other=True),
     "another user's closed folder": Row(
         "run closed/job.yml", ("closed/job.yml", "Permission denied"), files={"closed/job.yml": job()}, make=_closed("closed"), other=True
     ),

@@ -31,12 +31,12 @@ def engine(name: str | None = None) -> Engine:
         path = shutil.which(candidate)
         if path and (candidate != "docker" or name or _daemon()):
             return Engine(candidate, path)
-    package = PACKAGES.get(name or "buildah", name)
+    package = PACKAGES.get(name or "", PACKAGES["buildah"])
     raise InputError(
         Problem(
             where="building and running images",
             found=f"no {name}" if name else f"none of {', '.join(ENGINES)} on this machine",
-            expected="one of them",
+            expected=f"one of {', '.join(ENGINES)}",
             fix=f"on Debian or Ubuntu: apt-get install {package}",
         )
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from allranks.environments.dockerfile import Dockerfile, read
 from allranks.errors import InputError, Problem
-from allranks.sdk.yaml_lines import read_mapping
+from allranks.sdk.yaml_lines import at, read_mapping
 
 FOLDER = "environments"
 """The folder of a project that holds one folder for each environment."""
@@ -78,5 +78,16 @@ def read_environment(folder: Path) -> EnvironmentFolder:
         folder=folder,
         dockerfile=read(folder / DOCKERFILE),
         registered=read_mapping(folder / REGISTERED, _WRITE),
-        expected=read_mapping(folder / EXPECTED, _WRITE),
+        expected=_read_expected(folder / EXPECTED),
     )
+
+
+def _read_expected(path: Path) -> dict[str, Any]:
+    expected = read_mapping(path, _WRITE)
+    wrong = [name for name, probes in expected.items() if not isinstance(probes or {}, dict)]
+    if wrong:
+        sections = "keys and values: probes, and what they must find, such as python: 3.12"
+        raise InputError.of(
+            Problem(at(path, name), f"section {name!r} is {expected[name]!r}", sections, "correct it") for name in wrong
+        )
+    return expected

@@ -50,13 +50,17 @@ def cells(path: Path) -> list[Cell]:
         found = f"it is not JSON: {error.msg}"
         fix = "save it again with Jupyter"
         raise InputError(Problem(f"{shown(path)}:{error.lineno}", found, "a notebook", fix)) from None
+    except RecursionError:
+        fix = "save it again with Jupyter"
+        found = "it is not JSON of a notebook: lists or objects are nested too deeply"
+        raise InputError(Problem(shown(path), found, "a notebook", fix)) from None
     listed: Any = tree.get("cells") if isinstance(tree, dict) else None
     if not isinstance(listed, list) or not all(isinstance(cell, dict) for cell in listed):
         expected = "a notebook of format 4, with a list of cells"
         fix = "open it with Jupyter and save it, which converts older formats"
         raise InputError(Problem(shown(path), "it has no cells", expected, fix))
-    metadata = tree.get("metadata") or {}
-    language = (metadata.get("kernelspec") or {}).get("language") or (metadata.get("language_info") or {}).get("name")
+    metadata = _object(tree, "metadata")
+    language = _object(metadata, "kernelspec").get("language") or _object(metadata, "language_info").get("name")
     if language and str(language).lower() not in ("python", "ipython"):
         raise InputError(Problem(shown(path), f"its cells are in {language}", "a notebook of Python"))
     return [
@@ -64,6 +68,12 @@ def cells(path: Path) -> list[Cell]:
         for number, cell in enumerate(listed, 1)
         if cell.get("cell_type") == "code"
     ]
+
+
+def _object(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the object of that name; an empty one if it is missing or something else."""
+    value = tree.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def run(path: Path, module: ModuleType) -> None:

@@ -14,7 +14,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
 from allranks.runs import assets
-from allranks.runs.workspace import Workspace
+from allranks.runs.workspace import Workspace, check_access
 
 LATEST = "latest"
 """The label of the version that was registered last."""
@@ -53,13 +53,16 @@ def find(workspace: Workspace, asset: AssetId) -> Registration:
 def _in_database(database: Path, asset: AssetId, table: str, read: _Reader) -> Registration:
     if not database.is_file():
         return NOTHING
+    check_access(database)
     try:
         with closing(sqlite3.connect(database, timeout=30)) as connection:
             connection.execute("PRAGMA query_only = ON")
             tables = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
             return read(connection, asset) if tables.fetchone() else NOTHING
     except sqlite3.Error as error:
-        raise InputError(Problem(str(database), f"cannot be read: {error}", "the database of a workspace")) from None
+        fix = "use another folder: --folder DIR; or restore a copy of the file; or move it away"
+        found, expected = f"cannot be read: {error}", "the database of a workspace"
+        raise InputError(Problem(str(database), found, expected, fix)) from None
 
 
 def _asset(connection: sqlite3.Connection, asset: AssetId) -> Registration:

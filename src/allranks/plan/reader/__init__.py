@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -133,10 +134,11 @@ def _component_finder(lookup: AssetLookup, path: Path) -> Callable[[str], Path |
 def _split(target: str) -> tuple[Path, str | None]:
     """Return the absolute path of the file, and the name. Raise InputError if there is no such file."""
     path, function = Path(target), None
-    if not path.exists():
+    if not os.path.exists(path):
         name, colon, last = target.rpartition(":")
         if colon and (last.isidentifier() or not last):
             path, function = Path(name), last
+    _check_reachable(path)
     if path.is_dir():
         raise InputError(Problem(shown(path), "it is a folder", "a pipeline's file", _candidates(path)))
     if path.exists() and not path.is_file():
@@ -146,6 +148,18 @@ def _split(target: str) -> tuple[Path, str | None]:
     if function == "":
         raise InputError(Problem(target, "there is no name after the colon", "FILE or FILE:NAME"))
     return path.absolute(), function
+
+
+def _check_reachable(path: Path) -> None:
+    """Raise InputError if a path cannot be followed: through a folder of another user, or a loop of links."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        found, expected = f"cannot be read: {reason}", "a pipeline's file that you may read"
+        raise InputError(Problem(shown(path), found, expected)) from None
 
 
 def _candidates(folder: Path) -> str:

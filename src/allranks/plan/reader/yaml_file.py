@@ -13,7 +13,7 @@ from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader import yaml_shapes
 from allranks.plan.reader.settings import Setting
-from allranks.sdk import complaints, known_keys, yaml_text
+from allranks.sdk import bounded_yaml, complaints, known_keys, yaml_text
 from allranks.sdk.messages import unknown_distribution, unknown_key
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.yaml_text import YamlText
@@ -50,7 +50,8 @@ class YamlFile:
         overrides = [self._override(name, kind, value) for name, (kind, value) in values.items()]
         shapes = yaml_shapes.problems(self.text.tree, lambda key: where(self.text, key))
         misspelt = (*_misspelt(self.text), *_unknown_distributions(self.text))
-        problems = list(dict.fromkeys((*shapes, *_missing_components(self.text), *misspelt)))
+        files = (*_missing_components(self.text), *_environment_files(self.text))
+        problems = list(dict.fromkeys((*shapes, *files, *misspelt)))
         if problems:
             raise InputError.of(problems)
         try:
@@ -166,6 +167,22 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
 
 _STEP_OUTPUT = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\.outputs\.([\w\-]+)")
 _PARENT = re.compile(r"\$\{\{\s*parent\.(inputs|jobs|outputs)\.([\w\-]+)")
+
+
+def _environment_files(text: YamlText) -> Iterator[Problem]:
+    """Report files of environments that are not YAML, for which the SDK does not say what is wrong."""
+    jobs = text.tree.get("jobs")
+    for job in [text.tree, *(jobs.values() if isinstance(jobs, dict) else ())]:
+        environment = job.get("environment") if isinstance(job, dict) else None
+        if isinstance(environment, dict):
+            name = environment.get("conda_file")
+        else:
+            name = environment.removeprefix("file:") if str(environment).startswith("file:") else None
+        if isinstance(name, str) and (path := text.path.parent / name).is_file():
+            try:
+                bounded_yaml.read_values(path)
+            except InputError as error:
+                yield from error.problems
 
 
 def _dangling(text: YamlText) -> Iterator[Problem]:

@@ -1,0 +1,118 @@
+"""Check the shapes of the values in a job's YAML: those that the SDK ignores or rounds, or that it reports without the
+place or without what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.errors import Problem
+from allranks.plan.ports import PRIMITIVES
+from allranks.sdk.messages import unknown_key
+
+Where = Callable[[str], str]
+"""Returns a key as messages name it."""
+
+_DATA_TYPES = ("uri_file", "uri_folder", "mltable", "custom_model", "mlflow_model", "triton_model")
+_MODES = {
+    "inputs": ("ro_mount", "rw_mount", "mount", "download", "direct", "eval_mount", "eval_download"),
+    "outputs": ("rw_mount", "mount", "upload", "direct"),
+}
+_WHOLE_NUMBERS = ("resources.instance_count", "distribution.process_count_per_instance")
+
+
+def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
+    """Yield the problems of a command job, or of each job of a pipeline that has a command or a component."""
+    jobs = tree.get("jobs")
+    if not isinstance(jobs, dict):
+        yield from _of_job(tree, "", where)
+        return
+    yield from _of_ports(tree, "", where)
+    for name, job in jobs.items():
+        key = f"jobs.{name}"
+        if not isinstance(job, dict):
+            expected = "keys and values: a component or a command, inputs and outputs"
+            yield Problem(where(key), _described(job), expected, "write the step's keys below its name")
+        elif job.get("type", "command") == "command":
+            yield from _of_job(job, f"{key}.", where)
+
+
+def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
+    for name, expected in (("command", "a text, one command line"), ("code", "a text, the path of a folder")):
+        if not isinstance(job.get(name, ""), str):
+            yield Problem(where(prefix + name), _described(job[name]), expected)
+    code = job.get("code")
+    if isinstance(code, str) and "://" in code and not code.startswith("file://"):
+        fix = "get a copy, and give its path as the component's code"
+        yield Problem(where(f"{prefix}code"), f"{code} is not on this machine", "a local folder", fix)
+    if not isinstance(job.get("environment", ""), (str, dict)):
+        expected = "azureml:NAME:VERSION, file:PATH, or keys such as image and conda_file"
+        yield Problem(where(f"{prefix}environment"), _described(job["environment"]), expected)
+    for name in ("resources", "distribution", "environment_variables"):
+        if not isinstance(job.get(name) or {}, dict) and not _is_binding(job[name]):
+            yield Problem(where(prefix + name), _described(job[name]), "keys and values")
+    yield from _of_variables(job, prefix, where)
+    yield from _of_distribution(job, prefix, where)
+    for key in _WHOLE_NUMBERS:
+        section, _, name = key.partition(".")
+        settings = job.get(section)
+        value = settings.get(name) if isinstance(settings, dict) else None
+        if isinstance(value, (float, bool, list, dict)):
+            yield Problem(where(prefix + key), _described(value), "a whole number")
+    yield from _of_ports(job, prefix, where)
+
+
+def _of_variables(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
+    variables = job.get("environment_variables")
+    for name, value in variables.items() if isinstance(variables, dict) else ():
+        if isinstance(value, (list, dict)):
+            found = f"{_described(value)}; Azure ML would set it to {str(value)[:60]!r}"
+            yield Problem(where(f"{prefix}environment_variables.{name}"), found, "one value", "put the text in quotes")
+
+
+def _of_distribution(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
+    settings = job.get("distribution")
+    kind = DISTRIBUTIONS.get(str(settings.get("type"))) if isinstance(settings, dict) else None
+    if kind is None:
+        return  # the reader reports an unknown type
+    known = ("type", *(field.name for field in fields(kind.settings)))
+    for name in settings:
+        if name not in known:
+            similar = difflib.get_close_matches(name, known, n=1)
+            yield unknown_key(where(f"{prefix}distribution.{name}"), similar[0] if similar else "")
+
+
+def _of_ports(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
+    for section, modes in _MODES.items():
+        ports = job.get(section)
+        if ports is not None and not isinstance(ports, dict):
+            yield Problem(where(prefix + section), _described(ports), "keys and values: a name and what belongs to it")
+        for name, port in ports.items() if isinstance(ports, dict) else ():
+            key = f"{prefix}{section}.{name}"
+            if isinstance(port, list):
+                yield Problem(where(key), _described(port), "a value, or keys such as type and path")
+            if isinstance(port, dict):
+                yield from _choice(port, "type", (*_DATA_TYPES, *sorted(PRIMITIVES)), key, where)
+                yield from _choice(port, "mode", modes, key, where)
+
+
+def _choice(port: Mapping[str, Any], name: str, allowed: tuple[str, ...], key: str, where: Where) -> Iterator[Problem]:
+    value = port.get(name)
+    if value is None or value in allowed or _is_binding(value):
+        return
+    similar = difflib.get_close_matches(str(value), allowed, n=1)
+    fix = f"did you mean {similar[0]}?" if similar else "use one of those"
+    yield Problem(where(f"{key}.{name}"), _described(value), f"one of {', '.join(allowed)}", fix)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, dict):
+        return "keys and values"
+    return "a list" if isinstance(value, list) else "nothing" if value is None else repr(value)
+
+
+def _is_binding(value: Any) -> bool:
+    return isinstance(value, str) and "${{" in value

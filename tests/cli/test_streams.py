@@ -1,0 +1,161 @@
+"""Terminals and pipes: closed streams, readers that go away, encodings that lack characters."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from allranks.cli import streams
+from allranks.cli.console import console
+from allranks.runs.formatting import SYMBOLS
+from allranks_command import PATIENCE, allranks, environment, started, words, write_job
+
+BROKEN = """
+import os, sys
+from allranks.cli import streams
+streams.prepare()
+reader, writer = os.pipe()
+os.dup2(writer, 1)
+os.close(reader)
+os.close(writer)
+with streams.unbroken():
+    for _ in range(3):
+        print("x" * 100_000, flush=True)
+    sys.stdout.buffer.write(b"y")
+print("z", flush=True)
+print("still there", file=sys.stderr)
+"""
+CLOSED = """
+import os, sys
+from allranks.cli import streams
+streams.prepare()
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+print("printed")
+print("an error", file=sys.stderr)
+sys.stdin.read()
+sys.stdout.flush()
+os.write(file, b"written")
+"""
+
+
+def _python(script: str, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_every_symbol_has_a_plain_form(encoding: str) -> None:
+    for symbol in SYMBOLS.values():
+        text = symbol.encode(encoding, streams.ERRORS).decode(encoding)
+        assert len(text) == 1, symbol
+
+
+def test_plain_forms_have_the_same_width_and_other_characters_are_escaped() -> None:
+    text = "✓ ▁▂█ … – “a” → ├─ ⠹ Ü 漢\x00".encode("ascii", streams.ERRORS).decode()
+    assert text == '+ _.# ~ - "a" > +- * \\xdc \\u6f22\x00'
+
+
+def test_a_console_without_unicode_draws_tables_and_trees_in_ascii() -> None:
+    from rich.table import Table
+    from rich.tree import Tree
+
+    output = io.BytesIO()
+    out = console(io.TextIOWrapper(output, encoding="ascii"))
+    table = Table("a", "b")
+    table.add_row("✗", "│")
+    tree = Tree("root")
+    tree.add("leaf")
+    out.print(table)
+    out.print(tree)
+    out.file.flush()
+    assert b"\\u" not in output.getvalue()
+    assert output.getvalue().isascii()
+
+
+def test_output_continues_into_nothing_when_the_reader_has_gone() -> None:
+    assert _python(BROKEN).stderr == "still there\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_not_give_their_numbers_to_files(closed: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", CLOSED, str(file)]
+    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=True)
+    assert file.read_bytes() == b"written"
+
+
+@pytest.mark.parametrize(
+    ("variables", "plain"),
+    [
+        ({"LC_ALL": "C"}, True),
+        ({"LC_ALL": "POSIX", "LANG": "C.UTF-8"}, True),
+        ({"LANG": "C.UTF-8"}, False),
+        ({}, False),
+    ],
+)
+def test_the_locale_c_asks_for_ascii(variables: dict[str, str], plain: bool, tmp_path: Path) -> None:
+    script = "from allranks.cli import streams; streams.prepare(); print('✓')"
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    assert _python(script, env=environ | variables, encoding="utf-8").stdout == ("+\n" if plain else "✓\n")
+
+
+def test_a_run_continues_when_the_reader_of_its_output_has_gone(tmp_path: Path) -> None:
+    job = write_job(tmp_path, "echo ${{outputs.done}}; sleep 0.3; exit 3", outputs={"done": {"type": "uri_folder"}})
+    pipe = " ".join(words("run", job.name, "--instances", "loopback", "--no-track"))
+    done = subprocess.run(
+        ["bash", "-c", f"{pipe} | head -1; echo ${{PIPESTATUS[0]}}"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
+    first, code = done.stdout.splitlines()
+    assert "run " in first
+    assert (code, done.stderr) == ("1", "")
+    shown = allranks("show", "latest", "--json", folder=tmp_path).json
+    assert shown["status"] == "Failed"
+    assert shown["steps"][0]["verdict"]["exit_code"] == 3
+
+
+@pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}], ids=["dumb", "no colour"])
+def test_terminals_with_less(variables: dict[str, str], tmp_path: Path) -> None:
+    job = write_job(tmp_path, "true")
+    terminal, own = pty.openpty()
+    command = words("run", job.name, "--instances", "loopback", "--no-track")
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(**variables), stdin=own, stdout=own, stderr=own
+    ) as run:
+        os.close(own)
+        text = b""
+        with contextlib.suppress(OSError):  # at the end, the other side is closed
+            while chunk := os.read(terminal, 1 << 16):
+                text += chunk
+    os.close(terminal)
+    assert run.returncode == 0
+    assert b"completed in" in text
+    if variables["TERM"] == "dumb":
+        assert b"\x1b" not in text
+    else:
+        assert not re.search(rb"\x1b\[[\d;]*3\dm", text)
+
+
+def test_a_killed_run_prints_nothing_about_pipes(tmp_path: Path) -> None:
+    job = write_job(tmp_path, "sleep 60")
+    with started("run", job.name, "--instances", "loopback", folder=tmp_path) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "Running" in line:
+                break
+        process.kill()
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert errors == ""
