@@ -89,14 +89,19 @@ def latest(samples: Sequence[Sample], rank: int, started: float | None) -> tuple
 
     The cost does not depend on the number of samples, because a terminal shows this several times per second.
     """
-    last = of_rank(samples[-_RECENT:], rank)[-2:]
+    last: list[tuple[float, RankUsage]] = []
+    for sample in reversed(samples[-_RECENT:]):
+        if rank in sample.ranks:
+            last.insert(0, (sample.time, sample.ranks[rank]))
+        if len(last) == 2:
+            break
     if not last:
         return None
     rates = cpu_rates(last, started if len(last) == 1 else None)
     return (rates[-1].value if rates else None), last[-1][1]
 
 
-_RECENT = 8
+_RECENT = 32
 """Samples among which a rank's last two are: an instance with many ranks has several samples of one moment."""
 
 
