@@ -1,8 +1,10 @@
 """Classification of points on two spirals, with the training on two instances with two processes each.
 
-allranks run pipelines/two_spirals.py
-allranks run pipelines/two_spirals.py --set epochs=50 --set instance_count=1
-allranks submit pipelines/two_spirals.py --dry-run
+    allranks run pipelines/two_spirals.py
+    allranks run pipelines/two_spirals.py --set epochs=50 --set instance_count=1
+    allranks submit pipelines/two_spirals.py --dry-run
+
+`nightly` declares a schedule: `allranks schedules next` prints when it fires.
 """
 
 from pathlib import Path
