@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -144,4 +145,11 @@ def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:
 def _name(job: Any, source: str) -> str:
     component = job.component
     own = job.name or (None if component._is_anonymous else component.name)
-    return str(own or re.sub(r"\W+", "_", Path(source).stem).strip("_").lower() or job.type)
+    return str(own or _name_of_file(Path(source)) or job.type)
+
+
+def _name_of_file(path: Path) -> str:
+    """Return the name of a file as the name of a job, which has only letters and digits of ASCII; "" if there are
+    none in it."""
+    text = unicodedata.normalize("NFKD", path.stem.casefold()).encode("ascii", "ignore").decode()
+    return re.sub(r"\W+", "_", text).strip("_")
