@@ -83,6 +83,16 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
         ["registered.yml"],
         ["step a, key component", "component train is not registered in the workspace", "allranks register"],
     ),
+    "steps without a place": (
+        ["unplaced.yml"],
+        [
+            "steps a, b, key compute",
+            "no compute is given",
+            "--compute NAME, or --size SIZE",
+            "settings.default_compute",
+        ],
+    ),
+    "steps without a place, without Azure": (["unplaced.yml", "--dry-run"], ["steps a, b, key compute"]),
     "no place": (["nowhere.yml"], ["the job, key compute", "no compute is given", "--compute NAME"]),
     "a tag": (["pipeline.yaml", "--tag", "a"], ["--tag a", "KEY=VALUE"]),
     "a tag twice": (["pipeline.yaml", "--tag", "a=1", "--tag", "a=2"], ["a is given twice"]),
@@ -100,6 +110,8 @@ def test_what_is_wrong_is_told_and_nothing_is_sent(
     registered = {"type": "command", "component": "azureml:train:1"}
     compute = {"default_compute": "azureml:cpu-cluster"}
     write(project, "registered.yml", json.dumps({"type": "pipeline", "settings": compute, "jobs": {"a": registered}}))
+    step = {"type": "command", "command": "echo", "environment": {"image": "x"}}
+    write(project, "unplaced.yml", json.dumps({"type": "pipeline", "jobs": {"a": step, "b": step}}))
     write(project, "nowhere.yml", json.dumps({"command": "echo", "environment": {"image": "x"}}))
     before = content(project)
     done = command("submit", *arguments)

@@ -56,3 +56,25 @@ def test_a_stack_that_the_interpreter_lacks_is_named_with_the_command_that_insta
     record = run_steps(Step("train", "python -S -c 'import horovod.torch'"))
     assert record.status is Status.FAILED
     assert any("make horovod" in note for note in record.step("train").notes)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "version"),
+    [("home = /usr\nversion = 3.12.4\n", "3.12.4"), ("version_info = 3.11.9.final.0\n", "3.11.9"), (None, "")],
+)
+def test_the_version_of_a_virtual_environment_is_read_without_starting_it(
+    tmp_path: Path, configuration: str | None, version: str
+) -> None:
+    folder = tmp_path / ".venvs" / "own"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin/python").touch()
+    if configuration is not None:
+        (folder / "pyvenv.cfg").write_text(configuration)
+    found = interpreters.described(registered("own:1"), str(tmp_path / "pipeline.py"))
+    assert (found.path, found.version, found.is_own) == (folder / "bin/python", version, False)
+
+
+def test_other_steps_run_with_the_python_of_allranks(tmp_path: Path) -> None:
+    found = interpreters.described(registered("other:1"), str(tmp_path / "pipeline.py"))
+    assert (found.path, found.is_own) == (Path(sys.executable), True)
+    assert f"of allranks, {sys.executable}" in str(found)

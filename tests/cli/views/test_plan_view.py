@@ -71,7 +71,7 @@ def test_the_plan_says_of_every_step_what_will_be_done(screen: Screens) -> None:
         "python prepare.py --source digits",
         "2  train  pytorch 2 x 2",
         "${{parent.jobs.prepare.outputs.images}}",
-        "pytorch-cpu",
+        "environment  azureml:pytorch-cpu\n    here       Python 3.",
         "1 h 00 min",
         "OMP_NUM_THREADS",
         "${{parent.jobs.train.outputs.model}}",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from allranks.cli.errors import print_problems
 from allranks.cli.views.json import from_json, to_json
+from allranks.cli.views.lines import PlainLines
 from allranks.cli.views.tables import print_components, print_run, print_runs
 from allranks.components.find import ComponentInfo, Port
 from allranks.errors import InputError, Problem
@@ -143,3 +145,26 @@ def test_problems_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> No
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "step train" in captured.err
+
+
+def test_a_long_exception_is_printed_once(screen: Screens, failed: RunRecord) -> None:
+    text = "ValueError: " + "the shape of the batch is wrong, " * 20
+    train = failed.step("train")
+    assert train.verdict is not None
+    tail = ("step 198", "Traceback (most recent call last):", f"[rank3]: {text}", text)
+    train.verdict = replace(train.verdict, reason=text.strip(), tail=tail)
+    console = screen(400)
+    print_run(console, failed, now=failed.created + 60)
+    printed = " ".join(console.text.getvalue().split())
+    assert printed.count(" ".join(text.split())) == 1
+    assert "step 198" in printed
+    lines = PlainLines(console := screen(400))
+    lines.changed(failed, train)
+    assert len(console.text.getvalue()) < 300
+    assert "…" in console.text.getvalue()
+
+
+def test_a_short_exception_stays_in_the_lines_of_the_log(screen: Screens, failed: RunRecord) -> None:
+    console = screen()
+    print_run(console, failed, now=failed.created + 60)
+    assert "│ ValueError: bad batch" in console.text.getvalue()
