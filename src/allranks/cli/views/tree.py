@@ -101,10 +101,12 @@ def _rows(nodes: list[Node], now: float, width: int, room: int | None, fold_over
     columns = _columns(lines)
     if width < _NARROW:
         columns = columns._replace(layout=0)
-    if room is None or len(lines) <= room:
+    if room is None:
+        return _listed(lines, now, columns, width, expanded=True)
+    if len(lines) <= room:
         for expanded in (True, False):
             rows = _listed(lines, now, columns, width, expanded)
-            if room is None or sum(row.height for row in rows) <= room:
+            if sum(row.height for row in rows) <= room:
                 return rows
     return _fitted(nodes, 0, now, columns, width, room)
 

@@ -115,6 +115,8 @@ def make_chart(title: str, of: str, curves: Sequence[Curve], *, seconds: bool = 
     ]
     xs = [x for points in pairs for x, _ in points]
     ys = [y for points in pairs for _, y in points if drawable(y)]
+    y: Scale | None
+    y_ticks: list[Tick]
     if seconds:
         x, x_ticks = time_scale(max(xs), LEFT, WIDTH - RIGHT, 6)
         y, y_ticks = value_scale(0.0, max(ys, default=0.0), HEIGHT - BOTTOM, TOP)

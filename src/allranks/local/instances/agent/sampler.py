@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from allranks.local.instances.agent.allowance import Allowance
@@ -66,7 +66,7 @@ class Sampler:
             # A child that nobody waited for takes its time with it.
             self._cpu[rank] = max(self._cpu.get(rank, 0.0), round(cpu[rank] + self._reaped[rank], 2))
         gpus = self._gpus(sorted(cpu, key=_number), now)
-        figures = {rank: (self._cpu[rank], memory[rank], *gpus.get(rank, ())) for rank in cpu}
+        figures: dict[str, Figures] = {rank: (self._cpu[rank], memory[rank], *gpus.get(rank, ())) for rank in cpu}
         self._allowance.use(since)
         return figures
 
@@ -81,7 +81,7 @@ class Sampler:
         """Close all files."""
         self._tree.close()
 
-    def _measure_forked(self, processes: Sequence[Process], now: float) -> None:
+    def _measure_forked(self, processes: Collection[Process], now: float) -> None:
         """Measure what forked processes, such as data loader workers, share with each other, as often as the allowance
         permits. One that was never measured shares as much as the last one that was."""
         families: dict[tuple[bytes, bytes], list[Process]] = defaultdict(list)
