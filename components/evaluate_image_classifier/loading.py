@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ def load(folder: Path, description: Description, device: torch.device, name: str
     flavor = mlflow_pytorch()
     _check_description(folder, description, name)
     try:
-        model: nn.Module = flavor.load_model(str(folder)).to(device).eval()
+        model: nn.Module = flavor.load_model(str(folder)).to(device)
     except Exception as error:  # loading runs code of the model
         raise _problem(name, f"{folder} cannot be loaded: {_first_line(error)}", "a whole model") from error
+    with contextlib.suppress(NotImplementedError):  # an exported graph is in the mode that it was exported in
+        model.eval()
     _check_scores(model, description, device, name)
     return model
 

@@ -91,6 +91,73 @@ def test_a_folder_without_a_model_ends_with_a_message(digits: Path, tmp_path: Pa
     assert not (tmp_path / "metrics").exists()
 
 
+PYTORCH = {"pytorch": {"model_data": "data", "pytorch_version": "2.0"}}
+
+
+def signature(kind: str, *shape: int) -> dict[str, str]:
+    spec = [{"type": "tensor", "tensor-spec": {"dtype": kind, "shape": [-1, *shape]}}]
+    return {"inputs": json.dumps(spec), "outputs": json.dumps(spec)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ({"flavors": {"sklearn": {}, "python_function": {}}}, "a model of the flavor sklearn"),
+        ({"flavors": PYTORCH, "signature": signature("float32", 1, 8, 8)}, "it takes float32 of shape (-1, 1, 8, 8)"),
+        ({"flavors": PYTORCH, "signature": signature("uint8", 3, 32, 32)}, "it takes uint8 of shape (-1, 3, 32, 32)"),
+        ({"flavors": PYTORCH, "signature": signature("uint8", 1, 8, 8)}, "cannot be loaded"),
+        ("not a model", "cannot be read"),
+    ],
+    ids=["another library", "other numbers", "other images", "no weights", "no description"],
+)
+def test_a_model_of_another_kind_ends_with_a_message(
+    digits: Path, tmp_path: Path, described: dict[str, Any] | str, said: str
+) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/MLmodel").write_text(json.dumps(described))
+    ended = evaluate(digits, tmp_path / "model", tmp_path)
+    assert ended.codes == [2]
+    assert "input model" in ended.errors[0]
+    assert said in ended.errors[0]
+    assert "Traceback" not in ended.errors[0]
+
+
+SCORES = """
+import torch
+from allranks import runtime
+from allranks.errors import InputError
+from loading import _check_scores
+from prepared_images import Description
+
+about = Description("x", ("a", "b"), (1, 4, 4), (0.0,), (1.0,), {})
+MODELS = [lambda x: x.flatten(1).float()[:, :2], lambda x: x.float(), lambda x: x @ 1, lambda x: {"scores": x}]
+
+def main(ranks):
+    for number, model in enumerate(MODELS):
+        try:
+            _check_scores(model, about, ranks.device, "baseline")
+            print(number, "fits")
+        except InputError as error:
+            print(number, error.problems[0].where, error.problems[0].found)
+
+runtime.main(main)
+"""
+
+
+@pytest.mark.slow
+def test_a_model_that_gives_something_else_than_scores_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "scores.py"
+    script.write_text(SCORES)
+    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run")
+    assert ended.codes == [0], ended.errors
+    fits, wide, fails, other = ended.output.splitlines()
+    assert fits == "0 fits"
+    assert wide == "1 input baseline for 2 images it gives numbers of shape (2, 1, 4, 4)"
+    assert fails.startswith("2 input baseline it fails on pixels: ")
+    assert other == "3 input baseline it gives a dict"
+
+
 @pytest.mark.slow
 def test_two_ranks_find_what_one_process_finds(digits: Path, trained: Path, tmp_path: Path) -> None:
     for ranks in (1, 2):

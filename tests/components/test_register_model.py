@@ -51,7 +51,9 @@ def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, met
         MLFLOW_TRACKING_URI=uri,
     )
     assert ended.codes == [0], ended.errors
-    assert "registered as digits, version 1: accuracy 0.9750" in ended.output
+    line = "registered as digits, version 1: accuracy 0.9750\n"
+    assert line in ended.output
+    assert (tmp_path / "outputs/result.txt").read_text() == line
     written = json.loads((tmp_path / "registration/registration.json").read_text())
     assert written == {"name": "digits", "version": "1", "accuracy": 0.975, "minimum_accuracy": 0.97}
     client = MlflowClient(uri, uri)
@@ -75,11 +77,13 @@ def test_a_poor_model_is_not_registered(
     ("file", "content", "said"),
     [
         ("model/MLmodel", None, "holds no file MLmodel"),
+        ("model/MLmodel", "artifact_path: model", "names no flavors"),
+        ("model/MLmodel", "{", "names no flavors"),
         ("metrics/metrics.json", None, "gives no accuracy"),
         ("metrics/metrics.json", '{"loss": 0.1}', "gives no accuracy"),
         ("metrics/metrics.json", "accuracy: 0.97", "gives no accuracy"),
     ],
-    ids=["no model", "no metrics", "no accuracy", "no JSON"],
+    ids=["no model", "no flavors", "no YAML", "no metrics", "no accuracy", "no JSON"],
 )
 def test_what_cannot_be_registered(
     registration: Any,

@@ -70,6 +70,7 @@ def test_pieces_do_not_show_in_the_json(
     folder = tmp_path_factory.mktemp("logs")
     expected = [
         {
+            "run": record(folder, 0, Status.COMPLETED).id,
             "step": "train",
             "rank": rank,
             "log": str(folder / str(rank)),
