@@ -191,7 +191,7 @@ def test_a_copy_of_a_page_without_the_file_that_updates_it_is_shown(browser: Bro
     (tmp_path / Live.SCRIPT).unlink()
     tab = browser.open(path.as_uri())
     tab.wait_for("history.state?.written !== undefined && document.readyState === 'complete'")
-    assert "train" in tab.text("#details")
+    tab.wait_for("document.getElementById('details')?.innerText.includes('train')")
 
 
 def test_a_text_of_a_user_is_not_run_when_a_page_is_updated(browser: Browser, tmp_path: Path) -> None:
