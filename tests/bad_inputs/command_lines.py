@@ -20,6 +20,13 @@ ROWS = {
     "no folder to export to": Row("export", ("Missing argument", "DIR")),
     "nothing to submit": Row("submit", ("Missing argument", "FILE")),
     "no environment to build": Row("environments build", ("Missing argument", "NAME")),
+    "a dry run of a file that is gone": Row("run gone.py --dry-run", ("gone.py", "there is no such file")),
+    "a dry run in JSON of a file that is gone": Row(
+        "run gone.py --dry-run --json", ("gone.py", "there is no such file")
+    ),
+    "a dry run of a value out of range": Row(
+        "run right.py --set data=data.csv --set lr=2 --dry-run --json", ("key inputs.lr", "at most 1"), files=RIGHT
+    ),
     "an unknown option": _run("--quick", "No such option", "--quick", "allranks run -h"),
     "an unknown subcommand": Row("schedules start", ("No such command", "start")),
     "an empty file name": Row("run ''", ("it is a folder",)),
@@ -30,8 +37,12 @@ ROWS = {
     "other instances": _run("--instances cloud", "--instances", "cloud", "rack", "loopback"),
     "other GPUs": _run("--gpus some", "--gpus", "some", "auto", "share"),
     "fewer than no GPUs": _run("--gpus -1", "--gpus", "-1", "share"),
-    "a workspace that is a file": _run("--folder job.yml", "job.yml", "cannot be made a workspace: Not a directory", "--folder DIR"),
-    "a workspace below a file": _run("--folder job.yml/runs", "job.yml/runs", "cannot be made a workspace: Not a directory"),
+    "a workspace that is a file": _run(
+        "--folder job.yml", "job.yml", "cannot be made a workspace: Not a directory", "--folder DIR"
+    ),
+    "a workspace below a file": _run(
+        "--folder job.yml/runs", "job.yml/runs", "cannot be made a workspace: Not a directory"
+    ),
     "a workspace with a long name": _run("--folder " + "x" * 300, "File name too long", "--folder DIR"),
     "no runs to list": Row("runs --limit 0", ("--limit", "'0'", "at least 1")),
     "many runs to list": Row("runs --limit many", ("--limit", "'many'", "a whole number")),
@@ -48,7 +59,11 @@ ROWS = {
     "schedules that are gone": Row("schedules next 3 gone.py", ("gone.py", "there is no such file or folder")),
     "schedules to run that are gone": Row("schedules run gone.py", ("gone.py", "there is no such file or folder")),
     "--set for a component": Row(
-        "check component.yaml --set a=1", ("--set", "is not a pipeline"), files={"component.yaml": "$schema: commandComponent.schema.json\nname: a\ntype: command\n"}
+        "check component.yaml --set a=1",
+        ("--set", "is not a pipeline"),
+        files={"component.yaml": "$schema: commandComponent.schema.json\nname: a\ntype: command\n"},
     ),
-    "a tag without a value": Row("submit right.py --dry-run --set data=data.csv --tag x", ("--tag x", "KEY=VALUE"), files=RIGHT),
-}  # fmt: skip
+    "a tag without a value": Row(
+        "submit right.py --dry-run --set data=data.csv --tag x", ("--tag x", "KEY=VALUE"), files=RIGHT
+    ),
+}

@@ -41,33 +41,55 @@ def _in_code(make: Make) -> Make:
 
 ROWS = {
     "a million instances": _checked(
-        job(resources={"instance_count": 1_000_000}), "step file, key resources.instance_count", "1,000,000", "at most 65,000"
+        job(resources={"instance_count": 1_000_000}),
+        "step file, key resources.instance_count",
+        "1,000,000",
+        "at most 65,000",
     ),
     "a million connected instances": _of(
         job(resources={"instance_count": 1_000_000}, distribution={"type": "pytorch"}), "1,000,000", "at most 4,000"
     ),
     "a million instances in a dry run": Row(
-        "run file.yml --dry-run", ("1,000,000", "at most 65,000"), files={"file.yml": job(resources={"instance_count": 1_000_000})}
+        "run file.yml --dry-run",
+        ("1,000,000", "at most 65,000"),
+        files={"file.yml": job(resources={"instance_count": 1_000_000})},
     ),
-    "instances with 40 digits": _of(job(resources={"instance_count": 10**40}), "resources.instance_count", "at most 65,000"),
+    "instances with 40 digits": _of(
+        job(resources={"instance_count": 10**40}), "resources.instance_count", "at most 65,000"
+    ),
     "more instances than this machine holds": _of(
         job(resources={"instance_count": 60_000}), "60,000 instances", "this machine", "fewer"
     ),
     "a million processes": _of(
-        job(distribution={"type": "pytorch", "process_count_per_instance": 1_000_000}), "distribution.process_count_per_instance", "1,000,000", "at most 1,792"
+        job(distribution={"type": "pytorch", "process_count_per_instance": 1_000_000}),
+        "distribution.process_count_per_instance",
+        "1,000,000",
+        "at most 1,792",
     ),
     "no instances": _of(job(resources={"instance_count": 0}), "resources.instance_count", "at least 1"),
     "minus one instance": _of(job(resources={"instance_count": -1}), "resources.instance_count", "-1", "at least 1"),
-    "instances as text": _of(job(resources={"instance_count": "two"}), "resources.instance_count", "'two'", "a whole number"),
-    "half an instance": _of(job(resources={"instance_count": 1.5}), "resources.instance_count", "1.5", "a whole number"),
-    "no processes": _of(
-        job(distribution={"type": "pytorch", "process_count_per_instance": 0}), "step file, key distribution.process_count_per_instance", "at least 1"
+    "instances as text": _of(
+        job(resources={"instance_count": "two"}), "resources.instance_count", "'two'", "a whole number"
     ),
-    "an unknown distribution": _of(job(distribution={"type": "jaxx"}), "distribution", "jaxx", "pytorch", "mpi", "tensorflow", "ray"),
+    "half an instance": _of(
+        job(resources={"instance_count": 1.5}), "resources.instance_count", "1.5", "a whole number"
+    ),
+    "no processes": _of(
+        job(distribution={"type": "pytorch", "process_count_per_instance": 0}),
+        "step file, key distribution.process_count_per_instance",
+        "at least 1",
+    ),
+    "an unknown distribution": _of(
+        job(distribution={"type": "jaxx"}), "distribution", "jaxx", "pytorch", "mpi", "tensorflow", "ray"
+    ),
     "a distribution as text": _of(job(distribution="pytorch"), "distribution"),
-    "an unknown key of a distribution": _of(job(distribution={"type": "pytorch", "processes": 2}), "distribution.processes", "no such key"),
+    "an unknown key of a distribution": _of(
+        job(distribution={"type": "pytorch", "processes": 2}), "distribution.processes", "no such key"
+    ),
     "a time-out of no number": _of(job(limits={"timeout": "long"}), "limits.timeout", "'long'", "a whole number"),
-    "a time-out of NaN": _of('{command: echo, environment: "azureml:cpu:1", limits: {timeout: .nan}}', "limits.timeout", "nan"),
+    "a time-out of NaN": _of(
+        '{command: echo, environment: "azureml:cpu:1", limits: {timeout: .nan}}', "limits.timeout", "nan"
+    ),
     "a time-out in the past": _of(job(limits={"timeout": -5}), "limits.timeout", "-5", "more than 0 seconds"),
     "a shm_size of no size": _of(job(resources={"shm_size": "lots"}), "resources.shm_size", "lots", "2g"),
     "no shm_size": _of(job(resources={"shm_size": "0g"}), "resources.shm_size", "a size such as 2g"),
@@ -79,8 +101,12 @@ ROWS = {
     "an environment file that is gone": _of(job(environment="file:gone.yml"), "environment", "gone.yml does not exist"),
     "inputs that are a list": _of(job(inputs=["a"]), "key inputs"),
     "an input that is a list": _of(job(inputs={"a": [1]}), "key inputs.a"),
-    "an input of an unknown type": _of(job(inputs={"a": {"type": "uri_fil", "path": "x"}}), "key inputs.a", "uri_fil", "uri_file"),
-    "an unknown mode": _of(job(inputs={"a": {"type": "uri_file", "path": "file.yml", "mode": "copy"}}), "inputs.a", "copy", "ro_mount"),
+    "an input of an unknown type": _of(
+        job(inputs={"a": {"type": "uri_fil", "path": "x"}}), "key inputs.a", "uri_fil", "uri_file"
+    ),
+    "an unknown mode": _of(
+        job(inputs={"a": {"type": "uri_file", "path": "file.yml", "mode": "copy"}}), "inputs.a", "copy", "ro_mount"
+    ),
     "an output of an unknown type": _of(job(outputs={"a": {"type": "model"}}), "outputs.a", "model"),
     "an unknown input in the command": _of(job(command="echo ${{inputs.rate}}"), "inputs.rate", "no such input"),
     "an unknown output in the command": _of(job(command="echo ${{outputs.model}}"), "outputs.model"),
@@ -92,46 +118,119 @@ ROWS = {
     "code that is gone": _of(job(code="./gone"), "code", "gone does not exist"),
     "code that is a number": _of(job(code=7), "code"),
     "code on Azure ML": _of(job(code="azureml://datastores/x/paths/y"), "code", "is not on this machine", "get a copy"),
-    "a pipe in the code": _of(job(code="./code"), "code/pipe", "no regular file", ".amlignore", make=_in_code(lambda code: os.mkfifo(code / "pipe"))),
-    "a socket in the code": _of(job(code="./code"), "code/data", "no regular file", ".amlignore", make=_in_code(_socket)),
-    "a dangling link in the code": _of(job(code="./code"), "code/link", "cannot be read", make=_in_code(lambda code: (code / "link").symlink_to("gone"))),
-    "a loop of links in the code": _of(job(code="./code"), "code/link", "cannot be read", make=_in_code(lambda code: (code / "link").symlink_to("link"))),
+    "a pipe in the code": _of(
+        job(code="./code"),
+        "code/pipe",
+        "no regular file",
+        ".amlignore",
+        make=_in_code(lambda code: os.mkfifo(code / "pipe")),
+    ),
+    "a socket in the code": _of(
+        job(code="./code"), "code/data", "no regular file", ".amlignore", make=_in_code(_socket)
+    ),
+    "a dangling link in the code": _of(
+        job(code="./code"),
+        "code/link",
+        "cannot be read",
+        make=_in_code(lambda code: (code / "link").symlink_to("gone")),
+    ),
+    "a loop of links in the code": _of(
+        job(code="./code"),
+        "code/link",
+        "cannot be read",
+        make=_in_code(lambda code: (code / "link").symlink_to("link")),
+    ),
     "data that is gone": _of(_with("./gone.csv"), "key inputs.data", "gone.csv does not exist", "--set data=PATH"),
-    "data that is a folder": _of(_with("./code"), "code is a folder", "a file (uri_file)", make=lambda folder: (folder / "code").mkdir()),
-    "data that is a pipe": _of(_with("./data"), "data is a FIFO", "a file", make=lambda folder: os.mkfifo(folder / "data")),
+    "data that is a folder": _of(
+        _with("./code"), "code is a folder", "a file (uri_file)", make=lambda folder: (folder / "code").mkdir()
+    ),
+    "data that is a pipe": _of(
+        _with("./data"), "data is a FIFO", "a file", make=lambda folder: os.mkfifo(folder / "data")
+    ),
     "data that is a socket": _of(_with("./data"), "data is a socket", "a file", make=_socket),
     "data that is a device": _of(_with("/dev/zero"), "/dev/zero is a device", "a file"),
-    "data that is a loop of links": _of(_with("./data"), "data cannot be read", "symbolic links", make=lambda folder: (folder / "data").symlink_to("data")),
-    "data that is a dangling link": _of(_with("./data"), "data is a link to gone", make=lambda folder: (folder / "data").symlink_to("gone")),
+    "data that is a loop of links": _of(
+        _with("./data"),
+        "data cannot be read",
+        "symbolic links",
+        make=lambda folder: (folder / "data").symlink_to("data"),
+    ),
+    "data that is a dangling link": _of(
+        _with("./data"), "data is a link to gone", make=lambda folder: (folder / "data").symlink_to("gone")
+    ),
     "data with a name of 300 characters": _of(_with("./" + "x" * 300), "cannot be read", "File name too long"),
     "data on Azure ML": _of(_with("azureml://datastores/x/paths/y"), "inputs.data", "allranks.yaml"),
     "an output where a folder is": _of(
-        job(command="echo > ${{outputs.a}}", outputs={"a": {"type": "uri_file", "path": "./code"}}), "outputs.a", "code is a folder", make=lambda folder: (folder / "code").mkdir()
+        job(command="echo > ${{outputs.a}}", outputs={"a": {"type": "uri_file", "path": "./code"}}),
+        "outputs.a",
+        "code is a folder",
+        make=lambda folder: (folder / "code").mkdir(),
     ),
     "a sweep": _of("type: sweep\n", "key type", "type sweep", "pipeline or command"),
     "a type that nobody has": _of("type: train\n", "key type", "type train", "pipeline or command"),
     "jobs without a type": _of("jobs: {a: {command: echo}}\n", "it has jobs, but no type", "type: pipeline"),
-    "a component to run": _of("$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\nname: a\n", "it describes a component", "a job"),
+    "a component to run": _of(
+        "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\nname: a\n",
+        "it describes a component",
+        "a job",
+    ),
     "no jobs": _of(pipeline(), "jobs"),
     "jobs that are a list": _of("type: pipeline\njobs: [a]\n", "key jobs", "at least one job"),
     "a job that is a number": _of("type: pipeline\njobs: {a: 1}\n", "step a"),
     "a step named in capitals": _of(pipeline(Train=step()), "step Train", "'Train' cannot be the name", "lower-case"),
     "a step with a space": _of(pipeline(**{"my step": step()}), "'my step' cannot be the name", "lower-case"),
     "an input of an unknown step": _of(
-        pipeline(a=step(command=f"cat {DATA}", inputs={"data": "${{parent.jobs.b.outputs.x}}"})), "step a, key inputs.data", "refers to no step", "one of a"
+        pipeline(a=step(command=f"cat {DATA}", inputs={"data": "${{parent.jobs.b.outputs.x}}"})),
+        "step a, key inputs.data",
+        "refers to no step",
+        "one of a",
     ),
     "an unknown output of a step": _of(
-        pipeline(a=step(), b=step(command=f"cat {DATA}", inputs={"data": "${{parent.jobs.a.outputs.x}}"})), "step b", "x"
+        pipeline(a=step(), b=step(command=f"cat {DATA}", inputs={"data": "${{parent.jobs.a.outputs.x}}"})),
+        "step b",
+        "x",
     ),
     "an unknown input of the pipeline": _of(
-        pipeline(a=step(command=f"echo {DATA}", inputs={"data": "${{parent.inputs.x}}"})), "step a, key inputs.data", "refers to no input", "no inputs"
+        pipeline(a=step(command=f"echo {DATA}", inputs={"data": "${{parent.inputs.x}}"})),
+        "step a, key inputs.data",
+        "refers to no input",
+        "no inputs",
     ),
-    "a component that is gone": _of(pipeline(a={"type": "command", "component": "./gone.yml"}), "step a, key component", "./gone.yml does not exist"),
+    "steps in a circle": _of(
+        pipeline(
+            a=step(
+                command="cat ${{inputs.x}} > ${{outputs.y}}",
+                inputs={"x": "${{parent.jobs.b.outputs.y}}"},
+                outputs={"y": {"type": "uri_file"}},
+            ),
+            b=step(
+                command="cat ${{inputs.x}} > ${{outputs.y}}",
+                inputs={"x": "${{parent.jobs.a.outputs.y}}"},
+                outputs={"y": {"type": "uri_file"}},
+            ),
+        ),
+        "file.yml:1",
+        "a -> b -> a",
+        "an order",
+    ),
+    "a component that is gone": _of(
+        pipeline(a={"type": "command", "component": "./gone.yml"}), "step a, key component", "./gone.yml does not exist"
+    ),
     "a component that is a folder": _of(
-        pipeline(a={"type": "command", "component": "./part"}), "step a, key component", "part", make=lambda folder: (folder / "part").mkdir()
+        pipeline(a={"type": "command", "component": "./part"}),
+        "step a, key component",
+        "part",
+        make=lambda folder: (folder / "part").mkdir(),
     ),
     "a component that is empty": Row(
-        "run file.yml", ("part.yml", "it is empty"), files={"file.yml": pipeline(a={"type": "command", "component": "./part.yml"}), "part.yml": ""}
+        "run file.yml",
+        ("part.yml", "it is empty"),
+        files={"file.yml": pipeline(a={"type": "command", "component": "./part.yml"}), "part.yml": ""},
     ),
-    "a component on Azure ML": _of(pipeline(a={"type": "command", "component": "azureml:train:3"}), "step a, key component", "train:3", "allranks.yaml"),
-}  # fmt: skip
+    "a component on Azure ML": _of(
+        pipeline(a={"type": "command", "component": "azureml:train:3"}),
+        "step a, key component",
+        "train:3",
+        "allranks.yaml",
+    ),
+}

@@ -30,6 +30,7 @@ class Row:
     variables: environment variables
     closed:    the standard streams that are closed
     other:     whether another user than the folder's owner runs the command, which only root can arrange
+    prints:    whether it prints something to standard output before the message
     """
 
     command: str
@@ -41,6 +42,7 @@ class Row:
     variables: Mapping[str, str] = field(default_factory=dict)
     closed: tuple[int, ...] = ()
     other: bool = False
+    prints: bool = False
 
     @property
     def arguments(self) -> list[str]:

@@ -92,41 +92,106 @@ ROWS = {
     "a run that is complete": _state("resume good", "is complete", "allranks rerun"),
     "a run to cancel that is over": _state("cancel bad", "it is Failed", "a run that is not over"),
     "a step to cancel of a run that is over": _state("cancel bad fail", "it is Failed"),
-    "no terminal to ask": _state("clean --older-than 0d", "there is no terminal to ask", "--yes"),
-    "a workspace file": Row("runs", (".allranks", "cannot be made a workspace: Not a directory", "--folder DIR"), files={".allranks": "hello"}),
+    "no terminal to ask": _state("clean --older-than 0d", "there is no terminal to ask", "--yes", prints=True),
+    "a workspace file": Row(
+        "runs",
+        (".allranks", "cannot be made a workspace: Not a directory", "--folder DIR"),
+        files={".allranks": "hello"},
+    ),
     **{
-        f"{command} with pages that are damaged": _state(command, "allranks.db", "database disk image is malformed", "--folder DIR", make=_flip)
+        f"{command} with pages that are damaged": _state(
+            command, "allranks.db", "database disk image is malformed", "--folder DIR", make=_flip
+        )
         for command in READING
     },
     **{
-        f"{command} with records that are damaged": _state(command, "allranks.db", "not a store that can be used", "--folder DIR", make=_flip_records)
+        f"{command} with records that are damaged": _state(
+            command, "allranks.db", "not a store that can be used", "--folder DIR", make=_flip_records
+        )
         for command in READING[:3]
     },
     "a database that was cut off": _state("runs", "allranks.db", "not a store that can be used", make=_truncate),
     "a database of text": _state("runs", "allranks.db", "file is not a database", make=_write(DATABASE, b"hello" * 99)),
-    "a database of text to run in": _state("run job.yml", "allranks.db", "file is not a database", make=_write(DATABASE, b"hello" * 99)),
-    "a database of a later version": _state("runs", "allranks.db", "version 99", make=_later),
-    "a database that is a folder": _state("runs", "allranks.db", "unable to open database file", make=_folder(DATABASE)),
-    "another user's workspace": _state("runs", ".allranks", "this user may not read or enter it", "belongs to root", "--folder DIR", make=_closed(".allranks"), other=True),
-    "another user's workspace to run in": _state("run job.yml", ".allranks", "this user may not", "belongs to root", "--folder DIR", make=_closed(".allranks"), other=True),
-    "another user's database": _state("show latest", "allranks.db", "this user may not read or write it", "belongs to root", other=True),
-    "another user's database to run in": _state("run job.yml", "this user may not", "belongs to root", other=True),
-    "another user's lock": _state("resume bad", "engine.lock", "this user may not read or write it", "belongs to root", make=_open_workspace, other=True),
-    "another user's folder": _state("run job.yml --folder mine", "mine", "cannot be made a workspace: Permission denied", "--folder DIR", make=lambda folder: (folder / "mine").mkdir(mode=0o755), other=True),
-    "another user's closed folder": Row(
-        "run closed/job.yml", ("closed/job.yml", "Permission denied"), files={"closed/job.yml": job()}, make=_closed("closed"), other=True
+    "a database of text to run in": _state(
+        "run job.yml", "allranks.db", "file is not a database", make=_write(DATABASE, b"hello" * 99)
     ),
-    "another user's file": Row("run job.yml", ("job.yml", "cannot be read", "Permission denied"), files=JOB, make=_closed("job.yml", 0o600), other=True),
+    "a database of a later version": _state("runs", "allranks.db", "version 99", make=_later),
+    "a database that is a folder": _state(
+        "runs", "allranks.db", "unable to open database file", make=_folder(DATABASE)
+    ),
+    "another user's workspace": _state(
+        "runs",
+        ".allranks",
+        "this user may not read or enter it",
+        "belongs to root",
+        "--folder DIR",
+        make=_closed(".allranks"),
+        other=True,
+    ),
+    "another user's workspace to run in": _state(
+        "run job.yml",
+        ".allranks",
+        "this user may not",
+        "belongs to root",
+        "--folder DIR",
+        make=_closed(".allranks"),
+        other=True,
+    ),
+    "another user's database": _state(
+        "show latest", "allranks.db", "this user may not read or write it", "belongs to root", other=True
+    ),
+    "another user's database to run in": _state("run job.yml", "this user may not", "belongs to root", other=True),
+    "another user's lock": _state(
+        "resume bad",
+        "engine.lock",
+        "this user may not read or write it",
+        "belongs to root",
+        make=_open_workspace,
+        other=True,
+    ),
+    "another user's folder": _state(
+        "run job.yml --folder mine",
+        "mine",
+        "cannot be made a workspace: Permission denied",
+        "--folder DIR",
+        make=lambda folder: (folder / "mine").mkdir(mode=0o755),
+        other=True,
+    ),
+    "another user's closed folder": Row(
+        "run closed/job.yml",
+        ("closed/job.yml", "Permission denied"),
+        files={"closed/job.yml": job()},
+        make=_closed("closed"),
+        other=True,
+    ),
+    "another user's file": Row(
+        "run job.yml",
+        ("job.yml", "cannot be read", "Permission denied"),
+        files=JOB,
+        make=_closed("job.yml", 0o600),
+        other=True,
+    ),
     "another user's code": Row(
-        "run job.yml", ("code/main.py", "cannot be read: Permission denied", ".amlignore"), files={"job.yml": job(code="./code"), "code/main.py": ""}, make=_closed("code/main.py", 0o600), other=True
+        "run job.yml",
+        ("code/main.py", "cannot be read: Permission denied", ".amlignore"),
+        files={"job.yml": job(code="./code"), "code/main.py": ""},
+        make=_closed("code/main.py", 0o600),
+        other=True,
     ),
     "another user's folder in the code": Row(
-        "run job.yml", ("code/own", "cannot be read: Permission denied", ".amlignore"), files={"job.yml": job(code="./code"), "code/own/main.py": ""}, make=_closed("code/own"), other=True
+        "run job.yml",
+        ("code/own", "cannot be read: Permission denied", ".amlignore"),
+        files={"job.yml": job(code="./code"), "code/own/main.py": ""},
+        make=_closed("code/own"),
+        other=True,
     ),
     "another user's data": Row(
         "run job.yml",
         ("data.csv cannot be read: permission denied", "data that you may read"),
-        files={"job.yml": job(command="cat ${{inputs.a}}", inputs={"a": {"type": "uri_file", "path": "data.csv"}}), "data.csv": ""},
+        files={
+            "job.yml": job(command="cat ${{inputs.a}}", inputs={"a": {"type": "uri_file", "path": "data.csv"}}),
+            "data.csv": "",
+        },
         make=_closed("data.csv", 0o600),
         other=True,
     ),
@@ -135,4 +200,4 @@ ROWS = {
     "a closed standard error": _state("show zzzz", closed=(2,)),
     "a closed standard input": _state("runs", "", code=0, closed=(0,)),
     "every stream closed": _state("show latest", code=0, closed=(0, 1, 2)),
-}  # fmt: skip
+}

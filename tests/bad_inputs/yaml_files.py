@@ -23,7 +23,7 @@ def _of(text: str | bytes, *said: str) -> Row:
 
 ROWS = {
     "an open bracket": _of("command: [echo\nenvironment: x\n", "file.yml:2", "it is not YAML", "expected"),
-    "an open quote": _of('command: "echo\n', "file.yml:2", "it is not YAML", "quoted scalar"),
+    "an open quote": _of('command: "echo\n', "file.yml:1", "it is not YAML", "quoted scalar"),
     "a tab": _of("type: pipeline\njobs:\n\ta: 1\n", "file.yml:3", "it is not YAML", "token"),
     "wrong indentation": _of("command: echo\n  environment: x\n", "file.yml:2", "it is not YAML"),
     "an empty file": _of("", "file.yml", "it is empty", "type: pipeline"),
@@ -50,7 +50,7 @@ ROWS = {
     "a device": Row("run /dev/null", ("/dev/null", "it is not a regular file", "a pipeline's file")),
     "a component that is no YAML": Row(
         "run pipeline.yml",
-        ("part.yml:2:1", "it is not YAML", "did not find expected node content"),
+        ("part.yml:1", "it is not YAML", "did not find expected node content"),
         files={"pipeline.yml": "type: pipeline\njobs: {a: {type: command, component: ./part.yml}}", "part.yml": "a: ["},
     ),
     "a component that contains itself": Row(
@@ -66,9 +66,15 @@ ROWS = {
         ("env.yml", "contains itself"),
         files={"file.yml": job(environment="file:./env.yml"), "env.yml": "a: &a [*a]"},
     ),
-    "a schedule that is no YAML": Row("schedules next 3 file.yml", ("file.yml:2:1", "it is not YAML"), files={"file.yml": "trigger: ["}),
+    "a schedule that is no YAML": Row(
+        "schedules next 3 file.yml", ("file.yml:1", "it is not YAML"), files={"file.yml": "trigger: ["}
+    ),
     "a schedule of aliases": Row("schedules next 3 file.yml", ("file.yml:", "repeat values"), files={"file.yml": BOMB}),
-    "a component to check": Row("check component.yaml", ("component.yaml:2:1", "it is not YAML"), files={"component.yaml": "a: ["}),
-    "a component of aliases to check": Row("check component.yaml", ("component.yaml", "repeat values"), files={"component.yaml": BOMB}),
+    "a component to check": Row(
+        "check component.yaml", ("component.yaml:1", "it is not YAML"), files={"component.yaml": "a: ["}
+    ),
+    "a component of aliases to check": Row(
+        "check component.yaml", ("component.yaml", "repeat values"), files={"component.yaml": BOMB}
+    ),
     "a folder with a pipe": Row("check .", ("it contains no component and no job",), make=_fifo),
-}  # fmt: skip
+}

@@ -60,7 +60,7 @@ def test_every_symbol_has_a_plain_form(encoding: str) -> None:
 
 def test_plain_forms_have_the_same_width_and_other_characters_are_escaped() -> None:
     text = "✓ ▁▂█ … – “a” → ├─ ⠹ Ü 漢\x00".encode("ascii", streams.ERRORS).decode()
-    assert text == '+ _.# ~ - "a" > +- * \\xdc \\u6f22\x00'
+    assert text == '+ _.# ~ - "a" > |- * \\xdc \\u6f22\x00'
 
 
 def test_a_console_without_unicode_draws_tables_and_trees_in_ascii() -> None:

@@ -21,7 +21,7 @@ def _plan(instances: int, processes: int) -> Plan:
 
 @pytest.mark.parametrize(
     ("instances", "processes", "found"),
-    [(1, 1, []), (64, 8, []), (2, 1000, []), (1000, 1, ["15.6 GB"]), (2, 2040, ["processes"]), (1, 2047, ["8.0 GB"])],
+    [(1, 1, []), (64, 8, []), (2, 1000, []), (1000, 1, ["15.6 GB"]), (1, 2100, ["8.2 GB"])],
 )
 def test_what_this_machine_cannot_hold(instances: int, processes: int, found: list[str]) -> None:
     problems = list(capacity.problems(_plan(instances, processes)))
@@ -44,6 +44,12 @@ def test_what_will_be_slow(instances: int, processes: int, found: list[str]) -> 
     assert len(warnings) == len(found)
     for warning, text in zip(warnings, found, strict=True):
         assert text in warning.found
+
+
+def test_more_processes_than_this_user_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capacity, "most_processes", lambda: 500)
+    (problem,) = capacity.problems(_plan(2, 250))
+    assert "fewer than 500" in problem.expected
 
 
 def test_the_limits_of_this_machine_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

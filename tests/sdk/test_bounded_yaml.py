@@ -73,7 +73,7 @@ def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "where", "found"),
     [
-        (b"a: [", "file.yml:1:5", "it is not YAML"),
+        (b"a: [", "file.yml:1", "it is not YAML"),
         (b"a: \xff", "file.yml", "byte 4 is 0xff"),
         (b"a: &a [*a]", "file.yml:1:8", "it contains itself"),
     ],

@@ -95,16 +95,23 @@ def _default(start: Path) -> Path:
     raise InputError(Problem(str(start), found, "a project with its pipelines in it", "name a file or a folder"))
 
 
-def _files(target: Path) -> list[Path]:
+def check_target(target: Path) -> None:
+    """Raise InputError if a path is neither a folder nor a file that may declare schedules."""
     if target.is_dir():
-        files = sorted(entry for entry in target.iterdir() if entry.is_file() and not entry.name.startswith((".", "_")))
-        return [file for file in files if _may_declare(file)]
+        return
     if not target.is_file():
         expected = "a pipeline's file, a schedule's YAML, or a folder of them"
         raise InputError(Problem(str(target), "there is no such file or folder", expected, "look at its spelling"))
     if target.suffix.lower() not in (*python_file.SUFFIXES, ".yml", ".yaml"):
         raise InputError(Problem(str(target), "it is neither Python nor YAML", "a .py, .ipynb, .yml or .yaml file"))
-    return [target]
+
+
+def _files(target: Path) -> list[Path]:
+    check_target(target)
+    if not target.is_dir():
+        return [target]
+    files = sorted(entry for entry in target.iterdir() if entry.is_file() and not entry.name.startswith((".", "_")))
+    return [file for file in files if _may_declare(file)]
 
 
 def _may_declare(file: Path) -> bool:

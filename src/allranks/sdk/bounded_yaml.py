@@ -91,7 +91,9 @@ def problem(path: Path, error: Exception) -> Problem:
         found = f"cannot be read: {error.strerror or error}"
         return Problem(file, found, "a YAML file that can be read", "look at its name and its permissions")
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
-    place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+    place = file if mark is None else f"{file}:{mark.line + 1}:{mark.column + 1}"
+    if mark is not None and mark.line >= (lines := _line_count(path)):
+        place = f"{file}:{max(lines, 1)}"  # the end of the file
     if isinstance(error, UnboundedError):
         return Problem(place, str(error.problem), str(error.note), "write the values out, or make them fewer")
     if isinstance(error, yaml.MarkedYAMLError):
@@ -100,6 +102,13 @@ def problem(path: Path, error: Exception) -> Problem:
         message = " ".join(str(error).split())
     fix = "correct it there, or in the lines before"
     return Problem(place, f"it is not YAML: {message}", "YAML", fix, code="invalid-yaml")
+
+
+def _line_count(path: Path) -> int:
+    try:
+        return len(path.read_bytes().splitlines())
+    except OSError:
+        return 1
 
 
 def read_values(path: Path) -> Any:

@@ -11,7 +11,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.local.step.plain_paths import Links
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.plan.ports import Input, NodeOutput, Output
+from allranks.plan.ports import Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
@@ -59,8 +59,8 @@ def test_paths_with_spaces_everywhere(mode: str, kind: str, tmp_path: Path) -> N
         " && mv ${{outputs.file}}.new ${{outputs.file}} && rm -r ${{outputs.folder}} && mkdir ${{outputs.folder}}"
         " && echo ${{inputs.file}} > ${{outputs.folder}}/name",
         inputs=(
-            Input("folder", "uri_folder", mode, value=DataPath(str(folder / "data folder"))),
-            Input("file", "uri_file", mode, value=DataPath(str(folder / "a file.csv"))),
+            Input("folder", "uri_folder", DataPath(str(folder / "data folder")), mode),
+            Input("file", "uri_file", DataPath(str(folder / "a file.csv")), mode),
         ),
         outputs=(Output("file", "uri_file", "rw_mount"), Output("folder", "uri_folder", "rw_mount")),
     )
@@ -68,8 +68,8 @@ def test_paths_with_spaces_everywhere(mode: str, kind: str, tmp_path: Path) -> N
         "second",
         "cat ${{inputs.file}} ${{inputs.folder}}/name > ${{outputs.text}}",
         inputs=(
-            Input("file", "uri_file", mode, value=NodeOutput("first", "file")),
-            Input("folder", "uri_folder", mode, value=NodeOutput("first", "folder")),
+            Input("file", "uri_file", NodeOutput("first", "file"), mode),
+            Input("folder", "uri_folder", NodeOutput("first", "folder"), mode),
         ),
         outputs=(Output("text", "uri_file", "upload", path=str(folder / "the result.txt")),),
     )
@@ -88,7 +88,7 @@ def test_values_of_primitives_are_not_changed(kind: str, tmp_path: Path) -> None
     step = Step(
         "say",
         "echo '${{inputs.text}}' > ${{outputs.text}}",
-        inputs=(Input("text", "string", value="/a b"),),
+        inputs=(Input("text", "string", Literal("/a b")),),
         outputs=(Output("text", "string", "rw_mount"),),
     )
     record = run(Plan("plan", Graph((step,))), Workspace(tmp_path / "a b"), Options(instances=kind, track=False))

@@ -67,11 +67,14 @@ def run(
     from allranks.local.scheduler.place import SchedulesPlace
     from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler
     from allranks.runs.workspace import Workspace
+    from allranks.schedules.finding import check_target
 
     if resume and target is not None:
         raise InputError(
             Problem("--resume", f"{target} is given too, but --resume reads no file", "", "remove one of them")
         )
+    if target is not None:
+        check_target(target)  # before the workspace is created
     place = SchedulesPlace(Workspace.at(folder))
     options = {"instances": instances.value, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     out = errors() if json else console()
