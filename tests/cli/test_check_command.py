@@ -142,3 +142,17 @@ def test_files_with_spaces_and_umlauts_run_and_are_printed(folder: Path) -> None
     assert (Path(output["path"]) / "Maß 2.txt").read_text(encoding="utf-8") == "Maße\n"
     shown = forked("logs", "mein_job", folder=folder)
     assert shown.out == "Maße\nWörter\n"
+
+
+def test_what_this_machine_lacks_is_no_mistake_of_the_file(folder: Path) -> None:
+    write(folder / "code", "train.py", "import no_such_package\n")
+    write_job(folder, "python train.py", "c.yml", code="./code")
+    done = check("c.yml")
+    assert (done.exit_code, done.stdout) == (0, "c.yml: c, 1 step, no problems, cannot run on this machine\n")
+    assert "this machine lacks what these steps need" in done.stderr
+    (lacking,) = json.loads(check("c.yml", "--json").stdout)["machine"]
+    assert lacking["found"] == "no Python package no_such_package, which train.py:1 needs"
+    ran = CliRunner().invoke(app, ["run", "c.yml"])
+    (problem,) = problems(ran)
+    assert problem.found == lacking["found"]
+    assert not (folder / ".allranks").exists()

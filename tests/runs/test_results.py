@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from allranks.cli.views.json import to_json
+from allranks.cli.views.summary import summary
+from allranks.runs.page.page import page
 from allranks.runs.records import ModelRecord
 from allranks.runs.results import models, outputs, reported
-from run_records import make_run, make_step
+from run_records import NOW, make_run, make_step
+from shown_page import Page
 
 
 def test_a_command_job_also_has_the_files_below_its_outputs(tmp_path: Path) -> None:
@@ -32,3 +37,15 @@ def test_a_loops_last_iteration_reports() -> None:
         make_step("loop[0].check", result="below"), make_step("loop[1].check", result="reached"), make_step("fit")
     )
     assert reported(run) == {"loop[1].check": "reached"}
+
+
+def test_the_summary_the_page_and_json_show_them() -> None:
+    step = make_step("promote", models=[ModelRecord("digits", "3")], result="registered: it is better")
+    run = make_run(step, outputs={"model": "/models/1"})
+    for text in (summary(run).plain, Page(page(run, NOW)).text):
+        words = " ".join(text.split()).lower()
+        assert "model /models/1" in words
+        assert "registered models digits version 3 (by promote)" in words
+        assert "results promote registered: it is better" in words
+    record = json.loads(to_json(run))["steps"][0]
+    assert (record["models"], record["result"]) == ([{"name": "digits", "version": "3"}], "registered: it is better")

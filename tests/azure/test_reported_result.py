@@ -1,0 +1,29 @@
+"""The line in which a step on Azure ML reports its result is a tag of its job."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from allranks.azure import run_records, runs
+from allranks.runs.records import Submission
+from run_records import make_run, make_step
+
+
+@pytest.mark.parametrize(("tags", "result"), [({"allranks.result": "not better"}, "not better"), ({}, ""), (None, "")])
+def test_the_tag_is_the_steps_result(tags: dict[str, str] | None, result: str) -> None:
+    job = SimpleNamespace(
+        run_id="job",
+        status="Completed",
+        display_name="promote",
+        name=None,
+        start_time_utc=None,
+        end_time_utc=None,
+        error=None,
+        properties={},
+        tags=tags,
+    )
+    record = make_run(make_step("promote"), submitted=Submission("s", "g", "w"))
+    run_records.update(record, runs.JobState("run", "Completed", steps=(runs._step(job),)))
+    assert record.step("promote").result == result
