@@ -150,6 +150,7 @@ def test_the_first_hour(user: User) -> None:
         return done.out + done.err
 
     works("init")
+    assert "does not have a package" in works("explain", "missing-package")
     assert "no problems" in works("check", PIPELINE)
     assert "accuracy" in works("run", PIPELINE, *SMALL)
 

@@ -69,9 +69,8 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
     from azure.core import exceptions as core
 
     if isinstance(error, core.ClientAuthenticationError) and error.status_code not in (401, 403):
-        return SignInError(
-            Problem(*map(redact, (doing, _not_signed_in(error), "a sign-in", SIGN_IN)), code="no-sign-in")
-        )
+        where, found = redact(doing), redact(_not_signed_in(error))
+        return SignInError(Problem(where, found, "a sign-in", SIGN_IN, code="no-sign-in"))
     if isinstance(error, core.HttpResponseError) and (error.status_code or 200) >= 400:
         return _of_status(error, doing, fix)
     if isinstance(error, core.ServiceRequestError):

@@ -389,5 +389,6 @@ def test_data_that_may_not_be_read(plan: Plan, tmp_path: Path) -> None:
 def test_a_problem_reads_well(plan: Plan) -> None:
     error = InputError.of(check(with_port(plan, "epochs", value=Literal(2.5))))
     assert str(error) == (
-        "step train, key inputs.epochs (p.py:7): 2.5\n  expected: a whole number\n  fix: change epochs"
+        "step train, key inputs.epochs (p.py:7): 2.5\n  expected: a whole number\n  fix: change epochs\n"
+        "  more: allranks explain wrong-type"
     )
