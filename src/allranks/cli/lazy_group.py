@@ -56,7 +56,7 @@ def lazy_group(package: str, summaries: Mapping[str, str], help: str, *, add_com
         no_args_is_help=True,
         add_completion=add_completion,
         # A command inherits them.
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["--help", "-h"]},
         pretty_exceptions_enable=False,
         # Rich's help imports Markdown and Pygments, which takes 0.15 s.
         rich_markup_mode=None,
