@@ -166,7 +166,8 @@ def _paragraphs(text: str) -> Iterator[str]:
 def _paragraph(text: str, names: set[str]) -> str:
     text = text.replace("``", "`")
     if text.startswith("    "):
-        return f"```python\n{textwrap.dedent(text).rstrip()}\n```"
+        code = re.sub(r" {3,}#", "  #", textwrap.dedent(text).rstrip())
+        return f"```python\n{code}\n```"
     items = list(_items(text, names))
     if items:
         return "\n".join(_item(", ".join(f"`{name}`" for name in described), about) for described, about in items)
