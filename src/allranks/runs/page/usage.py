@@ -99,8 +99,10 @@ def _charts(step: StepRecord) -> list[Chart]:
 
 
 def _traffic(step: StepRecord) -> _Values:
-    """Return the traffic of the instances, unless there was none, as on the only instance of a step."""
-    curves = {}
+    """Return the traffic of the instances, unless there was none. The only instance of a step has no peer."""
+    curves: _Values = {}
+    if step.instance_count == 1:
+        return curves
     for instance, samples in sorted(step.usage.items()):
         for name, rates in zip(("received", "sent"), traffic_rates(samples, step.started), strict=True):
             curves[f"instance {instance} {name}"] = [(rate.end, rate.value / 1e6) for rate in rates]
