@@ -45,7 +45,7 @@ def test_a_machine_without_gpus_says_nothing_of_them() -> None:
 
 def test_too_few_gpus_name_the_way_out() -> None:
     (problem,) = gpus.problems(Plan("p", Graph((step(1, 1), step(2, 4)))), "auto", FOUR)
-    assert (problem.where, problem.found) == ("step train", "8 ranks for 4 GPUs")
+    assert (problem.where, problem.found) == ("this machine, for step train", "8 ranks for 4 GPUs")
     assert "--gpus share" in problem.fix
     assert "--gpus 0" in problem.fix
     for choice in ("share", "0"):

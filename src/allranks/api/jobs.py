@@ -50,7 +50,7 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
     """
     from datetime import date
 
-    from allranks.local import capacity, requirements
+    from allranks.local import capacity, gpus, requirements
     from allranks.plan.check import warnings
 
     try:
@@ -60,7 +60,8 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
     except InputError as error:
         return Checked(None, error.problems)
     found = (*warnings(plan, date.today()), *capacity.warnings(plan))
-    return Checked(plan, tuple(problems), found, tuple(machine))
+    gpu_problems = gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
+    return Checked(plan, tuple(problems), found, (*machine, *gpu_problems))
 
 
 def read(job: Any, inputs: Mapping[str, Any] | None, workspace: Workspace, *, track: bool = True) -> Plan:

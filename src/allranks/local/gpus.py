@@ -54,7 +54,7 @@ def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]
         return []
     return [
         Problem(
-            where=f"step {path}",
+            where=f"this machine, for step {path}",
             found=f"{needed} ranks for {len(gpus)} GPU{'s' * (len(gpus) > 1)}",
             expected="a GPU for each rank",
             fix="--gpus share (ranks share them), or --gpus 0 (the CPU)",
