@@ -40,7 +40,7 @@ def resume(
             fix = f"allranks resume {identity} --latest-code, or: allranks rerun {identity}"
             raise InputError(Problem(f"--set {next(iter(inputs))}", found, "", fix))
         return engine.resume(identity, workspace, options, observer)
-    record = history.run(workspace, identity)
+    workspace, record = history.find(workspace, identity)
     engine.require_resumable(record)
     plan, texts = _latest(record, inputs or {}, workspace, options)
     options = replace(options, target=record.target, settings=texts)
@@ -65,12 +65,12 @@ def rerun(
 
     Raise InputError if it cannot run.
     """
-    record = history.run(workspace, identity)
+    place, record = history.find(workspace, identity)
     engine.require_local(record)
     if latest_code:
         plan, texts = _latest(record, inputs or {}, workspace, options)
     else:
-        stored = engine.stored_plan(record, workspace, inputs or {})
+        stored = engine.stored_plan(record, place, inputs or {})
         plan = plan_settings.with_inputs(stored, inputs or {})
         texts = {**record.settings, **(inputs or {})}
     options = replace(options, target=record.target, settings=texts)

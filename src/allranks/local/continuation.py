@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from allranks.runs import executions
 from allranks.runs.records import RunRecord, Status, StepRecord
 
 
@@ -25,7 +26,8 @@ def renewed(fresh: StepRecord, earlier: RunRecord | None) -> StepRecord:
     attempt = before.attempt + 1
     has_result = before.status is Status.COMPLETED
     folder = f"{fresh.folder}@{attempt}" if has_result or before.reused_from else before.folder
-    return replace(fresh, attempt=attempt, folder=folder, metrics=before.metrics, key=before.key)
+    attempts = executions.attempts_of(before)
+    return replace(fresh, attempt=attempt, folder=folder, metrics=before.metrics, key=before.key, attempts=attempts)
 
 
 def restore(record: StepRecord, earlier: StepRecord) -> None:

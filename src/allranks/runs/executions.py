@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from allranks.runs.records import AttemptRecord, Execution, RunRecord, Status, StepRecord
+from allranks.runs.records import AttemptRecord, Execution, RankRecord, RunRecord, Status, StepRecord
 
 
 def begin(run: RunRecord, now: float) -> list[StepRecord]:
@@ -54,7 +54,8 @@ def last_moment(run: RunRecord) -> float:
     """Return the last moment at which something is known to have happened in the run; at least its creation."""
     moments = [run.created, *(point.time for step in run.steps for curve in step.metrics.values() for point in curve)]
     for step in run.steps:
-        for record in (step, *step.ranks):
+        records: list[StepRecord | RankRecord] = [step, *step.ranks]
+        for record in records:
             moments += [moment for moment in (record.started, record.ended) if moment is not None]
         moments += [moment for attempt in step.attempts for moment in (attempt.started, attempt.ended)]
     return max(moments)
