@@ -136,7 +136,7 @@ def test_a_store_of_a_later_version_is_refused(old: Workspace) -> None:
     before = old.database.read_bytes()
     with pytest.raises(InputError, match=f"a store of version {migrations.VERSION + 1}, this is version") as error:
         Store(old.database)
-    assert "move the file away" in str(error.value)
+    assert "move allranks.db away" in str(error.value)
     assert old.database.read_bytes()[100:] == before[100:]  # the header says how it was opened
 
 

@@ -68,7 +68,7 @@ def lazy_group(package: str, summaries: Mapping[str, str], help: str, *, add_com
 
 def _with_value(error: typer.BadParameter) -> str:
     """Return the message for a wrong value of an option with the value, which Typer leaves out."""
-    details = getattr(error.__cause__, "errors", list)()
+    details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     if not details:
         return str(error.message)
     value, kind, limits = details[0].get("input"), details[0].get("type"), details[0].get("ctx") or {}

@@ -155,16 +155,18 @@ class _Counter:
             raise _error(event, "more keys and values than any pipeline has", f"at most {MOST_VALUES:,}")
 
     def _repeat(self, event: yaml.AliasEvent) -> None:
-        if any(each.anchor == event.anchor for each in self._open):
-            raise _error(event, f"*{event.anchor} is inside of &{event.anchor}: it contains itself", "values that end")
-        size = self._sizes.get(event.anchor, 1)  # the loader reports an unknown one
+        anchor = event.anchor or ""
+        if any(each.anchor == anchor for each in self._open):
+            raise _error(event, f"*{anchor} is inside of &{anchor}: it contains itself", "values that end")
+        size = self._sizes.get(anchor, 1)  # the loader reports an unknown one
         self._count += size
         self._repeated += size
         if self._repeated > MOST_REPEATED:
             raise _error(
-                event, "aliases such as *" + event.anchor + " repeat values", f"at most {MOST_REPEATED:,} of them"
+                event, f"aliases such as *{anchor} repeat values", f"at most {MOST_REPEATED:,} of them"
             )
 
 
 def _error(event: yaml.Event, found: str, expected: str) -> UnboundedError:
-    return UnboundedError(problem=found, problem_mark=event.start_mark, note=expected)
+    mark: Any = event.start_mark  # of the parser in C
+    return UnboundedError(problem=found, problem_mark=mark, note=expected)

@@ -128,7 +128,7 @@ def _faster_nodes() -> Iterator[None]:
             component._yaml_str = yaml_text
 
     _load_component.to_component_func = without_yaml
-    yaml.safe_load = bounded_yaml.load
+    yaml.safe_load = bounded_yaml.load  # type: ignore[assignment]
     try:
         yield
     finally:

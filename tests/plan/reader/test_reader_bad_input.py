@@ -75,8 +75,8 @@ YAML = {
     ),
     "input type": (
         JOB.replace("{path: data}", "{type: uri_fold, path: data}"),
-        "step a, key inputs.data (x.yml:6)",
-        '\'{"type": "uri_fold", "path": "data"}\'',
+        "step a, key inputs.data.type (x.yml:6)",
+        "'uri_fold'",
     ),
     "node type": (JOB.replace("type: command", "type: comand"), "step a, key type (x.yml:4)", "'comand'"),
     "unknown input": (
@@ -330,7 +330,7 @@ def test_a_component_that_cannot_be_parsed(here: Path) -> None:
     write(here, "train.yml", "a: [1\n")
     write(here, "x.yml", JOB)
     ((where, found),) = problems("x.yml")
-    assert where == "train.yml:2:1"
+    assert where == "train.yml:1"
     assert found.startswith("it is not YAML")
 
 

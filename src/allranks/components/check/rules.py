@@ -38,6 +38,7 @@ RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
 """The rules for every component."""
 
 COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
+    use.command,
     use.unread,
     use.unknown,
     use.optional_uses,

@@ -56,6 +56,7 @@ class Subject:
     entries:       Python files that the command starts
     folders:       where the code's own modules are: its folder, and those of its additional includes
     is_pipeline:   whether it is a pipeline component, which has no command and no environment of its own
+    needs_command: whether its type has a command, and it is not a function
     place:         returns the file and line of a key: place("inputs", "lr", "default")
     """
 
@@ -76,6 +77,7 @@ class Subject:
     entries: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
     is_pipeline: bool = False
+    needs_command: bool = False
 
     def wrong(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Problem:
         """Return a problem with one key."""

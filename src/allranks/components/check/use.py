@@ -10,7 +10,15 @@ from allranks.components.check.subject import Subject
 from allranks.errors import Problem
 
 
+def command(subject: Subject) -> Iterator[Problem]:
+    if subject.needs_command and not subject.command.strip():
+        fix = "add it, such as: command: python train.py --lr ${{inputs.lr}}"
+        yield subject.wrong(("command",), "it has no command", "a command line", fix)
+
+
 def unread(subject: Subject) -> Iterator[Problem]:
+    if subject.needs_command and not subject.command.strip():
+        return
     used = {(use.kind, use.name) for use in subject.uses} | set(_variables(subject))
     for kind, port in subject.ports():
         if (kind, port.name) not in used:

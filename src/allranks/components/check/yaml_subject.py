@@ -42,6 +42,7 @@ def read(path: Path) -> Subject:
         environment=_environment(settings.get("environment"), path.parent),
         place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
         command=command,
+        needs_command=document.get("type", "command") == "command",
         variables=tuple(map(str, settings.get("environment_variables") or ())),
         uses=tuple(_uses(document, path)),
         entries=tuple(_entries(command, folder, includes)),

@@ -174,10 +174,9 @@ def _environment_files(text: YamlText) -> Iterator[Problem]:
     jobs = text.tree.get("jobs")
     for job in [text.tree, *(jobs.values() if isinstance(jobs, dict) else ())]:
         environment = job.get("environment") if isinstance(job, dict) else None
-        if isinstance(environment, dict):
-            name = environment.get("conda_file")
-        else:
-            name = environment.removeprefix("file:") if str(environment).startswith("file:") else None
+        name = environment.get("conda_file") if isinstance(environment, dict) else None
+        if isinstance(environment, str) and environment.startswith("file:"):
+            name = environment.removeprefix("file:")
         if isinstance(name, str) and (path := text.path.parent / name).is_file():
             try:
                 bounded_yaml.read_values(path)

@@ -74,7 +74,7 @@ def _of_variables(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator
 
 
 def _of_distribution(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
-    settings = job.get("distribution")
+    settings: Any = job.get("distribution")
     kind = DISTRIBUTIONS.get(str(settings.get("type"))) if isinstance(settings, dict) else None
     if kind is None:
         return  # the reader reports an unknown type
