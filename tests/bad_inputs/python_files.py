@@ -117,7 +117,7 @@ ROWS = {
     "a range below": _set("data=data.csv lr=-1", "key inputs.lr", "is -1", "at least 0"),
     "a choice": _set("data=data.csv size=tiny", "key inputs.size", "tiny", "small", "large"),
     "a path": _set("data=date.csv", "date.csv does not exist"),
-    "an unknown input": _set("data=data.csv lrr=1", "--set lrr", "no input lrr", "did you mean --set lr=...?"),
+    "an unknown input": _set("data=data.csv lrr=1", "input lrr", "no input lrr", "did you mean lr?"),
     "no value": _set("data=data.csv lr", "--set lr", "NAME=VALUE", "for example: --set epochs=5"),
     "no name": _set("data=data.csv =1", "--set =1", "NAME=VALUE"),
     "one name twice": _set("data=data.csv lr=1 lr=0", "--set lr=0", "set twice", "remove one of them"),

@@ -284,7 +284,7 @@ def digits(data: Input(type="uri_folder"), epochs: int = 3, lr: float = 0.1, rea
 @pytest.mark.parametrize(
     ("values", "where", "found", "fix"),
     [
-        ({"epoch": "3"}, "--set epoch", "the pipeline has no input epoch", "did you mean --set epochs=...?"),
+        ({"epoch": "3"}, "input epoch", "the pipeline has no input epoch", "did you mean epochs?"),
         ({"zzz": "3"}, "--set zzz", "the pipeline has no input zzz", "leave it out, or declare the input"),
         ({"epochs": "2.5"}, "--set epochs", "'2.5'", "give a whole number: --set epochs=VALUE"),
         ({"epochs": ""}, "--set epochs", "''", "give a whole number: --set epochs=VALUE"),
@@ -304,7 +304,7 @@ def test_values(here: Path, values: dict[str, str], where: str, found: str, fix:
 
 def test_every_value_that_is_wrong_is_told(here: Path) -> None:
     write_dsl(here, PIPELINE)
-    assert [where for where, _ in problems("pipeline.py", {"lr": "x", "epochs": "y"})] == ["--set lr", "--set epochs"]
+    assert [where for where, _ in problems("pipeline.py", {"lr": "x", "epochs": "y"})] == ["input lr", "input epochs"]
 
 
 @pytest.mark.parametrize(

@@ -91,15 +91,15 @@ def with_inputs(plan: Plan, texts: Mapping[str, str]) -> Plan:
 
 
 def wrong(name: str, text: str, expected: str) -> Problem:
-    """Return the problem for a setting that cannot be converted."""
-    return Problem(f"--set {name}", repr(text), expected, f"give {expected}: --set {name}=VALUE")
+    """Return the problem for a value that cannot be converted."""
+    return Problem(f"input {name}", repr(text), expected, f"set {name} to {expected}")
 
 
 def _unknown(name: str, known: list[str]) -> Problem:
     expected = "one of the pipeline's inputs: " + ", ".join(known) if known else "nothing: the pipeline has no inputs"
     similar = difflib.get_close_matches(name, known, n=1)
-    fix = f"did you mean --set {similar[0]}=...?" if similar else "leave it out, or declare the input"
-    return Problem(f"--set {name}", f"the pipeline has no input {name}", expected, fix, code="unknown-input")
+    fix = f"did you mean {similar[0]}?" if similar else "leave it out, or declare the input"
+    return Problem(f"input {name}", f"the pipeline has no input {name}", expected, fix, code="unknown-input")
 
 
 def _finite(value: float) -> float:
