@@ -13,11 +13,9 @@ Each row runs alone. It is stopped after 30 seconds. The names of the worst rows
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from bench.figures import Figure, finish
@@ -95,9 +93,9 @@ def _measured(row: Row, folder: Path) -> tuple[int, float, float]:
 
 def _peer() -> tuple[float, float]:
     """Return the seconds and the megabytes of a process that imports the SDK."""
-    begin = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import azure.ai.ml"], check=True)
-    return time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    command = [sys.executable, "-c", MEASURE, sys.executable, "-c", "import azure.ai.ml"]
+    _, seconds, megabytes = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    return float(seconds), float(megabytes)
 
 
 if __name__ == "__main__":

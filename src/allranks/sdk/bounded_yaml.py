@@ -162,9 +162,7 @@ class _Counter:
         self._count += size
         self._repeated += size
         if self._repeated > MOST_REPEATED:
-            raise _error(
-                event, f"aliases such as *{anchor} repeat values", f"at most {MOST_REPEATED:,} of them"
-            )
+            raise _error(event, f"aliases such as *{anchor} repeat values", f"at most {MOST_REPEATED:,} of them")
 
 
 def _error(event: yaml.Event, found: str, expected: str) -> UnboundedError:
