@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -146,8 +147,9 @@ def test_check_returns_problems_instead_of_raising_them(job: Path) -> None:
 
 
 SCRIPT = """
-import sys
+import signal, sys
 import allranks
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
 run = allranks.run("job.yml", inputs={"then": sys.argv[1]}, instances="loopback", track=False)
 print(run.id, flush=True)
 if sys.argv[2:] == ["wait"]:
@@ -155,27 +157,32 @@ if sys.argv[2:] == ["wait"]:
 """
 
 
-def script(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def script(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A script that starts a run. It does not outlive the block."""
     (folder / "script.py").write_text(SCRIPT)
-    return subprocess.Popen(
-        [sys.executable, "script.py", *arguments], cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    command = [sys.executable, "script.py", *arguments]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_script_waits_for_its_runs_before_it_exits(job: Path) -> None:
-    process = script(job.parent, "true")
-    assert process.communicate(timeout=60) is not None
+    with script(job.parent, "true") as process:
+        process.communicate(timeout=60)
     assert process.returncode == 0
     assert [run.status for run in allranks.runs()] == ["Completed"]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, "Canceled"), (signal.SIGKILL, "Canceled")])
 def test_a_run_ends_with_the_process_that_started_it(job: Path, number: signal.Signals, status: str) -> None:
-    process = script(job.parent, "exec sleep 1000", "wait")
-    assert process.stdout is not None
-    identity = process.stdout.readline().strip()
-    process.send_signal(number)
-    process.communicate(timeout=60)
+    with script(job.parent, "exec sleep 1000", "wait") as process:
+        assert process.stdout is not None
+        identity = process.stdout.readline().strip()
+        process.send_signal(number)
+        process.wait(60)
     run = Run(identity, allranks.runs()[0]._workspace)
     run.wait(60, check=False)
     assert run.status == status
