@@ -54,6 +54,7 @@ def holders(folder: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_no_file_and_no_screen_has_them(folder: Path) -> None:
     workspace = folder / ".allranks"
     failed = forked("run", "pipeline.yml", "--json", "--instances", "loopback", folder=folder)
@@ -88,6 +89,7 @@ def test_no_file_and_no_screen_has_them(folder: Path) -> None:
         assert not [secret for secret in SECRETS if secret in screen.out + screen.err]
 
 
+@pytest.mark.slow
 def test_the_store_is_its_users_alone(folder: Path) -> None:
     (folder / "again").touch()
     database = folder / ".allranks" / "allranks.db"

@@ -46,6 +46,7 @@ def test_a_run_goes_with_everything_that_belongs_to_it(workspace: Workspace, run
         store.add_decision(record.id, "a", "k", "v")
         store.add_cancellation(record.id, "a")
         store.connection.execute("INSERT INTO point VALUES (?, 'a', 'loss', 1, 1.0, 1.0)", (record.id,))
+        store.connection.execute("INSERT INTO usage VALUES (?, 'a', 0, 1.0, '[]', NULL, NULL)", (record.id,))
         tables = [name for (name,) in store.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         by_run = {
             table: "run" if any(row[1] == "run" for row in columns) else "id"
@@ -54,7 +55,7 @@ def test_a_run_goes_with_everything_that_belongs_to_it(workspace: Workspace, run
             and ({"run"} & {row[1] for row in columns} or table == "run")
         }
         counts = [f"SELECT count(*) FROM {table} WHERE {column} = ?" for table, column in by_run.items()]
-        assert len(by_run) == 6
+        assert len(by_run) == 7
         assert all(store.connection.execute(text, (record.id,)).fetchone()[0] for text in counts)
         plan = planned(workspace)
         assert (names(plan, RUN), plan.size > 0) == ({record.id}, True)

@@ -117,9 +117,7 @@ def _local_world_size(
     instance_count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=None)
     if instance_count is not None:
         if world_size % instance_count:
-            raise variables.wrong(
-                "WORLD_SIZE", str(world_size), f"a multiple of AZUREML_NODE_COUNT {instance_count}"
-            )
+            raise variables.wrong("WORLD_SIZE", str(world_size), f"a multiple of AZUREML_NODE_COUNT {instance_count}")
         return world_size // instance_count, "AZUREML_NODE_COUNT"
     if node_rank:
         if (rank - local_rank) % node_rank or rank <= local_rank:

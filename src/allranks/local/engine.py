@@ -124,7 +124,8 @@ def resume(
     Raise InputError if there is no such run, it is complete, or another process executes it. Otherwise raise as `run`
     does.
     """
-    workspace, existing = history.find(workspace, run_id)  # raises InputError if there is none, and creates no workspace
+    # Raises InputError if there is none, and creates no workspace.
+    workspace, existing = history.find(workspace, run_id)
     require_local(existing)
     with stop_signals.raised(), _opened(workspace, existing.id) as store:
         record = store.run(existing.id)

@@ -285,8 +285,8 @@ class Store:
             str(self.path),
             f"not a store that can be used: {found}",
             "",
-            f"use another folder: --folder DIR; or restore a copy; or move {self.path.name} away: the files of its runs "
-            f"stay in {self.path.parent / 'runs'}",
+            "use another folder: --folder DIR; or restore a copy; or move "
+            f"{self.path.name} away: the files of its runs stay in {self.path.parent / 'runs'}",
             code="damaged-workspace",
         )
 

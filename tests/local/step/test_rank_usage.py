@@ -46,6 +46,7 @@ def _stored(workspace: Workspace, run: str, step: str) -> StepRecord:
     return record.step(step)
 
 
+@pytest.mark.slow
 def test_samples_of_every_rank_are_stored(kind: str, run_steps, workspace: Workspace) -> None:
     record = run_steps(Step("train", BURN, distribution=PyTorch(2), instance_count=2), instances=kind)
     assert record.status is Status.COMPLETED, record.verdict
@@ -60,6 +61,7 @@ def test_samples_of_every_rank_are_stored(kind: str, run_steps, workspace: Works
     assert _stored(workspace, record.id, "train").usage == step.usage
 
 
+@pytest.mark.slow
 def test_the_traffic_is_that_of_an_instance_s_own_network(rack_works: bool, run_steps) -> None:
     if not rack_works:
         pytest.skip("this machine has no user namespaces")
@@ -90,6 +92,7 @@ def test_a_short_step_has_its_totals_alone(kind: str, run_steps, workspace: Work
 
 
 @pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
+@pytest.mark.slow
 def test_ranks_that_mpirun_starts_have_their_own_usage(kind: str, run_steps) -> None:
     command = f"if [ $OMPI_COMM_WORLD_RANK = 1 ]; then sleep 1.7; else {BURN.replace('1.7', '2.5')}; fi"
     record = run_steps(Step("mpi", command, distribution=Mpi(1), instance_count=2), instances=kind)
@@ -108,6 +111,7 @@ def test_a_retry_forgets_the_samples_of_the_attempt_before(run_steps, workspace:
     assert record.step("train").usage == _stored(workspace, record.id, "train").usage == {}
 
 
+@pytest.mark.slow
 def test_a_rank_that_others_wait_for_is_noted(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage_watch, "PATIENCE", 1.0)
     command = "if [ $RANK = 2 ]; then exit 0; fi; sleep 4"

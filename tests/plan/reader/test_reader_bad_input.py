@@ -285,13 +285,13 @@ def digits(data: Input(type="uri_folder"), epochs: int = 3, lr: float = 0.1, rea
     ("values", "where", "found", "fix"),
     [
         ({"epoch": "3"}, "input epoch", "the pipeline has no input epoch", "did you mean epochs?"),
-        ({"zzz": "3"}, "--set zzz", "the pipeline has no input zzz", "leave it out, or declare the input"),
-        ({"epochs": "2.5"}, "--set epochs", "'2.5'", "give a whole number: --set epochs=VALUE"),
-        ({"epochs": ""}, "--set epochs", "''", "give a whole number: --set epochs=VALUE"),
-        ({"lr": "much"}, "--set lr", "'much'", "give a number: --set lr=VALUE"),
-        ({"lr": "nan"}, "--set lr", "'nan'", "give a number: --set lr=VALUE"),
-        ({"ready": "maybe"}, "--set ready", "'maybe'", "give true or false: --set ready=VALUE"),
-        ({"data": ""}, "--set data", "''", "give a path: --set data=VALUE"),
+        ({"zzz": "3"}, "input zzz", "the pipeline has no input zzz", "leave it out, or declare the input"),
+        ({"epochs": "2.5"}, "input epochs", "'2.5'", "set epochs to a whole number"),
+        ({"epochs": ""}, "input epochs", "''", "set epochs to a whole number"),
+        ({"lr": "much"}, "input lr", "'much'", "set lr to a number"),
+        ({"lr": "nan"}, "input lr", "'nan'", "set lr to a number"),
+        ({"ready": "maybe"}, "input ready", "'maybe'", "set ready to true or false"),
+        ({"data": ""}, "input data", "''", "set data to a path"),
     ],
 )
 def test_values(here: Path, values: dict[str, str], where: str, found: str, fix: str) -> None:
