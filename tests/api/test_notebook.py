@@ -88,7 +88,7 @@ def test_interrupting_a_cell_stops_only_its_run(kernel: Kernel, tmp_path: Path) 
     )
     workspace = Workspace.at(tmp_path / ".allranks")
     stopped, other = (Run(identity, workspace) for identity in printed.split())
-    interrupter = threading.Thread(target=lambda: _interrupt_when_running(kernel, stopped))
+    interrupter = threading.Thread(target=_interrupt_when_shown, args=(kernel, len(kernel.notebook.cells)))
     interrupter.start()
     printed, _ = kernel.execute("stopped.wait()", allow_errors=True)
     interrupter.join()
@@ -99,11 +99,15 @@ def test_interrupting_a_cell_stops_only_its_run(kernel: Kernel, tmp_path: Path) 
     assert printed.endswith("Completed\n")
 
 
-def _interrupt_when_running(kernel: Kernel, run: Run) -> None:
+def _interrupt_when_shown(kernel: Kernel, number: int) -> None:
+    """Interrupt a cell when it shows a run, so that it waits for it."""
     end = time.monotonic() + PATIENCE
-    while not run.logs() and time.monotonic() < end:
+    while time.monotonic() < end:
+        cells = kernel.notebook.cells[number:]
+        if cells and cells[0].outputs:
+            kernel.signal(signal.SIGINT)
+            return
         time.sleep(0.05)
-    kernel.signal(signal.SIGINT)
 
 
 def test_the_kernels_runs_end_with_it(kernel: Kernel, tmp_path: Path) -> None:

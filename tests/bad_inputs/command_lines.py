@@ -27,7 +27,7 @@ ROWS = {
     "a dry run of a value out of range": Row(
         "run right.py --set data=data.csv --set lr=2 --dry-run --json", ("key inputs.lr", "at most 1"), files=RIGHT
     ),
-    "an unknown option": _run("--quick", "No such option", "--quick", "allranks run -h"),
+    "an unknown option": _run("--quick", "No such option", "--quick", "allranks run --help"),
     "an unknown subcommand": Row("schedules start", ("No such command", "start")),
     "an empty file name": Row("run ''", ("it is a folder",)),
     "no slots": _run("--slots 0", "--slots", "found '0'", "at least 1"),

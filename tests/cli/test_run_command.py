@@ -199,7 +199,7 @@ def test_a_failing_rank_is_named_with_its_log_and_what_to_do_next(tmp_path: Path
         "  │ line 3",
         "  │ broken",
         f"  the whole log  allranks logs {run['id']} broken --rank 3",
-        f"  go on from here  allranks resume {run['id']}",
+        f"  resume with the same code    allranks resume {run['id']}",
     ):
         assert expected in lines
     assert done.out.count("exit code 7") == 2  # when it happened and at the end, once each

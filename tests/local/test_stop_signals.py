@@ -18,7 +18,8 @@ BOUND = 60
 START = """
 import os, signal, sys
 from pathlib import Path
-from allranks.local import engine, stop_signals
+from allranks.local import engine, run_execution, stop_signals
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 number, moment = int(sys.argv[2]), sys.argv[3]
@@ -29,7 +30,7 @@ started = []
 def at(place, name):
     before = getattr(place, name)
     def then(*arguments, **options):
-        if place is engine.Supervisor:
+        if place is run_execution.Supervisor:
             result = before(*arguments, **options)
             async def signaled():
                 os.kill(os.getpid(), number)
@@ -43,15 +44,15 @@ def at(place, name):
 
 moments = {
     "the lock is taken": (engine.locks, "hold"),
-    "the loop starts": (engine.asyncio, "run"),
-    "tracking starts": (engine.Tracking, "warm_up"),
-    "the supervisor starts": (engine.Supervisor, "start"),
+    "the loop starts": (run_execution.asyncio, "run"),
+    "tracking starts": (run_execution.Tracking, "warm_up"),
+    "the supervisor starts": (run_execution.Supervisor, "start"),
 }
 at(*moments[moment])
-engine.Tracking.tracks = lambda *_: True
+run_execution.Tracking.tracks = lambda *_: True
 plan = Plan("p", Graph((Step("a", "touch ran"),)))
 try:
-    engine.run(plan, Workspace(Path(sys.argv[1])), engine.Options(instances="loopback"))
+    engine.run(plan, Workspace(Path(sys.argv[1])), Options(instances="loopback"))
 except KeyboardInterrupt:
     print("stopped", os.listdir(Path(sys.argv[1]) / "runs") if Path(sys.argv[1]).exists() else [])
 for pid in started:

@@ -29,6 +29,8 @@ def map_(
     Print the missing lines of allranks.yaml: registered components, data, environments and models, each with the places
     that refer to it. Complete the paths.
     """
+    from dataclasses import replace
+
     from allranks.cli.console import console, errors
     from allranks.errors import InputError
     from allranks.plan.assets import mapping_file, skeleton
@@ -44,7 +46,9 @@ def map_(
         try:
             job.plan()
         except InputError as error:
-            other_problems = sum(problem not in lookup.problems for problem in error.problems)
+            # A problem of a name may have got a more exact place.
+            of_names = {replace(problem, where="") for problem in lookup.problems}
+            other_problems = sum(replace(problem, where="") not in of_names for problem in error.problems)
     lines = skeleton.missing(use for use in lookup.uses if not _has_virtual_environment(use, lookup))
     target = lookup.file.path if lookup.file else lookup.folder / mapping_file.NAMES[0]
     if not lines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import site
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -62,12 +63,10 @@ def _has(name: str, path: list[str]) -> bool:
 def _own_path() -> list[str]:
     """Return this interpreter's path without what only this process has: its script's folder and PYTHONPATH."""
     script = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv else ""
-    own = {"", os.getcwd()}
-    # The script of a notebook's kernel is an installed module.
-    if os.path.basename(script) not in ("site-packages", "dist-packages"):
-        own.add(script)
-    own.update(os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    return [entry for entry in sys.path if entry not in own]
+    own = {"", os.getcwd(), script, *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    # The script of a notebook's kernel is an installed module, and PYTHONPATH may name installed packages too.
+    installed = {*site.getsitepackages(), site.getusersitepackages()}
+    return [entry for entry in sys.path if entry not in own - installed]
 
 
 def _found_by(interpreter: Path, names: set[str]) -> set[str]:

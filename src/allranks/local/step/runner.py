@@ -15,28 +15,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from allranks.contract import job as jobs
-from allranks.contract import logs, report
-from allranks.contract.launch import Launch
+from allranks.contract import logs
 from allranks.contract.produce import processes
-from allranks.contract.templating import render
 from allranks.local import interpreters, reuse
 from allranks.local.boot import SOURCE
 from allranks.local.continuation import restore
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
-from allranks.local.instances.supervisor import Event, InstanceSpec, Program, Supervisor
+from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.local.launchers import LAUNCHERS, Assignment
-from allranks.local.launchers import events as launcher_events
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Machines, Share
 from allranks.local.step import instance_folders, outputs, plain_paths, rank_environment, tracked_run, verdict
 from allranks.local.step.digests import Digests
 from allranks.local.step.earlier_results import EarlierResult, EarlierResults
-from allranks.local.step.instance_folders import TMP, InstanceFolders, temporary_folders
+from allranks.local.step.instance_folders import TMP, temporary_folders
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
+from allranks.local.step.rank_programs import JobSettings, rank_programs
 from allranks.local.step.running_steps import RunningSteps
 from allranks.local.step.staging import Ports
 from allranks.local.step.stop import StepStops
@@ -48,7 +45,7 @@ from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import Given
 from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord, Verdict
+from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
 
 Result = TypeVar("Result")
@@ -127,7 +124,7 @@ class CommandRunner:
         self._machines = Machines()
         # Cached for the run, because it reads several folders.
         self._interpreter_paths = functools.cache(self._paths_of_interpreter)
-        self._shell = shutil.which("bash") or "/bin/sh"
+        self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shutil.which("bash") or "/bin/sh")
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._digests = Digests()
         for record in run.steps:
@@ -282,10 +279,18 @@ class CommandRunner:
                 machine | folder_variables | gpu
                 for folder_variables, gpu in zip(temporary_variables, gpus, strict=True)
             ]
-            ranks, reports = self._ranks(scope, step, record, launch, resolved, prepared, variables)
+            own_variables = rank_environment.variables_of(step, scope)
+            ranks = list(
+                rank_programs(self._job, step, record, launch, self._kind, resolved, prepared, own_variables, variables)
+            )
             launcher_folder = folder / "launcher"
             assignment = Assignment(
-                launch, ranks, self._kind, variables, launcher_folder, folder / logs.mpi_log(record.attempt)
+                launch,
+                tuple(rank.program for rank in ranks),
+                self._kind,
+                variables,
+                launcher_folder,
+                folder / logs.mpi_log(record.attempt),
             )
             launching = LAUNCHERS[step.distribution.type].launch(assignment)
             record.status = Status.RUNNING
@@ -304,7 +309,7 @@ class CommandRunner:
                     events,
                     launching,
                     assignment.log,
-                    reports,
+                    {rank.process.rank: rank.report for rank in ranks},
                     step.timeout,
                     step.instance_type,
                 )
@@ -332,55 +337,6 @@ class CommandRunner:
         for text in dict.fromkeys(text for instance in ports for text in instance.left_out):
             if text not in record.notes:
                 self._recorder.note(record, text)
-
-    def _ranks(
-        self,
-        scope: Scope,
-        step: Step,
-        record: StepRecord,
-        launch: Launch,
-        resolved: list[Given],
-        prepared: Sequence[InstanceFolders],
-        variables: list[dict[str, str]],
-    ) -> tuple[tuple[Program, ...], dict[int, Path]]:
-        """Add the ranks to the record. Return the program and the report file of each rank."""
-        folder = Path(record.folder)
-        commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
-        parameters = {port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None}
-        step_variables = rank_environment.variables_of(step, scope)
-        ranks = []
-        reports: dict[int, Path] = {}
-        record.ranks = []
-        for process in processes(launch):
-            copy, ports = prepared[process.instance_rank].code, prepared[process.instance_rank].ports
-            job = jobs.Job(
-                run_id=job_name(self._run.id, record.name),
-                root_run_id=self._run.id,
-                experiment=self._settings.experiment,
-                tracking_uri=self._workspace.tracking_uri if record.mlflow_run_id else None,
-                mlflow_run_id=record.mlflow_run_id,
-                inputs={name: value for name, value in ports.inputs.items() if value is not None},
-                outputs=ports.outputs,
-                parameters=parameters,
-            )
-            # Each attempt has its own report file, so that an earlier failure does not count for a retry.
-            reports[process.rank] = folder / "reports" / f"{record.attempt}_rank_{process.rank}.jsonl"
-            environment = {
-                **variables[process.instance_rank],
-                report.VARIABLE: str(reports[process.rank]),
-                **rank_environment.given(step_variables, job, launch, process, self._kind),
-            }
-            log = folder / logs.log_of(launch, process, record.attempt)
-            if record.attempt:  # the logs of a retry have their own folder
-                log.parent.mkdir(parents=True, exist_ok=True)
-            log.touch()
-            hostname = launch.hostnames[process.instance_rank]
-            record.ranks.append(
-                RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log))
-            )
-            arguments = (self._shell, "-c", commands[process.instance_rank])
-            ranks.append(Program(launcher_events.rank_name(process.rank), arguments, environment, str(copy), str(log)))
-        return tuple(ranks), reports
 
     def _paths_for_instance(self, interpreter: Path, resolved: list[Given], ports: Ports) -> tuple[str, ...]:
         """Return the paths of this machine that an instance needs."""
