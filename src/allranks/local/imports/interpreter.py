@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import site
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -16,6 +15,9 @@ from allranks.local.step import rank_environment
 
 START_SECONDS = 30
 """Time limit for an interpreter to answer. One that does not is taken to have every module."""
+
+_INSTALLED = ("site-packages", "dist-packages")
+"""Names of folders with installed packages."""
 
 _QUESTION = """
 import importlib.util, json, sys
@@ -65,8 +67,7 @@ def _own_path() -> list[str]:
     script = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv else ""
     own = {"", os.getcwd(), script, *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     # The script of a notebook's kernel is an installed module, and PYTHONPATH may name installed packages too.
-    installed = {*site.getsitepackages(), site.getusersitepackages()}
-    return [entry for entry in sys.path if entry not in own - installed]
+    return [entry for entry in sys.path if entry not in own or os.path.basename(entry) in _INSTALLED]
 
 
 def _found_by(interpreter: Path, names: set[str]) -> set[str]:
