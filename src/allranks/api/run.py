@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import io
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -237,7 +238,11 @@ def _failure(record: RunRecord) -> str:
 
 @atexit.register
 def _wait_for_all() -> None:
-    """Wait for the runs that a script has started, as for threads. An interrupt stops them."""
+    """Wait for the runs that a script has started, as for threads. An interrupt stops them, also one that has ended the
+    script."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        for engine in _started.values():
+            engine.stop()
     for identity, engine in list(_started.items()):
         try:
             engine.wait()
