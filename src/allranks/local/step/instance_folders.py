@@ -87,7 +87,7 @@ def temporary_folders(workspace: Workspace, count: int, *, own_tmp: bool) -> Ite
     own_tmp: whether each instance has its own /tmp
 
     An instance without its own /tmp gets the folder's path, which is short, because the path of a Unix socket may have
-    108 characters.
+    107 characters.
     """
     if own_tmp:
         attempt_folders = temporary.make(workspace.temporary, count)
