@@ -204,5 +204,9 @@ def test_properties_can_be_read_while_it_runs(job: Path) -> None:
     end = time.monotonic() + 60
     while "hello" not in run.logs() and time.monotonic() < end:
         time.sleep(0.02)
+    while not any(step.usage for step in run.steps.values()) and time.monotonic() < end:
+        time.sleep(0.1)
     assert run.status == "Running"
+    (step,) = run.steps.values()
+    assert list(step.usage) == [0]
     run.cancel(now=True)

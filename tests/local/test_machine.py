@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local import machine, requirements
+from allranks.local import engine, machine, requirements
 from allranks.local.imports import interpreter, packages
+from allranks.local.options import Options
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import Literal
+from allranks.runs.workspace import Workspace
 
 
 def step(folder: Path, text: str, command: str = "python train.py", **changes: object) -> Step:
@@ -99,6 +101,16 @@ def test_a_step_that_registers_a_model_needs_mlflow(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(machine, "find_spec", lambda _: None)
     assert any("registry (train.py:2)" in text for text in problems(registers))
     assert problems(step(tmp_path / "other", "import json\n")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.mlflow
+def test_a_run_that_registers_a_model_is_not_resumed_without_mlflow(
+    tmp_path: Path, workspace: Workspace, run_steps
+) -> None:
+    failed = run_steps(step(tmp_path / "code", REGISTER, "false && python train.py"))
+    with pytest.raises(InputError, match="leave out --no-track"):
+        engine.resume(failed.id, workspace, Options(instances="loopback", track=False))
 
 
 def test_a_plan_that_is_right_has_no_problems_of_its_own(tmp_path: Path) -> None:

@@ -59,8 +59,13 @@ class Run:
 
     @property
     def steps(self) -> dict[str, StepRecord]:
-        """The steps and the nodes that contain them, by path: ``run.steps["train"].metrics["loss"]`` is a curve."""
-        return {step.name: step for step in self.record.steps}
+        """The steps and the nodes that contain them, by path: ``run.steps["train"].metrics["loss"]`` is a curve, and
+        ``run.steps["train"].usage[0]`` are the samples of CPU, memory, GPU and network of instance 0."""
+        from allranks.runs import history
+
+        record = self.record
+        history.load_usage(self._workspace, record)
+        return {step.name: step for step in record.steps}
 
     @property
     def metrics(self) -> dict[str, dict[str, float]]:

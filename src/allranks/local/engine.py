@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.local import requirements, stop_signals
+from allranks.local import machine, requirements, stop_signals
 from allranks.local.continuation import renewed
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
@@ -137,6 +137,8 @@ def resume(
             return _continue(record, latest, workspace, store, options, observer)
         text = plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder)))
         plan, known = codec.loads(text), plan_secrets.hidden(text).known
+        if not options.track and (problems := machine.untracked(plan)):
+            raise InputError(*problems)
         record.ended = None
         for step in record.steps:
             _reset(step)

@@ -62,7 +62,7 @@ def test_steps_at_any_depth_are_children_of_one_run_also_after_a_resume(
     assert sorted(run.data.tags["allranks.step"] for run in children) == ["inner.train", "later", "later"]
     assert client.get_run(record.mlflow_run_id).info.status == "FINISHED"
 
-    # A parent that the user has deleted is created again; nothing is created without tracking.
+    # Nothing is created without tracking.
     reused = replace(plan, graph=Graph((Step("train", _python("print(1)")),)))
     count = len(client.search_runs([parent.info.experiment_id]))
     assert run_steps(plan=reused, track=False).mlflow_run_id is None

@@ -97,13 +97,6 @@ def test_a_running_pipeline_of_a_thousand_steps(browser: Browser, tmp_path: Path
     tab.click("#only-Failed")
     tab.type("#search", "")
     tab.wait_for(f"{visible} === {before}")
-    # Typing must feel immediate.
-    took = tab.evaluate(
-        "(() => { const begin = performance.now(); document.getElementById('search').value = 'documents';"
-        " applyFilter.apply(); const took = performance.now() - begin;"
-        " document.getElementById('search').value = ''; applyFilter.apply(); return took; })()"
-    )
-    assert took < 5_000
     # A square of the overview leads to the step, which is folded until then.
     tab.click("a.cell[href='#step-tokenize_300']")
     tab.wait_for("document.getElementById('step-tokenize_300').checkVisibility()")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from allranks.cli import streams
 from allranks.cli.options import (
     FolderOption,
     GpusOption,
@@ -28,6 +29,7 @@ class MissedChoice(str, Enum):
     ALL = "all"
 
 
+@streams.unbroken()
 def run(
     target: SchedulesArgument = None,
     resume: Annotated[
