@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -149,7 +151,8 @@ def test_the_next_update_waits_twenty_times_as_long_as_the_last_one_took(
             raise asyncio.CancelledError
 
     monkeypatch.setattr(live_page, "main", slow)
-    monkeypatch.setattr(live_page.time, "monotonic", lambda: now)
+    # Only the page's clock: the event loop needs one that advances.
+    monkeypatch.setattr(live_page, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
     monkeypatch.setattr(live_page, "_sleep", rest)
 
     async def execute() -> None:
