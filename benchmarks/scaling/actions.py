@@ -197,7 +197,7 @@ def main(action: str, shape: str, count: int, folder: Path) -> dict[str, float]:
             run(_plan(shape, amount), workspace)
             run(_plan(shape, amount), workspace, reuse=True)
         return measured(lambda: run(_plan(shape, count), many, reuse=True), 1)
-    page.write_page = lambda *_: None  # measured separately
+    page.write_page = lambda *_, **__: None  # measured separately
     perform = {"check": check, "run": run, "resume": resume, "show": show, "runs": runs, "page": write_page}[action]
     if action == "runs":
         add_runs(FEW, few)
