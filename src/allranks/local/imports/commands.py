@@ -54,12 +54,20 @@ class Start:
     python_path: tuple[str, ...] = ()
 
 
-@functools.lru_cache(maxsize=4096)
+_MAY_START = re.compile("|".join(("python", *PROGRAMS)))
+
+
 def starts(command: str) -> tuple[Start, ...]:
     """Return the Python programs that a command starts, as far as they can be known.
 
     A command that installs something or changes its own environment starts none that is known.
     """
+    # Of thousands of steps, most run other programs: a search is quicker than the lexer.
+    return _starts(command) if _MAY_START.search(command) else ()
+
+
+@functools.lru_cache(maxsize=4096)
+def _starts(command: str) -> tuple[Start, ...]:
     # The lines of a here-document are not commands.
     text = command.partition("<<")[0].replace("\\\n", " ").replace("$[[", " ").replace("]]", " ")
     lexer = shlex.shlex(_PLACEHOLDER.sub("_", text), posix=True, punctuation_chars="();<>|&\n")
