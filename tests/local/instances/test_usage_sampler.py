@@ -6,6 +6,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -139,6 +140,31 @@ def test_a_rank_of_mpirun_is_known_by_its_variable(start: Start) -> None:
     try:
         end = time.monotonic() + BOUND
         while set(sampler.sample(time.monotonic()) or ()) != {"mpirun", "rank 3", "rank 11"}:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    finally:
+        sampler.close()
+
+
+def test_a_rank_of_mpirun_is_known_after_it_has_executed_its_program(start: Start) -> None:
+    """A sample may fall between the fork and the execution of the program: the environment is still mpirun's then."""
+    code = (
+        "import os, signal, subprocess, sys, time\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})\n"
+        "reader, writer = os.pipe()\n"
+        "if not os.fork():\n"
+        "  os.setsid(); os.write(writer, b'.'); signal.sigwait({signal.SIGUSR1})\n"
+        "  os.execve('/bin/sleep', ['sleep', '1000'], {'OMPI_COMM_WORLD_RANK': '3'})\n"
+        "os.read(reader, 1); print(flush=True); time.sleep(1000)"
+    )
+    pid = start(code)
+    sampler = Sampler({pid: "mpirun"})
+    try:
+        assert set(sampler.sample(time.monotonic()) or ()) == {"mpirun"}
+        (rank,) = psutil.Process(pid).children()
+        rank.send_signal(signal.SIGUSR1)
+        end = time.monotonic() + BOUND
+        while set(sampler.sample(time.monotonic()) or ()) != {"mpirun", "rank 3"}:
             assert time.monotonic() < end
             time.sleep(0.02)
     finally:

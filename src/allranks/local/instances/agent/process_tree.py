@@ -80,6 +80,7 @@ class ProcessTree:
 
     def __init__(self, programs: Mapping[int, str]) -> None:
         self.processes: dict[int, Process] = {}
+        self._programs = programs
         self._ranks_by_session = dict(programs)
         self._others: set[int] = set()
 
@@ -91,6 +92,8 @@ class ProcessTree:
             elif process.stat.session not in self._ranks_by_session:
                 # It has just become the leader of its own session, as a rank does that mpirun starts.
                 process.rank = self._rank_of(process.pid, process.stat, {}) or process.rank
+            elif process.pid == process.stat.session and process.pid not in self._programs:
+                self._recognize(process)
         # A process of others never becomes one of ours, so each is read once.
         pids = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
         self._others &= pids
@@ -116,6 +119,18 @@ class ProcessTree:
     def _forget(self, process: Process) -> None:
         process.close()
         del self.processes[process.pid]
+
+    def _recognize(self, leader: Process) -> None:
+        """Look again whether the leader of a session is a rank. Until it executes its program, its environment is that
+        of its parent."""
+        if leader.rank.startswith(RANK):
+            return
+        rank = _rank_from_environment(leader.pid)
+        if rank:
+            self._ranks_by_session[leader.pid] = rank
+            for process in self.processes.values():
+                if process.stat.session == leader.pid:
+                    process.rank = rank
 
     def _rank_of(self, pid: int, stat: Stat, found: Mapping[int, Stat]) -> str:
         """Return the rank of a process; "" for a process of others. found: the other new processes"""
