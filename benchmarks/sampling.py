@@ -27,7 +27,8 @@ import psutil
 from bench.figures import Figure, finish
 
 from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.supervisor import Event, InstanceSpec, Program, Supervisor, UnfitError
+from allranks.local.instances.programs import Program
+from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor, UnfitError
 from allranks.local.step.usage_watch import UsageWatch
 from allranks.runs.observer import Observer
 from allranks.runs.recorder import RunRecorder

@@ -11,6 +11,7 @@ from typing import Any
 
 from allranks.local import boot
 from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.programs import Program, StarterSpec
 
 
 class UnfitError(Exception):
@@ -37,18 +38,6 @@ class InstanceSpec:
     temporary: str
     keep: tuple[str, ...] = ()
     read_only: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Program:
-    """A process to start on an instance: its name, unique within the step, its arguments, its complete environment, its
-    working directory, and its log."""
-
-    name: str
-    arguments: Sequence[str]
-    environment: Mapping[str, str]
-    folder: str
-    log: str
 
 
 @dataclass(frozen=True)
@@ -134,19 +123,31 @@ class Supervisor:
         supervisor._pump = asyncio.create_task(supervisor._read())
         return supervisor
 
+    async def prepare(self, spec: StarterSpec) -> None:
+        """Start this starter, if it is not there yet, and do not wait until it has imported its modules."""
+        await self._send(command="prepare", starter=vars(spec))
+
     async def launch(
-        self, agent: str, instance: InstanceSpec, programs: Sequence[Program], events: asyncio.Queue[Event | None]
+        self,
+        agent: str,
+        instance: InstanceSpec,
+        programs: Sequence[Program],
+        events: asyncio.Queue[Event | None],
+        starter: StarterSpec | None = None,
     ) -> None:
         """Start programs on an instance, under an agent of that name. Put its events into the queue, `gone` last.
 
-        events: the reader may put None into it, as a reminder to itself
+        events:  the reader may put None into it, as a reminder to itself
+        starter: the process from which those programs are forked that have `python`. Without one, or if it cannot
+                 import its modules, they are started as the others.
         """
         self._queues[agent] = events
         await self._send(
             command="start",
             agent=agent,
             instance=vars(instance),
-            programs=[vars(program) for program in programs],
+            programs=[program.data() for program in programs],
+            **({} if starter is None else {"starter": vars(starter)}),
         )
 
     async def signal(self, agent: str, number: int) -> None:

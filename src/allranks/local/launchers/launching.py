@@ -11,7 +11,7 @@ from allranks.contract.launch import Launch
 from allranks.contract.produce import processes
 from allranks.errors import Problem
 from allranks.local.instances.kinds import InstanceKind
-from allranks.local.instances.supervisor import Program
+from allranks.local.instances.programs import Program
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from allranks.contract.mpi import Mpi
 from allranks.errors import Problem
 from allranks.local import boot
-from allranks.local.instances.supervisor import Program
+from allranks.local.instances.programs import Program
 from allranks.local.launchers.launching import Assignment, Launching
 from allranks.local.launchers.rsh.client import socket_name
 
@@ -54,7 +54,7 @@ def launch(assignment: Assignment) -> Launching:
     events_file.touch(0o600)
     # The file contains the ranks' variables, so other users must not read it.
     with open(os.open(ranks, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump([vars(rank) for rank in assignment.ranks], file)
+        json.dump([rank.data() for rank in assignment.ranks], file)
     client = folder / RSH_CLIENT
     client.write_text(
         f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh.client", str(folder)))} "$@"\n', encoding="utf-8"

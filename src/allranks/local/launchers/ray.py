@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from allranks.contract.ray import Ray, head
 from allranks.errors import Problem
-from allranks.local.instances.supervisor import Program
+from allranks.local.instances.programs import Program
 from allranks.local.launchers.launching import Assignment, Launching
 
 RAY = "ray"

@@ -12,7 +12,7 @@ from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.local.instances.kinds import InstanceKind
-from allranks.local.instances.supervisor import Program
+from allranks.local.instances.programs import Program
 from allranks.local.launchers import events as launcher_events
 from allranks.local.step import rank_environment
 from allranks.local.step.instance_folders import InstanceFolders

@@ -11,7 +11,7 @@ import time
 from functools import partial
 from typing import Any
 
-from allranks.local.instances.agent import starter
+from allranks.local.instances.agent import spawn
 from allranks.local.instances.agent.descendants import end_descendants
 from allranks.local.instances.agent.sampling import Sampling, Write, cpu_seconds, peak_memory
 
@@ -62,7 +62,7 @@ def run_programs(
 def _run(programs: list[dict[str, Any]], control: int, wake: int, write: Write, sampling: Sampling) -> bool:
     running: dict[int, str] = {}
     for program in programs:
-        pid = starter.start(program["arguments"], program["environment"], program["folder"], program["log"])
+        pid = spawn.start(program["arguments"], program["environment"], program["folder"], program["log"])
         running[pid] = program["name"]
         write(event="started", program=program["name"], pid=pid, time=time.time())
     sampling.begin(running)

@@ -1,4 +1,4 @@
-"""Start a program. All ranks are started here."""
+"""Start a program cold, as a new process."""
 
 from __future__ import annotations
 
