@@ -1,189 +1,111 @@
-"""Seconds from a launch to the end of the last rank's first all-reduce: allranks and torchrun, measured in turn.
+"""From a launch to the end of the last rank's first all-reduce, and the memory of a rank: allranks and its peers.
 
-Both run the same training file. It imports torch, calls an all-reduce over gloo, and writes the time at its end to a
-file. Each rank has one OpenMP thread. A layout is instances x processes per instance.
+All launch the same training files, those of benchmarks/launches/ranks, in turn. A rank imports what it needs, makes an
+all-reduce, and writes down the time at its end. A layout is instances x processes per instance; each rank has one
+OpenMP thread. Memory is the mean of the ranks' proportional share (PSS) while all are alive.
 
     ours      from the call of the engine's run(plan), in a process that has already imported the engine, like a
-              notebook or the command; on the kind of instances that `allranks run` chooses by default here
+              notebook or the command; in the rack and on loopback; without MLflow, as the peers have none
     torchrun  from the start of its agents, one per instance, side by side on loopback; it includes the agents' import
               of torch, because a user of torchrun waits for it too
+    mpirun    from its start; all ranks on this machine
+    TorchX    `torchx run --scheduler local_cwd dist.ddp`, for information
 
-In the figures with a goal, both sides only start ranks, because torchrun has no tracking. Two more figures are for
-information: the same launch of a step with an MLflow run, which needs MLflow imported, and the whole command
-`allranks run` of a command job, which imports azure-ai-ml first and is tracked too.
+The memory of the process that ranks are forked from is shared by them, and so is counted in their shares.
 """
 
 from __future__ import annotations
 
-import itertools
-import socket
-import subprocess
+import argparse
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from bench import peers
 from bench.figures import Figure, finish
-from bench.timing import environment, medians, run
+from launches.launch import Launcher, Reached, in_turn, launch, layout_text
+from launches.mpirun import mpirun
+from launches.ours import by_engine
+from launches.torchrun import torchrun, torchx
 
 from allranks.contract.layout import Layout
-from allranks.contract.pytorch import PyTorch
-from allranks.local import engine
-from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import Status
+from allranks.contract.mpi import Mpi
+from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.supervisor import UnfitError
 from allranks.runs.workspace import Workspace
 
-BIN = Path(sys.executable).parent
-LAYOUTS = {Layout(1, 2): 5, Layout(2, 2): 3, Layout(2, 8): 3}
-"""Number of measurements of each layout."""
+TIMES = 5
+GOALS = {Layout(1, 2): 0.40, Layout(2, 2): 0.25, Layout(2, 8): 0.10}
+"""Of the time, over torchrun's."""
 
-TRACKED = Layout(2, 2)
-TRACKED_TIMES = 2
-GOAL = 1.1
-
-TRAINING = f"""#!{sys.executable}
-import os, sys, time
-import torch
-import torch.distributed as distributed
-
-distributed.init_process_group("gloo")
-distributed.all_reduce(torch.ones(1))
-over = time.time()
-with open(os.path.join(sys.argv[1], os.environ["RANK"]), "w") as file:
-    file.write(repr(over))
-distributed.barrier()
-distributed.destroy_process_group()
-"""
-
-JOB = """
-type: command
-command: {command}
-environment: azureml:any:1
-environment_variables: {{OMP_NUM_THREADS: "1"}}
-resources: {{instance_count: {instances}}}
-distribution: {{type: pytorch, process_count_per_instance: {processes}}}
-"""
-
-
-@dataclass(frozen=True)
-class Bench:
-    """The state that the measurements share.
-
-    training: the file that ranks run, in the workspace, where a rack's instances can read it
-    folders:  paths of new folders for the ranks' output
-    """
-
-    workspace: Workspace
-    training: Path
-    folders: Iterator[Path]
+MEMORY_GOAL = 0.4
+MPI_GOALS = {Layout(2, 2): 0.35, Layout(2, 8): 0.2}
+LIBRARIES = {"with_deepspeed.py": "a DeepSpeed script", "with_transformers.py": "a transformers script"}
+LIBRARIES_LAYOUT = Layout(2, 2)
+LIBRARIES_GOAL = 0.4
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="allranks-launch-") as parent:
-        workspace = Workspace(Path(parent))
-        training = workspace.root / "all_reduce.py"
-        training.write_text(TRAINING, encoding="utf-8")
-        training.chmod(0o755)
-        bench = Bench(workspace, training, (workspace.root / f"times_{number}" for number in itertools.count()))
-        figures = [*_untracked(bench), *_tracked(bench)]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("pytorch", "mpi", "libraries"), help="measure these figures alone")
+    only = parser.parse_args().only
+    with tempfile.TemporaryDirectory(prefix="allranks-launch-") as folder:
+        workspace = Workspace(Path(folder))
+        parts = {"pytorch": _pytorch, "mpi": _mpi, "libraries": _libraries}
+        figures = [figure for name, part in parts.items() if only in (None, name) for figure in part(workspace)]
     finish("From a launch to the end of the last rank's first all-reduce", figures)
 
 
-def _untracked(bench: Bench) -> Iterator[Figure]:
-    for layout, times in LAYOUTS.items():
-        print(f"{_layout_text(layout)} ...", file=sys.stderr)
-        ours, torchrun = medians(
-            times,
-            # A command that names no Python gets no MLflow run.
-            partial(_ours, bench, layout, str(bench.training)),
-            partial(_torchrun, bench, layout),
-        )
-        yield Figure(f"{_layout_text(layout)}, s (peer: torchrun)", ours, torchrun, GOAL, of="ratio")
+def _pytorch(workspace: Workspace) -> Iterator[Figure]:
+    python = peers.python()
+    for layout, goal in GOALS.items():
+        launchers: list[Launcher] = [torchrun, *(by_engine(workspace, kind) for kind in INSTANCE_KINDS)]
+        launchers += [torchx(python)] if python else []
+        peer, *ours = _measured(workspace, "pytorch.py", layout, launchers)
+        for kind, reached in zip(INSTANCE_KINDS, ours, strict=False):
+            name = f"{layout_text(layout)}, {kind}"
+            yield from _figures(name, reached, peer, "torchrun", goal, MEMORY_GOAL)
+        if python:
+            name = f"{layout_text(layout)}, TorchX local_cwd, s (peer: torchrun)"
+            yield Figure(name, ours[-1].seconds, peer.seconds)
 
 
-def _tracked(bench: Bench) -> Iterator[Figure]:
-    print(f"{_layout_text(TRACKED)}, tracked ...", file=sys.stderr)
-    tracked, command, torchrun = medians(
-        TRACKED_TIMES,
-        partial(_ours, bench, TRACKED, f"python {bench.training}"),
-        partial(_command, bench, TRACKED),
-        partial(_torchrun, bench, TRACKED),
-    )
-    yield Figure(f"{_layout_text(TRACKED)}, tracked by MLflow, s (peer: torchrun)", tracked, torchrun)
-    yield Figure(f"{_layout_text(TRACKED)}, the whole command, tracked, s (peer: torchrun)", command, torchrun)
+def _mpi(workspace: Workspace) -> Iterator[Figure]:
+    for layout, goal in MPI_GOALS.items():
+        launchers = [mpirun, *(by_engine(workspace, kind, Mpi) for kind in INSTANCE_KINDS)]
+        peer, *ours = _measured(workspace, "mpi.py", layout, launchers)
+        for kind, reached in zip(INSTANCE_KINDS, ours, strict=True):
+            yield from _figures(f"MPI, {layout_text(layout)}, {kind}", reached, peer, "mpirun", goal)
 
 
-def _layout_text(layout: Layout) -> str:
-    return f"{layout.instance_count}x{layout.process_count_per_instance}"
+def _libraries(workspace: Workspace) -> Iterator[Figure]:
+    for file, text in LIBRARIES.items():
+        launchers = [torchrun, *(by_engine(workspace, kind) for kind in INSTANCE_KINDS)]
+        peer, *ours = _measured(workspace, file, LIBRARIES_LAYOUT, launchers)
+        for kind, reached in zip(INSTANCE_KINDS, ours, strict=True):
+            name = f"{text}, {layout_text(LIBRARIES_LAYOUT)}, {kind}"
+            yield from _figures(name, reached, peer, "torchrun", LIBRARIES_GOAL)
 
 
-def _ours(bench: Bench, layout: Layout, command: str) -> float:
-    folder = _new_folder(bench)
-    step = Step(
-        "train",
-        f"{command} {folder}",
-        distribution=PyTorch(layout.process_count_per_instance),
-        instance_count=layout.instance_count,
-        environment_variables={"OMP_NUM_THREADS": "1"},
-    )
-    started = time.time()
-    record = engine.run(Plan("launch", Graph((step,))), bench.workspace, engine.Options())
-    if record.status is not Status.COMPLETED:
-        raise RuntimeError(f"the run ended {record.status}: {record.verdict}")
-    return _last_end(folder, layout) - started
-
-
-def _command(bench: Bench, layout: Layout) -> float:
-    folder = _new_folder(bench)
-    job = folder.with_suffix(".yml")
-    text = JOB.format(
-        command=f"python {bench.training} {folder}",
-        instances=layout.instance_count,
-        processes=layout.process_count_per_instance,
-    )
-    job.write_text(text, encoding="utf-8")
-    started = time.time()
-    run([str(BIN / "allranks"), "run", str(job), "--folder", str(bench.workspace.root)])
-    return _last_end(folder, layout) - started
-
-
-def _torchrun(bench: Bench, layout: Layout) -> float:
-    folder = _new_folder(bench)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    # By default, gloo resolves this machine's hostname, which may fail.
-    variables = environment(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
-    nodes, processes = str(layout.instance_count), str(layout.process_count_per_instance)
-    agent = [str(BIN / "torchrun"), "--nnodes", nodes, "--nproc-per-node", processes]
-    agent += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
-    commands = [
-        [*agent, "--node-rank", str(rank), str(bench.training), str(folder)] for rank in range(layout.instance_count)
+def _measured(workspace: Workspace, file: str, layout: Layout, launchers: Sequence[Launcher]) -> list[Reached]:
+    print(f"{file}, {layout_text(layout)} ...", file=sys.stderr)
+    launches: list[Callable[[], Reached]] = [
+        partial(launch, launcher, file, layout, workspace.root) for launcher in launchers
     ]
-    with tempfile.TemporaryFile("w+") as output:
-        started = time.time()
-        agents = [subprocess.Popen(command, env=variables, stdout=output, stderr=output) for command in commands]
-        codes = [process.wait() for process in agents]
-        if any(codes):
-            output.seek(0)
-            raise RuntimeError(f"torchrun failed:\n{output.read()[-2000:]}")
-    return _last_end(folder, layout) - started
+    return in_turn(TIMES, launches)
 
 
-def _new_folder(bench: Bench) -> Path:
-    folder = next(bench.folders)
-    folder.mkdir()
-    return folder
-
-
-def _last_end(folder: Path, layout: Layout) -> float:
-    """Return the time at which the last rank ended its all-reduce."""
-    times = [float((folder / str(rank)).read_text()) for rank in range(layout.world_size)]
-    return max(times)
+def _figures(
+    name: str, ours: Reached, peer: Reached, of: str, goal: float, memory_goal: float | None = None
+) -> Iterator[Figure]:
+    yield Figure(f"{name}, s (peer: {of})", ours.seconds, peer.seconds, goal, of="ratio")
+    yield Figure(f"{name}, MB a rank (peer: {of})", ours.memory, peer.memory, memory_goal, of="ratio")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UnfitError as error:
+        sys.exit(f"this machine lacks a kind of instances: {error}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / ".venv-peers"
 
-PACKAGES = ("kfp>=2.17", "metaflow>=2.19")
+PACKAGES = ("kfp>=2.17", "metaflow>=2.19", "torchx>=0.7")
 
 
 def python() -> str | None:
@@ -17,7 +17,7 @@ def python() -> str | None:
     to stderr and return None."""
     interpreter = FOLDER / "bin" / "python"
     completed = FOLDER / ".complete"
-    if completed.exists():
+    if completed.exists() and completed.read_text() == " ".join(PACKAGES):
         return str(interpreter)
     print(f"making {FOLDER} for {', '.join(PACKAGES)} ...", file=sys.stderr)
     try:
@@ -28,5 +28,5 @@ def python() -> str | None:
         reason = getattr(error, "stderr", None) or str(error)
         print(f"no peers to compare with: {reason.strip().splitlines()[-1]}", file=sys.stderr)
         return None
-    completed.touch()
+    completed.write_text(" ".join(PACKAGES))
     return str(interpreter)

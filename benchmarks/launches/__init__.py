@@ -1,0 +1,1 @@
+"""Launches of the same training file: by allranks and by its peers. Each returns what the ranks have written."""
