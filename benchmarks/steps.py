@@ -1,10 +1,13 @@
-"""The overhead of a step in milliseconds, and its memory: allranks, kfp.local and Metaflow.
+"""The overhead of a step in milliseconds, and its memory: allranks, a shell, kfp.local and Metaflow.
 
 A step runs `true`. Its cost is (seconds of a run of N steps - seconds of a run of one step) / (N - 1). Each run has a
 new process and folder, and only its execution is timed: the pipeline is already built and compiled, and the fixed cost
-of a run cancels out. The start of `true` is included for all three. N is 100 for allranks, and 20 for the peers, whose
-steps take long enough. A chain is N steps one after another, a fan N independent steps. benchmarks/chains/ has the
-peers' steps and settings.
+of a run cancels out. N is 100 for allranks and the shell, and 20 for the other peers, whose steps take long enough. A
+chain is N steps one after another, a fan N independent steps. benchmarks/chains/ has the peers' steps and settings.
+
+The shell is `/bin/sh -c true`, started N times as a subprocess. It is what a step cannot do without, so the goals are
+for what allranks adds to it. The runs of allranks and the shell alternate. The figures beside kfp.local and Metaflow
+are whole costs, which include the start of `true`.
 
 The first figures are for the kind of instances that `allranks run` chooses by default on this machine, the next for
 loopback. Peak memory is that of the largest process of the chain's run (ru_maxrss). The last figure, for information,
@@ -19,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +32,8 @@ from bench.timing import environment, run
 
 CHAINS = Path(__file__).resolve().parent / "chains"
 SHAPES = ("chain", "fan")
-GOALS_MS = {"rack": 12.0, "loopback": 6.0}
+GOALS_MS = {"rack": 5.0, "loopback": 3.0}
+"""Of what a step adds to the start of `true` from a shell."""
 
 READ = """
 import sys, time
@@ -88,46 +92,55 @@ def main() -> None:
 
 
 def _figures(folders: Iterator[str]) -> Iterator[Figure]:
-    auto, loopback = (
-        _costs(kind, Engine(sys.executable, "ours.py", (kind,), count=100, times=5), folders)
-        for kind in ("auto", "loopback")
-    )
-    peer_costs = {}
+    shell, auto, loopback = _costs(
+        {
+            "shell": Engine(sys.executable, "shell.py", count=100, times=5),
+            **{kind: Engine(sys.executable, "ours.py", (kind,), count=100, times=5) for kind in ("auto", "loopback")},
+        },
+        folders,
+    ).values()
+    peer_costs: dict[str, dict[str, Cost]] = {}
     if (python := peers.python()) is None:
-        print("no peer is available: what follows is ours alone", file=sys.stderr)
+        print("no other peer is available", file=sys.stderr)
     else:
         for name, script in (("kfp.local", "kfp_local.py"), ("Metaflow", "metaflow_local.py")):
             try:
-                peer_costs[name] = _costs(name, Engine(python, script), folders)
+                peer_costs |= _costs({name: Engine(python, script)}, folders)
             except RuntimeError as error:
                 print(f"{name} is left out: {error}", file=sys.stderr)
     for ours in (auto, loopback):
         for shape in SHAPES:
-            goal = GOALS_MS[ours[shape].place]
-            text = f"{shape} of 100, {ours[shape].place}, ms a step"
-            if not peer_costs:
-                yield Figure(text, ours[shape].ms, goal=goal)
+            added = ours[shape].ms - shell[shape].ms
+            place = ours[shape].place
+            text = f"{shape} of 100, {place}"
+            yield Figure(
+                f"{text}, ms a step added to a shell's (peer: the shell's)", added, shell[shape].ms, GOALS_MS[place]
+            )
             for name, costs in peer_costs.items():
-                yield Figure(f"{text} (peer: {name})", ours[shape].ms, costs[shape].ms, goal=goal)
+                yield Figure(f"{text}, ms a step (peer: {name})", ours[shape].ms, costs[shape].ms)
     for name, costs in peer_costs.items():
         yield Figure(f"peak memory of the chain, MiB (peer: {name})", auto["chain"].mib, costs["chain"].mib)
     if not peer_costs:
         yield Figure("peak memory of the chain, MiB", auto["chain"].mib)
 
 
-def _costs(name: str, engine: Engine, folders: Iterator[str]) -> dict[str, Cost]:
-    """Return the costs by shape. Raise RuntimeError if the engine fails to run its steps."""
-    costs = {}
+def _costs(engines: Mapping[str, Engine], folders: Iterator[str]) -> dict[str, dict[str, Cost]]:
+    """Return the costs by engine and shape. The runs of the engines alternate, so that other load on the machine
+    affects all of them. Raise RuntimeError if an engine fails to run its steps."""
+    costs: dict[str, dict[str, Cost]] = {name: {} for name in engines}
     for shape in SHAPES:
-        single_runs, full_runs = [], []
-        for _ in range(engine.times):
-            single_runs.append(_run(engine, shape, 1, next(folders)))
-            full_runs.append(_run(engine, shape, engine.count, next(folders)))
-        single, full = (statistics.median(run.seconds for run in runs) for runs in (single_runs, full_runs))
-        mib = statistics.median(run.mib for run in full_runs)
-        cost = Cost((full - single) / (engine.count - 1) * 1e3, mib, full_runs[0].said[-1])
-        print(f"{name}, {shape}: {cost.ms:.1f} ms a step, {cost.mib:.0f} MiB", file=sys.stderr)
-        costs[shape] = cost
+        single_runs: dict[str, list[Run]] = {name: [] for name in engines}
+        full_runs: dict[str, list[Run]] = {name: [] for name in engines}
+        for _ in range(max(engine.times for engine in engines.values())):
+            for name, engine in engines.items():
+                single_runs[name].append(_run(engine, shape, 1, next(folders)))
+                full_runs[name].append(_run(engine, shape, engine.count, next(folders)))
+        for name, engine in engines.items():
+            single, full = (statistics.median(run.seconds for run in runs[name]) for runs in (single_runs, full_runs))
+            mib = statistics.median(run.mib for run in full_runs[name])
+            cost = Cost((full - single) / (engine.count - 1) * 1e3, mib, full_runs[name][0].said[-1])
+            print(f"{name}, {shape}: {cost.ms:.1f} ms a step, {cost.mib:.0f} MiB", file=sys.stderr)
+            costs[name][shape] = cost
     return costs
 
 
