@@ -174,14 +174,16 @@ def test_evicted_and_resumed_is_as_if_never_interrupted(start: Callable, tmp_pat
     resumable = [*arguments, "--checkpoints", tmp_path / "checkpoints"]
     evicted = start("train_digits.py", *resumable, "--sigterm-at", 11, distribution=PyTorch(2)).wait()
     assert [rank.code for rank in evicted] == [EVICTED, EVICTED], evicted
-    assert names(tmp_path / "checkpoints") == ["step_000000011.pt"]
-    assert any("saved a checkpoint at step 11" in note.text for note in evicted[0].of(report.Note))
+    (saved,) = names(tmp_path / "checkpoints")
+    step = int(saved.removeprefix("step_").removesuffix(".pt"))
+    assert step in (11, 12), "the other rank may have begun the next step"
+    assert any(f"saved a checkpoint at step {step}" in note.text for note in evicted[0].of(report.Note))
     assert not any(rank.of(report.Failure) for rank in evicted)
 
     resumed = start("train_digits.py", *resumable, distribution=PyTorch(2)).wait()
     assert [rank.code for rank in resumed] == [0, 0], resumed
     assert steps(evicted[0].stdout) | steps(resumed[0].stdout) == steps(whole.wait()[0].stdout)
-    assert min(steps(resumed[0].stdout)) == 12
+    assert min(steps(resumed[0].stdout)) == step + 1
 
 
 def test_resumed_by_another_number_of_ranks(start: Callable, tmp_path: Path) -> None:

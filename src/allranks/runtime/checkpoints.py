@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import time
+import weakref
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -13,13 +15,16 @@ from typing import Any, Protocol
 
 import torch
 from torch import distributed
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import random_states
+from allranks.runtime.agreement import Agreement
 from allranks.runtime.eviction import Evicted, Eviction
 from allranks.runtime.notes import note
 from allranks.runtime.ranks import Ranks
 
+_numbers = itertools.count()
 _NAME = re.compile(r"step_(\d+)\.pt")
 
 
@@ -49,8 +54,9 @@ class Checkpoints:
     every_minutes: minutes between checkpoints
     keep:          number of checkpoints to keep; older ones are removed
 
-    Must be constructed on the main thread. From then on, the first SIGTERM does not end the process: the next
-    `save_if_due` saves and ends the training on every rank. A second SIGTERM ends the process immediately.
+    Must be constructed on the main thread, and on every rank. From then on, the first SIGTERM does not end the process:
+    `save_if_due` saves and ends the training, on every rank at the same step. A second SIGTERM ends the process
+    immediately.
     """
 
     def __init__(
@@ -75,6 +81,9 @@ class Checkpoints:
         self._saved_step = 0
         self._saved_at = time.monotonic()
         self._eviction = Eviction()
+        store = PrefixStore(f"checkpoints/{next(_numbers)}", ranks.store)
+        self._agreement = Agreement(store, ranks.rank, ranks.world_size)
+        weakref.finalize(self, self._agreement.close).atexit = False
 
     def load(self, start_from: str | Path | None = None) -> int:
         """Load the newest complete checkpoint into the parts, and return its step; 0 if there is none. A collective.
@@ -116,15 +125,20 @@ class Checkpoints:
         return self._saved_step
 
     def save_if_due(self, step: int) -> None:
-        """Save if a checkpoint is due. A collective: call it on every rank after each step.
+        """Save if a checkpoint is due. Call it on every rank after each step. It is a collective only if one is due.
 
-        If any rank has received SIGTERM, save and raise Evicted on every rank, at the same step.
+        If any rank has received SIGTERM, the ranks agree on one of the next steps, save at it and raise Evicted. A
+        training that ends before that step ends as usual. Minutes are counted by rank 0, and a checkpoint that they
+        make due is saved about a second later.
         """
-        due = self._eviction.requested or self._time_is_up()
-        if self._ranks.any_rank(due):
-            evicted = self._ranks.any_rank(self._eviction.requested)
+        if self._eviction.requested:
+            self._agreement.request(stop=True)
+        elif self._every_seconds is not None and self._time_is_up():
+            self._agreement.request(stop=False)
+        decision = self._agreement.reach(step)
+        if decision is not None:
             self.save(step)
-            if evicted:
+            if decision.stop:
                 if self._ranks.is_main:
                     note(f"received SIGTERM: saved a checkpoint at step {step}, from which the next start resumes")
                 raise Evicted
@@ -156,9 +170,8 @@ class Checkpoints:
 
     def _time_is_up(self) -> bool:
         # Clocks differ between instances, so rank 0 decides.
-        if self._every_seconds is None or not self._ranks.is_main:
-            return False
-        return time.monotonic() - self._saved_at >= self._every_seconds
+        assert self._every_seconds is not None
+        return self._ranks.is_main and time.monotonic() - self._saved_at >= self._every_seconds
 
     def _load_parts(self, path: Path, states: Mapping[str, Any]) -> None:
         if set(states) != set(self._parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from types import FrameType
 
@@ -21,9 +22,15 @@ class Eviction:
 
     def __init__(self) -> None:
         self.requested = False
+        self._process = os.getpid()
         signal.signal(signal.SIGTERM, self._on_sigterm)
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
         self.requested = True
+        if os.getpid() != self._process:
+            # A forked process, such as a DataLoader's worker, has no checkpoint to save.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
         # A second SIGTERM ends the process immediately.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

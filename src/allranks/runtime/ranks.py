@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import distributed
-from torch.distributed import HashStore  # type: ignore[attr-defined]
+from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
 from allranks.contract.detect import detect
-from allranks.runtime import libraries, strategies
+from allranks.runtime import agreement, libraries, strategies
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, wanted
 from allranks.runtime.process_group import open_group
@@ -34,6 +34,7 @@ class Ranks:
     device:   the device of this rank
     strategy: how the model is distributed over the ranks
     metrics:  logs to MLflow and to the live view
+    store:    the key-value store that connects the ranks
     """
 
     rank: int
@@ -46,6 +47,7 @@ class Ranks:
     device: torch.device
     strategy: Strategy
     metrics: Metrics
+    store: Store = field(default_factory=HashStore, repr=False)
 
     @property
     def is_main(self) -> bool:
@@ -91,6 +93,7 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
         device=device,
         strategy=strategies.strategy(strategy_name, device),
         metrics=Metrics(is_main=env.rank == 0),
+        store=store,
     )
 
 
@@ -107,4 +110,5 @@ def started(*, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS) 
     else:
         ranks.metrics.close("FINISHED")
     finally:
+        agreement.close_all()
         distributed.destroy_process_group()

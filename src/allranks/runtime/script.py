@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from torch import distributed
 
-from allranks.runtime import clean_exit, failure
+from allranks.runtime import agreement, clean_exit, failure
 from allranks.runtime.eviction import EVICTED
 from allranks.runtime.ranks import TIMEOUT_SECONDS, Ranks, start
 
@@ -34,6 +34,7 @@ def main(
     except BaseException as error:
         # Recorded first: the rank that failed first is the cause, and the others failed because they lost it.
         code = failure.record(error)
+    agreement.close_all()
     if ranks is not None:
         ranks.metrics.close(_STATUS.get(code, "FAILED"))
         if code == 0:
