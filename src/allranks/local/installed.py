@@ -21,7 +21,7 @@ def of(interpreter: Path) -> str:
     For an editable package it includes the size and time of each source file, and for one from a repository the commit.
     """
     parts = [*_identity(interpreter)]
-    for folder in _folders(interpreter):
+    for folder in folders(interpreter):
         for path in sorted(_entries(folder)):
             parts.append(path.name)
             if path.name.endswith(".dist-info"):
@@ -40,17 +40,17 @@ def _identity(interpreter: Path) -> tuple[str, ...]:
     return str(real), f"{status.st_size} {status.st_mtime_ns}", _text(interpreter.parent.parent / VENV)
 
 
-def _folders(interpreter: Path) -> list[Path]:
+def folders(interpreter: Path) -> list[Path]:
     """Return the package folders of the interpreter."""
     if interpreter == Path(sys.executable):
         return [Path(path) for path in dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))]
     prefix = interpreter.parent.parent
-    folders = _below(prefix)
+    found = _below(prefix)
     settings = _text(prefix / VENV).replace(" ", "").lower()
     if "include-system-site-packages=true" in settings:
         base = interpreter.resolve().parent.parent
-        folders += [*_below(base), *_below(base / "local")]
-    return folders
+        found += [*_below(base), *_below(base / "local")]
+    return found
 
 
 def _below(prefix: Path) -> list[Path]:

@@ -137,7 +137,7 @@ def test_assignments_are_those_of_bash(pieces: list[str]) -> None:
         ("\npython train.py\n\n", ["python", "train.py"]),
         ("python train.py --name \"$B\" '$A' $A", ["python", "train.py", "--name", "two  words\n", "$A", "one"]),
         ("python train.py $C $UNSET ''", ["python", "train.py", ""]),
-        ("python train.py --price 5$ \\$A", ["python", "train.py", "--price", "5$", "$A"]),
+        ("python train.py --price '5$' \"6 $\" \\$A", ["python", "train.py", "--price", "5$", "6 $", "$A"]),
     ],
 )
 def test_commands_of_components_are_read(text: str, words: list[str]) -> None:

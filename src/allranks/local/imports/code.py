@@ -89,6 +89,34 @@ def imports(start: Start, folder: str, python_path: Sequence[str]) -> list[Impor
     return found
 
 
+def names(start: Start, folder: str, python_path: Sequence[str]) -> tuple[frozenset[str], str]:
+    """Return the full names of what a program imports in any case from other modules than its own, such as
+    torch.nn.Linear, and the text of its own files.
+
+    They include the imports in functions that its script calls, or passes to a call, when it is run. Those of this
+    package are included too.
+    """
+    statements: list[_Statement] = []
+    texts: list[str] = []
+    others = {"allranks"}
+
+    def certain(text: str, is_script: bool) -> Iterator[_Statement]:
+        texts.append(text)
+        found = [*_certain_statements(text, start.function if is_script else None, calls=is_script)]
+        statements.extend(found)
+        return iter(found)
+
+    for _, _, outer in _walk(start, folder, python_path, certain):
+        others.update(found.module for found in outer)
+    full = {
+        name
+        for _, level, module, imported in statements
+        if not level and module.partition(".")[0] in others
+        for name in (module, *(f"{module}.{name}" for name in imported))
+    }
+    return frozenset(full), "\n".join(texts)
+
+
 def registry_calls(path: str) -> list[int]:
     """Return the lines of a file that register a model in MLflow, or look up registered ones."""
     return sorted(call.lineno for call in ast.walk(_parsed(_read(path))) if _uses_registry(call))
@@ -213,13 +241,17 @@ def _all_statements(text: str) -> Iterator[_Statement]:
             yield 0, len(match["level"]), match["base"], tuple(name[0] for name in names if name)
 
 
-def _certain_statements(text: str, function: str | None = None) -> Iterator[_Statement]:
+def _certain_statements(text: str, function: str | None = None, *, calls: bool = False) -> Iterator[_Statement]:
     """Yield the imports that a file executes in any case.
 
     function: for a script, the component of mldesigner that is executed, or ""; None for an imported module
+    calls:    whether functions that the script calls when it is run count as executed to their end
     """
     tree = _parsed(text)
-    for node in _certain_nodes(tree.body, function):
+    nodes = list(_certain_nodes(tree.body, function))
+    if calls:
+        nodes += _called(tree.body)
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, 0, alias.name, ()
@@ -232,10 +264,21 @@ def _certain_nodes(body: Sequence[ast.stmt], function: str | None) -> Iterator[a
         yield node
         if function is None:
             continue
-        is_main = isinstance(node, ast.If) and ast.unparse(node.test) in _IS_MAIN
-        is_component = isinstance(node, ast.FunctionDef) and function and _component_of(node) == function
-        if isinstance(node, (ast.If, ast.FunctionDef)) and (is_main or is_component):
+        if _is_main_block(node) or (isinstance(node, ast.FunctionDef) and function and _component_of(node) == function):
             yield from node.body
+
+
+def _called(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of the functions that a script names when it is run."""
+    functions = {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    run = [node for node in body if isinstance(node, ast.Expr) or _is_main_block(node)]
+    named = {name.id for node in run for name in ast.walk(node) if isinstance(name, ast.Name)}
+    for name in sorted(named & functions.keys()):
+        yield from functions[name].body
+
+
+def _is_main_block(node: ast.stmt) -> TypeGuard[ast.If]:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in _IS_MAIN
 
 
 def _component_of(node: ast.FunctionDef) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
@@ -90,6 +90,21 @@ def _starts(command: str) -> tuple[Start, ...]:
             return ()
         found += _started(words[0], words[1:], python_path)
     return tuple(found)
+
+
+def start_of(script: str, module: str, arguments: Sequence[str]) -> Start:
+    """Return the start of one Python program.
+
+    script: its path, or that of a console script such as torchrun; "" for `python -m`
+    module: of `python -m`
+    """
+    if module:
+        program, words = "python", ["-m", module, *arguments]
+    elif PurePath(script).name in PROGRAMS:
+        program, words = script, [*arguments]
+    else:
+        program, words = "python", [script, *arguments]
+    return next(_started(program, words, ()))
 
 
 def _simple_commands(words: list[str]) -> Iterator[list[str]]:

@@ -231,9 +231,9 @@ def _dollar(text: str, position: int, *, quoted: bool) -> tuple[_Part, int]:
     """Return what a dollar sign begins, and the position after it."""
     position += 1
     rest = text[position : position + 1]
-    ends = rest == "" or rest in _SPACES or (quoted and rest == '"')
-    if ends or _PLAIN_DOLLAR.match(rest):
-        return _Part("$", False, quoted), position
+    # Beside a lone dollar sign without quotes, bash 5.2 does not split a variable.
+    if quoted and (rest == '"' or _PLAIN_DOLLAR.match(rest)):
+        return _Part("$", False, True), position
     braced = rest == "{"
     name = _NAME.match(text, position + braced)
     if name is None or _is_bash(name[0]):

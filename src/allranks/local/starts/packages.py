@@ -1,0 +1,120 @@
+"""Which packages a starter imports before it forks ranks, and which it never does.
+
+Only what is listed here is imported ahead. A package belongs into the first table if importing it starts no thread of
+Python, opens no GPU and no connection, and reads nothing that differs between the ranks of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that a starter imports.
+
+    modules:       that are imported for it, in this order
+    heavy:         whether its import takes long enough to be worth a starter
+    looks_for_gpus: whether its import asks the GPU's driver which GPUs there are. A process that has done so is not
+                   forked, so with visible GPUs it is left to the ranks.
+    """
+
+    modules: tuple[str, ...]
+    heavy: bool = True
+    looks_for_gpus: bool = False
+
+
+PRELOADED: Mapping[str, Package] = MappingProxyType(
+    {
+        "yaml": Package(("yaml",), heavy=False),
+        "numpy": Package(("numpy",), heavy=False),
+        "torch": Package(("torch", "torch.distributed")),
+        "torch.distributed.run": Package(("torch.distributed.run", "torch.distributed.elastic.multiprocessing.api")),
+        # Building any optimizer imports it.
+        "torch.optim": Package(("torch._dynamo",)),
+        "torch.distributed.fsdp": Package(("torch.distributed.fsdp",)),
+        "torch.distributed.checkpoint": Package(("torch.distributed.checkpoint",)),
+        "torch.distributed.tensor": Package(("torch.distributed.tensor",)),
+        "torch.export": Package(("torch.export",)),
+        "scipy": Package(("scipy",)),
+        "scipy.sparse": Package(("scipy.sparse",)),
+        "scipy.optimize": Package(("scipy.optimize",)),
+        "scipy.stats": Package(("scipy.stats",)),
+        "pyarrow": Package(("pyarrow",)),
+        "pandas": Package(("pandas",)),
+        "sklearn": Package(("sklearn",)),
+        "sklearn.datasets": Package(("sklearn.datasets",)),
+        "sklearn.linear_model": Package(("sklearn.linear_model",)),
+        "sklearn.metrics": Package(("sklearn.metrics",)),
+        "sklearn.model_selection": Package(("sklearn.model_selection",)),
+        "PIL": Package(("PIL", "PIL.Image"), heavy=False),
+        "matplotlib": Package(("matplotlib",)),
+        "matplotlib.pyplot": Package(("matplotlib.pyplot",)),
+        "tokenizers": Package(("tokenizers",), heavy=False),
+        "safetensors": Package(("safetensors", "safetensors.torch"), heavy=False),
+        "transformers": Package(("transformers", "torch._dynamo")),
+        "transformers.Trainer": Package(("transformers.trainer",)),
+        "transformers.TrainingArguments": Package(("transformers.training_args",)),
+        "accelerate": Package(("accelerate", "torch._dynamo")),
+        "accelerate.commands.launch": Package(("accelerate.commands.launch",)),
+        "deepspeed": Package(("deepspeed", "torch._dynamo"), looks_for_gpus=True),
+        "mlflow": Package(("mlflow",)),
+        # It imports azure-ai-ml to execute a component, if that is installed.
+        "mldesigner": Package(("mldesigner", "mldesigner._dependent_component_executor")),
+        "tensorflow": Package(("tensorflow",)),
+    }
+)
+"""By the module or name that a script imports. Larger packages come after those that they need."""
+
+RUNTIME = ("torch", "torch.optim")
+"""What a script with `allranks.runtime` imports besides its own imports."""
+
+RUNTIME_WITHOUT_TORCH = (
+    "allranks.runtime.EVICTED", "allranks.runtime.RankEnv", "allranks.runtime.clean_exit", "allranks.runtime.detect",
+    "allranks.runtime.eviction", "allranks.runtime.failure", "allranks.runtime.note",
+    "allranks.runtime.prepare_libraries", "allranks.runtime.tensorflow",
+)  # fmt: skip
+"""Parts of `allranks.runtime` that need no torch."""
+
+ATTRIBUTES: Mapping[str, str] = MappingProxyType(
+    {
+        "torch.optim": r"\boptim\b|\bcompile\b",
+        "torch.distributed.fsdp": r"\bFullyShardedDataParallel\b|\bfully_shard\b",
+        "torch.distributed.tensor": r"\bDTensor\b|\bDeviceMesh\b|\binit_device_mesh\b",
+        "torch.export": r"\btorch\.(export|onnx)\b",
+    }
+)
+"""Parts of torch that are reached through torch itself, with what is written in a script that uses them. They change
+nothing but sys.modules, so a script that does not use them after all may have them too."""
+
+LAUNCHERS: Mapping[str, str] = MappingProxyType(
+    {
+        "torchrun": "torch.distributed.run",
+        "accelerate": "accelerate.commands.launch",
+        "deepspeed": "deepspeed",
+        "mldesigner": "mldesigner",
+    }
+)
+"""Console scripts, with the module that they run."""
+
+NOT_PRELOADED: Mapping[str, str] = MappingProxyType(
+    {
+        "cupy": "opens the GPU",
+        "grpc": "starts threads that do not survive a fork",
+        "horovod": "loads MPI, which must start in the rank",
+        "jax": "starts threads that do not survive a fork, and opens the GPU",
+        "lightning": "reads the rank from the environment",
+        "lightning_fabric": "reads the rank from the environment",
+        "mlflow.pytorch": "imports Lightning where it is installed",
+        "mpi4py": "starts MPI, which must start in the rank",
+        "pynvml": "opens the GPU",
+        "pytorch_lightning": "reads the rank from the environment",
+        "ray": "starts threads and processes",
+        "tensorboard": "imports grpc",
+        "torchmetrics": "reads the rank from the environment",
+        "wandb": "starts threads and a process",
+    }
+)
+"""Packages that ranks import themselves, with what their import does."""

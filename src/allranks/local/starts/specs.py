@@ -1,0 +1,57 @@
+"""The starters of a run: which one serves the ranks of a step on an instance, if any."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from allranks.local.imports import commands
+from allranks.local.imports.commands import Start
+from allranks.local.instances.programs import Program, PythonProgram, StarterSpec
+from allranks.local.starts import import_variables
+from allranks.local.starts.modules import preloaded
+from allranks.local.starts.shadows import hides_installed
+
+
+class StarterSpecs:
+    """Decide which starter serves ranks. What a script imports is read once per run."""
+
+    def __init__(self) -> None:
+        self._modules: dict[tuple[str, Start, tuple[str, ...], Path, bool], tuple[str, ...]] = {}
+
+    def of_programs(self, programs: Sequence[Program], interpreter: Path, code: str = "") -> StarterSpec | None:
+        """Return the starter for ranks of a step; None if they start cold.
+
+        programs: the ranks, all with the same command
+        code:     the folder with the step's code; "" for the ranks' working directory
+        """
+        if not programs or any(program.python is None for program in programs):
+            return None
+        environments = [effective(program) for program in programs]
+        variables = import_variables.common(environments)
+        python = programs[0].python
+        if variables is None or python is None:
+            return None
+        modules = self._preloaded(python, environments[0], code or programs[0].folder, interpreter)
+        return StarterSpec(str(interpreter), variables, modules) if modules else None
+
+    def _preloaded(
+        self, python: PythonProgram, environment: Mapping[str, str], folder: str, interpreter: Path
+    ) -> tuple[str, ...]:
+        start = commands.start_of(python.script, python.module, python.arguments)
+        python_path = tuple(filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)))
+        gpus = import_variables.sees_gpus(environment)
+        key = folder, start, python_path, interpreter, gpus
+        if key not in self._modules:
+            modules = preloaded(start, folder, python_path, gpus=gpus)
+            script_folder = os.path.join(folder, os.path.dirname(start.script))
+            if modules and hides_installed({script_folder, folder, *python_path}, interpreter):
+                modules = ()
+            self._modules[key] = modules
+        return self._modules[key]
+
+
+def effective(program: Program) -> dict[str, str]:
+    """Return the environment of a program, with the variables that its command assigns."""
+    return {**program.environment, **(program.python.variables if program.python else {})}
