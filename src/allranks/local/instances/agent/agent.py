@@ -8,12 +8,16 @@ import resource
 import select
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from allranks.local.instances.agent import spawn
 from allranks.local.instances.agent.descendants import end_descendants
 from allranks.local.instances.agent.sampling import Sampling, Write, cpu_seconds, peak_memory
+
+StartProgram = Callable[[dict[str, Any]], int]
+"""Starts a program of the `start` command and returns its process id."""
 
 
 def write_event(events: int, **event: Any) -> None:
@@ -32,7 +36,14 @@ def wake_on_exit() -> int:
 
 
 def run_programs(
-    name: str, programs: list[dict[str, Any]], control: int, wake: int, events: int, *, own_network: bool
+    name: str,
+    programs: list[dict[str, Any]],
+    control: int,
+    wake: int,
+    events: int,
+    *,
+    own_network: bool,
+    start: StartProgram = spawn.start,
 ) -> bool:
     """Run programs until all have exited, kill the processes that they left behind, and report `gone`.
 
@@ -44,13 +55,14 @@ def run_programs(
     wake:        of `wake_on_exit`
     events:      the descriptor for the events: `started` and `exited` with the program's name, `usage`, and `gone`
     own_network: whether no other instance uses the network of this one
+    start:       starts a program
 
     Return False if the supervisor has ended. Nothing reports `gone` then.
     """
     write = partial(write_event, events, agent=name)
     sampling = Sampling(programs, own_network=own_network, write=write)
     try:
-        if not _run(programs, control, wake, write, sampling):
+        if not _run(programs, control, wake, write, sampling, start):
             return False
     finally:
         sampling.close()
@@ -59,10 +71,12 @@ def run_programs(
     return True
 
 
-def _run(programs: list[dict[str, Any]], control: int, wake: int, write: Write, sampling: Sampling) -> bool:
+def _run(
+    programs: list[dict[str, Any]], control: int, wake: int, write: Write, sampling: Sampling, start: StartProgram
+) -> bool:
     running: dict[int, str] = {}
     for program in programs:
-        pid = spawn.start(program["arguments"], program["environment"], program["folder"], program["log"])
+        pid = start(program)
         running[pid] = program["name"]
         write(event="started", program=program["name"], pid=pid, time=time.time())
     sampling.begin(running)

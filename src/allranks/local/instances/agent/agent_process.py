@@ -1,4 +1,4 @@
-"""The agent's process: the supervisor forks it, it prepares its instance, waits for a step and runs it.
+"""The agent's process: the supervisor or a starter forks it, it prepares its instance, waits for a step and runs it.
 
 An isolation that does not end with a step lets the agent run one step after another: a chain of small steps then needs
 no fork for each.
@@ -10,72 +10,104 @@ import json
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NoReturn
 
-from allranks.local.instances.agent.agent import run_programs, wake_on_exit, write_event
-from allranks.local.instances.agent.isolation import Isolation
+from allranks.local.instances.agent import spawn
+from allranks.local.instances.agent.agent import StartProgram, run_programs, wake_on_exit, write_event
+from allranks.local.instances.agent.isolation import AgentIsolation
 
 LENGTH = 8
 """Bytes of the length prefix of a command. The first is 0, as no command has 2**56 bytes, and no number of a signal."""
 
 
-@dataclass(frozen=True)
 class AgentProcess:
-    """An agent, as the supervisor sees it.
+    """An agent, as the supervisor sees it. What is sent to it before it is forked waits for it.
 
+    index:   of its instance
+    address: of its instance
+    pid:     0 until it is forked
     control: the write end of a pipe: `start` commands, and after each the number of a signal, a byte each
+    listen:  its read end, for the agent
     """
 
-    pid: int
-    control: int
+    def __init__(self, index: int, address: str) -> None:
+        self.index = index
+        self.address = address
+        self.pid = 0
+        self.listen, self.control = os.pipe()
+        self._unsent = b""
+
+    def fork(
+        self, isolation: AgentIsolation, events: int, close_in_child: Iterable[int], start: StartProgram = spawn.start
+    ) -> None:
+        """Fork the agent from this process.
+
+        events:         the descriptor to which the agent writes events
+        close_in_child: descriptors that the agent must close. Another agent would not notice the end of the supervisor
+                        as long as a process holds its pipe open.
+
+        Raise OSError if the fork fails.
+        """
+        pid = isolation.fork()
+        if not pid:
+            try:
+                for descriptor in (self.control, *close_in_child):
+                    os.close(descriptor)
+            except BaseException:
+                os._exit(1)
+            run(isolation, self.listen, events, start)
+        self.forked(pid)
+
+    def forked(self, pid: int) -> None:
+        """Continue now that the agent has been forked."""
+        self.pid = pid
+        os.close(self.listen)
+        unsent, self._unsent = self._unsent, b""
+        self._send(unsent)
 
     def send_start(self, command: bytes) -> None:
         """Send the engine's `start` command. Raise BrokenPipeError if the agent has ended."""
-        data = len(command).to_bytes(LENGTH, "big") + command
-        while data:
-            data = data[os.write(self.control, data) :]
+        self._send(len(command).to_bytes(LENGTH, "big") + command)
 
     def signal(self, number: int) -> None:
         """Ask the agent to send a signal to its programs. Raise BrokenPipeError if the agent has ended."""
-        os.write(self.control, bytes([number]))
+        self._send(bytes([number]))
+
+    def descriptors(self) -> list[int]:
+        """Return the open descriptors, of which other processes must have no copies."""
+        return [self.control] if self.pid else [self.control, self.listen]
 
     def close(self) -> None:
-        os.close(self.control)
+        """Close the pipe."""
+        for descriptor in self.descriptors():
+            os.close(descriptor)
+
+    def _send(self, data: bytes) -> None:
+        if not self.pid:
+            self._unsent += data
+            return
+        while data:
+            data = data[os.write(self.control, data) :]
 
 
-def fork(isolation: Isolation, index: int, address: str, events: int, close_in_child: Iterable[int]) -> AgentProcess:
-    """Fork an agent for the instance of that index.
+def run(isolation: AgentIsolation, control: int, events: int, start: StartProgram) -> NoReturn:
+    """Be the agent, in a process that has just been forked: prepare the instance, wait for steps, run them, and exit.
 
-    events:         the descriptor to which the agent writes events
-    close_in_child: descriptors that the agent must close. Another agent would not notice the end of the supervisor as
-                    long as a process holds its pipe open.
-
-    Raise OSError if the fork fails.
+    control: the read end of `AgentProcess.control`
+    start:   starts a program
     """
-    listen, control = os.pipe()
-    try:
-        pid = isolation.fork(index, address)
-    except OSError:
-        os.close(listen)
-        os.close(control)
-        raise
-    if pid:
-        os.close(listen)
-        return AgentProcess(pid, control)
     status = 1
     try:
-        for descriptor in (control, *close_in_child):
-            os.close(descriptor)
-        status = _run(isolation, index, listen, events)
+        status = _run(isolation, control, events, start)
     finally:
         os._exit(status)
 
 
-def _run(isolation: Isolation, index: int, control: int, events: int) -> int:
-    """Prepare the instance, wait for steps and run them. Return the exit status of the agent."""
+def _run(isolation: AgentIsolation, control: int, events: int, start: StartProgram) -> int:
+    """Return the exit status of the agent."""
     failure: OSError | None = None
     try:
-        isolation.prepare(index)
+        isolation.prepare()
     except OSError as error:
         failure = error  # reported when a step is to start
     wake = wake_on_exit()
@@ -86,7 +118,7 @@ def _run(isolation: Isolation, index: int, control: int, events: int) -> int:
                 raise failure
             isolation.enter(command["instance"])
             name, programs = command["agent"], command["programs"]
-            if not run_programs(name, programs, control, wake, events, own_network=isolation.own_network):
+            if not run_programs(name, programs, control, wake, events, own_network=isolation.own_network, start=start):
                 return 1
         except BrokenPipeError:
             return 1  # the engine has ended and no longer reads events

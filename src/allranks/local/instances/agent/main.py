@@ -12,11 +12,11 @@ import time
 from typing import Any
 
 from allranks.local.instances import kernel, temporary
-from allranks.local.instances.agent import agent_process
 from allranks.local.instances.agent.agent import write_event
 from allranks.local.instances.agent.agent_process import AgentProcess
 from allranks.local.instances.agent.descendants import end_descendants, end_orphans
 from allranks.local.instances.agent.isolation import Isolation, find
+from allranks.local.instances.agent.starters import Starter, Starters, key_of
 
 
 def main(isolation_class: str) -> None:
@@ -35,7 +35,7 @@ def main(isolation_class: str) -> None:
         except OSError as error:
             write_event(events, event="unfit", reason=str(error))
             return
-        supervisor = Supervisor(isolation, events)
+        supervisor = Supervisor(isolation, isolation_class, events)
         try:
             kernel.become_subreaper()
             supervisor.serve()
@@ -52,11 +52,12 @@ class Supervisor:
     be created. The engine starts a step on an instance after the previous step on it has ended.
     """
 
-    def __init__(self, isolation: Isolation, events: int) -> None:
+    def __init__(self, isolation: Isolation, isolation_class: str, events: int) -> None:
         self.isolation = isolation
         self.events = events
+        self.starters = Starters(isolation_class)
         self.agents: dict[str, AgentProcess] = {}
-        self.next_agents: dict[int, AgentProcess] = {}
+        self.next_agents: dict[tuple[int, str], AgentProcess] = {}
         self.temporary: dict[int, str] = {}
         self.wake_reader, wake_writer = os.pipe()
         os.set_blocking(wake_writer, False)
@@ -70,10 +71,14 @@ class Supervisor:
         write_event(self.events, event="ready", pid=os.getpid(), time=time.time())
         pending = b""
         while True:
-            ready, _, _ = select.select([0, self.wake_reader], [], [])
+            starters = {starter.connection.fileno(): starter for starter in self.starters.alive()}
+            ready, _, _ = select.select([0, self.wake_reader, *starters], [], [])
             if self.wake_reader in ready:
                 os.read(self.wake_reader, 4096)
                 self._reap()
+            for descriptor, starter in starters.items():
+                if descriptor in ready:
+                    self._receive(starter)
             if 0 in ready:
                 chunk = os.read(0, 1 << 16)
                 if not chunk:
@@ -90,34 +95,74 @@ class Supervisor:
     def _execute(self, line: bytes) -> None:
         command = json.loads(line)
         if command["command"] == "start":
-            self._start(command["agent"], command["instance"], line)
+            self._start(command["agent"], command["instance"], command.get("starter"), line)
+        elif command["command"] == "prepare":
+            self.starters.get(command["starter"])
         elif command["command"] == "signal" and command["agent"] in self.agents:
             with contextlib.suppress(BrokenPipeError):  # its instance has just ended
                 self.agents[command["agent"]].signal(command["number"])
 
-    def _start(self, name: str, instance: dict[str, Any], command: bytes) -> None:
+    def _start(self, name: str, instance: dict[str, Any], spec: dict[str, Any] | None, command: bytes) -> None:
         index, address = instance["index"], instance["address"]
-        agent = self.next_agents.pop(index, None)
+        starter = self.starters.get(spec) if spec else None
+        key = (index, key_of(spec) if spec and starter else "")
+        agent = self.next_agents.pop(key, None)
         self.temporary[index] = instance["temporary"]
         try:
-            agent = agent or self._fork(index, address)
+            agent = agent or self._fork(index, address, starter)
             self.agents = {other: process for other, process in self.agents.items() if process is not agent} | {
                 name: agent
             }
             agent.send_start(command)
-            self.next_agents[index] = agent if self.isolation.reusable else self._fork(index, address)
+            if self.isolation.agent.reusable:
+                self.next_agents[key] = agent
+            elif starter is None:
+                # A fork of a starter takes longer, while the ranks that have just started need the cores.
+                self.next_agents[key] = self._fork(index, address, None)
         except BrokenPipeError:
             return  # the agent was killed before it began; _reap reports it
         except OSError as error:
             if name in self.agents:
                 return  # only the spare agent failed to fork: the next step tries again and reports a failure
-            write_event(self.events, event="failed", agent=name, reason=str(error), time=time.time())
-            write_event(self.events, event="gone", agent=name, time=time.time())
+            self._failed(name, error)
 
-    def _fork(self, index: int, address: str) -> AgentProcess:
-        return agent_process.fork(
-            self.isolation, index, address, self.events, [0, *(agent.control for agent in self._processes())]
-        )
+    def _fork(self, index: int, address: str, starter: Starter | None) -> AgentProcess:
+        """Return an agent that is forked from the starter when it is ready, or now from this process."""
+        network = self.isolation.connect(index, address)
+        agent = AgentProcess(index, address)
+        if starter is not None:
+            starter.fork(agent, self.events, network)
+            return agent
+        try:
+            self._fork_here(agent, network)
+        except OSError:
+            agent.close()
+            raise
+        return agent
+
+    def _fork_here(self, agent: AgentProcess, network: int | None) -> None:
+        others = [descriptor for other in self._processes() - {agent} for descriptor in other.descriptors()]
+        starters = [starter.connection.fileno() for starter in self.starters.alive()]
+        agent.fork(self.isolation.agent(network), self.events, [0, *others, *starters])
+
+    def _receive(self, starter: Starter) -> None:
+        """Execute a message of a starter. Fork the agents that it cannot fork from this process."""
+        forked = starter.forked
+        for agent in starter.receive(self._ended):
+            try:
+                self._fork_here(agent, self.isolation.connect(agent.index, agent.address))
+            except OSError as error:
+                for name in [name for name, other in self.agents.items() if other is agent]:
+                    del self.agents[name]
+                    self._failed(name, error)
+        if not starter.usable:
+            for pid in forked:
+                if not os.path.exists(f"/proc/{pid}"):  # the starter has reaped it and could not say so
+                    self._ended(pid, 1)
+
+    def _failed(self, name: str, error: OSError) -> None:
+        write_event(self.events, event="failed", agent=name, reason=str(error), time=time.time())
+        write_event(self.events, event="gone", agent=name, time=time.time())
 
     def _processes(self) -> set[AgentProcess]:
         return {*self.agents.values(), *self.next_agents.values()}
@@ -130,19 +175,24 @@ class Supervisor:
                 return
             if not pid:
                 return
-            ended = next((agent for agent in self._processes() if agent.pid == pid), None)
-            if ended is None:
-                continue
-            ended.close()
-            self.next_agents = {index: agent for index, agent in self.next_agents.items() if agent is not ended}
-            name = next((name for name, agent in self.agents.items() if agent is ended), None)
-            if name is None:
-                continue
-            del self.agents[name]
-            if status:
-                # The agent was killed. Without a PID namespace, its ranks are now children of this process.
-                end_orphans({agent.pid for agent in self._processes()})
-                write_event(self.events, event="gone", agent=name, time=time.time())
+            self._ended(pid, status)
+
+    def _ended(self, pid: int, status: int) -> None:
+        """Forget an agent that has ended, and report it if it was killed."""
+        ended = next((agent for agent in self._processes() if agent.pid == pid), None)
+        if ended is None:
+            return
+        ended.close()
+        self.next_agents = {key: agent for key, agent in self.next_agents.items() if agent is not ended}
+        name = next((name for name, agent in self.agents.items() if agent is ended), None)
+        if name is None:
+            return
+        del self.agents[name]
+        if status:
+            # The agent was killed. Without a PID namespace, its ranks are now children of this process.
+            starters = {starter.pid for starter in self.starters.alive()}
+            end_orphans({agent.pid for agent in self._processes()} | starters)
+            write_event(self.events, event="gone", agent=name, time=time.time())
 
 
 if __name__ == "__main__":

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from allranks.local.instances import hosts, kernel
+from allranks.local.instances.agent.isolation import AgentIsolation
 
 
-class LoopbackIsolation:
+class LoopbackAgentIsolation:
     """Fork agents as ordinary child processes. Each agent is a subreaper: it adopts the processes that its ranks leave
     behind, and kills them when the step ends."""
 
-    reusable = True
-    own_network = False
+    reusable: ClassVar[bool] = True
+    own_network: ClassVar[bool] = False
 
-    def __init__(self) -> None:
+    def __init__(self, network: int | None) -> None:  # noqa: ARG002 - all loopback instances are this machine
         self.hostname = ""
         self.named_hosts = 0
 
-    def fork(self, index: int, address: str) -> int:  # noqa: ARG002 - all loopback instances are this machine
+    def fork(self) -> int:
         return os.fork()
 
-    def prepare(self, index: int) -> None:  # noqa: ARG002
+    def prepare(self) -> None:
         kernel.become_subreaper()
 
     def enter(self, instance: dict[str, Any]) -> None:
@@ -54,6 +55,15 @@ class LoopbackIsolation:
             kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_SLAVE)
             hosts.bind(f"{content.rstrip()}\n{names}", folder)
         self.named_hosts = len(instances)
+
+
+class LoopbackIsolation:
+    """The instances share this machine's network."""
+
+    agent: ClassVar[type[AgentIsolation]] = LoopbackAgentIsolation
+
+    def connect(self, index: int, address: str) -> None:  # noqa: ARG002 - all loopback instances are this machine
+        return
 
 
 def _own_hostnames() -> None:

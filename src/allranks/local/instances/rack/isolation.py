@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from allranks.local.instances import hosts, kernel
+from allranks.local.instances.agent.isolation import AgentIsolation
 
 BRIDGE = "rack"
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
@@ -25,37 +26,33 @@ KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOAT
 flags if its source has it."""
 
 
-class RackIsolation:
-    """A bridge that connects the instances of a run. An instance's network exists until the run ends."""
+class RackAgentIsolation:
+    """An agent is the first process of a PID namespace, in the network of its instance."""
 
-    reusable = False
-    own_network = True
+    reusable: ClassVar[bool] = False
+    own_network: ClassVar[bool] = True
 
-    def __init__(self) -> None:
-        _enter_own_namespaces()
-        self.processes = os.open("/proc/self/ns/pid", os.O_RDONLY)
-        self.network = os.open("/proc/self/ns/net", os.O_RDONLY)
-        self.networks: dict[int, int] = {}
-        _names_from_files()
-        _ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
+    def __init__(self, network: int | None) -> None:
+        assert network is not None
+        self.network = network
 
-    def fork(self, index: int, address: str) -> int:
-        if index not in self.networks:
-            self.networks[index] = self._connect(f"rack{index}", address)
-        # The agent is the first process of a new PID namespace. When it ends, the kernel kills all processes in it.
+    def fork(self) -> int:
+        processes = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        # The agent is the first process of a new PID namespace. When it ends, the kernel kills all processes in it. It
+        # does not outlive the supervisor, which is the first process of the rack's own PID namespace.
         kernel.unshare(kernel.NEWPID)
         try:
             pid = os.fork()
         except OSError:
-            kernel.setns(self.processes, kernel.NEWPID)
+            kernel.setns(processes, kernel.NEWPID)
             raise
         if pid:
-            kernel.setns(self.processes, kernel.NEWPID)
+            kernel.setns(processes, kernel.NEWPID)
+        os.close(processes)
         return pid
 
-    def prepare(self, index: int) -> None:
-        kernel.die_with_parent()
-        kernel.setns(self.networks[index], kernel.NEWNET)
+    def prepare(self) -> None:
+        kernel.setns(self.network, kernel.NEWNET)
         kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC)
         kernel.mount("proc", "/proc", "proc")
         with contextlib.suppress(OSError):
@@ -71,6 +68,24 @@ class RackIsolation:
         _own_hosts(instance["hosts"])
         for source, target in instance["read_only"]:
             _bind_read_only(source, target)
+
+
+class RackIsolation:
+    """A bridge that connects the instances of a run. An instance's network exists until the run ends."""
+
+    agent: ClassVar[type[AgentIsolation]] = RackAgentIsolation
+
+    def __init__(self) -> None:
+        _enter_own_namespaces()
+        self.network = os.open("/proc/self/ns/net", os.O_RDONLY)
+        self.networks: dict[int, int] = {}
+        _names_from_files()
+        _ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
+
+    def connect(self, index: int, address: str) -> int:
+        if index not in self.networks:
+            self.networks[index] = self._connect(f"rack{index}", address)
+        return self.networks[index]
 
     def _connect(self, port: str, address: str) -> int:
         """Return a new network with one interface, eth0, that the bridge leads to. Return the descriptor that keeps it

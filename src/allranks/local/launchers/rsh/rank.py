@@ -25,7 +25,7 @@ def main(ranks: str, events_file: str) -> None:
     with open(ranks, encoding="utf-8") as file:
         rank = json.load(file)[number]
     from_mpirun = {name: value for name, value in os.environ.items() if name.startswith(FROM_MPIRUN)}
-    pid = spawn.start(rank["arguments"], rank["environment"] | from_mpirun, rank["folder"], rank["log"])
+    pid = spawn.start({**rank, "environment": rank["environment"] | from_mpirun})
     for forwarded in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
         signal.signal(forwarded, lambda number, _: os.killpg(os.getpgid(pid), number))
     _write_event(events_file, event="started", rank=number, pid=pid, time=time.time())

@@ -1,0 +1,122 @@
+"""Import modules ahead of the scripts that need them, and record what a rank must restore."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+OUTPUT = 1 << 20
+"""Maximum bytes of output of the imports that are repeated in the log of a rank."""
+
+DRIVER = "/dev/nvidia"
+"""Beginning of the files of a GPU's driver. A process that has used a GPU cannot be forked."""
+
+
+@dataclass(frozen=True)
+class Preloaded:
+    """The process after the imports, as a rank would be after the same imports.
+
+    unfit:       why no rank can be forked from it; "" if it can
+    modules:     the names of the imported modules
+    descriptors: the descriptors that the imports have opened
+    handlers:    by signal, what Python and the imports have set
+    mask:        the blocked signals
+    variables:   what the start of the interpreter and the imports have set in the environment; None: removed
+    output:      what the imports have printed
+    main:        the variables of a new `__main__`
+    """
+
+    unfit: str = ""
+    modules: frozenset[str] = frozenset()
+    descriptors: frozenset[int] = frozenset()
+    handlers: Mapping[int, Any] = field(default_factory=dict)
+    mask: Collection[int] = ()
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    output: bytes = b""
+    main: Mapping[str, Any] = field(default_factory=dict)
+
+
+def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
+    """Import the modules in this process, which has just started. A module that fails to import is left out.
+
+    stdin is then empty, and what the imports print is kept instead of shown.
+
+    spared: descriptors of the caller
+    """
+    main = {name: value for name, value in vars(sys.modules["__main__"]).items() if name in _MAIN}
+    before = _environment_at_start()
+    output = _redirect_streams()
+    own = {*_descriptors(), *spared}
+    sys.argv = [""]
+    if sys.path and not sys.path[0]:
+        del sys.path[0]  # the working directory: a rank has its own, or the folder of its script
+    gc.disable()  # a collection while modules are imported frees nothing
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except Exception:  # the rank's own import fails as well, and says why
+            continue
+    gc.enable()
+    gc.collect()
+    # What is not collected any more stays in memory that the ranks share.
+    gc.freeze()
+    after = dict(os.environ)
+    return Preloaded(
+        unfit=_unfit(),
+        modules=frozenset(sys.modules),
+        descriptors=frozenset(_descriptors() - own),
+        handlers={number: signal.getsignal(number) for number in sorted(signal.valid_signals())},
+        mask=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+        variables={name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)},
+        output=os.pread(output, OUTPUT, 0),
+        main=main,
+    )
+
+
+_MAIN = ("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__annotations__", "__builtins__")
+
+
+def _environment_at_start() -> dict[str, str]:
+    """Return the environment that this process was started with. Python itself may have set LC_CTYPE since."""
+    with open("/proc/self/environ", "rb") as file:
+        variables = file.read().split(b"\0")
+    return dict(os.fsdecode(variable).split("=", 1) for variable in variables if b"=" in variable)
+
+
+def _redirect_streams() -> int:
+    """Let stdin be empty, and stdout and stderr lead to memory. Return its descriptor."""
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    output = os.memfd_create("output")
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    return output
+
+
+def _descriptors() -> set[int]:
+    with os.scandir("/proc/self/fd") as entries:
+        numbers = [int(entry.name) for entry in entries]
+    return {number for number in numbers if os.path.exists(f"/proc/self/fd/{number}")}
+
+
+def _unfit() -> str:
+    """Return why this process cannot be forked; "" if it can."""
+    threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if threads:
+        return f"an import has started the thread {threads[0]}, which a forked process would lack"
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:
+            continue
+        if target.startswith(DRIVER):
+            return f"an import has opened {target}, and a GPU cannot be used on both sides of a fork"
+    return ""

@@ -1,0 +1,55 @@
+"""The state of the interpreter that a rank has when its script begins."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from allranks.local.starter import streams
+from allranks.local.starter.preloaded import Preloaded
+
+if TYPE_CHECKING:
+    from allranks.local.starter.python_command import PythonCommand
+
+
+def restore(command: PythonCommand, environment: Mapping[str, str], preloaded: Preloaded) -> None:
+    """Make the state of this forked process that of a new interpreter that has executed the same imports."""
+    streams.renew(unbuffered="-u" in command.options)
+    sys.argv = list(command.arguments)
+    sys.orig_argv = list(command.original_arguments)
+    sys.executable = command.executable
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, command.search_path)
+    for name in [name for name in sys.modules if name == "allranks" or name.startswith("allranks.")]:
+        del sys.modules[name]  # the script imports the copy beside it, if there is one
+    main = ModuleType("__main__")
+    vars(main).clear()
+    vars(main).update({**preloaded.main, "__builtins__": sys.modules["builtins"]})
+    if "__annotations__" in preloaded.main:
+        main.__annotations__ = {}
+    sys.modules["__main__"] = main
+    if "TZ" in environment:
+        time.tzset()
+    _renew_random_generators()
+    _renew_multiprocessing()
+
+
+def _renew_random_generators() -> None:
+    """Seed the generators that are seeded when their module is imported. Those of `random` are seeded at a fork."""
+    numpy = sys.modules.get("numpy.random")
+    if numpy is not None:
+        numpy.seed()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.seed()
+
+
+def _renew_multiprocessing() -> None:
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is not None:
+        process.ORIGINAL_DIR = os.getcwd()
+        process._current_process = type(process._current_process)()  # it has a random key

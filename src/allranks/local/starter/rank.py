@@ -1,0 +1,88 @@
+"""Fork a rank from an agent that has the modules of its script."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from allranks.local.instances.agent import spawn
+from allranks.local.starter import finish, python_state, shell_variables, streams
+from allranks.local.starter.preloaded import Preloaded
+from allranks.local.starter.process_title import set_title
+from allranks.local.starter.python_command import PythonCommand, resolve
+
+
+def start(program: Mapping[str, Any], preloaded: Preloaded) -> int:
+    """Start a program and return its process id without waiting: fork it if it is a Python program.
+
+    program: as of `programs.Program.data`
+    """
+    if program.get("python") is None:
+        return spawn.start(program)
+    pid = os.fork()
+    if not pid:
+        run(program, preloaded)
+    return pid
+
+
+def run(program: Mapping[str, Any], preloaded: Preloaded) -> NoReturn:
+    """Be the rank, in a process that has just been forked.
+
+    A program that cannot be run here, such as one whose script is a folder, is executed as a new one.
+    """
+    try:
+        os.setsid()
+        command, environment = _become(program, preloaded)
+    except BaseException as error:
+        _fail(program, error)
+    try:
+        if command is None:
+            os.execve(program["arguments"][0], program["arguments"], program["environment"])
+        python_state.restore(command, environment, preloaded)
+    except BaseException as error:
+        _fail(program, error)
+    finish.leave(command.run(preloaded), preloaded)
+
+
+def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCommand | None, dict[str, str]]:
+    """Change this process's streams, folder, environment and signals. Return its command and environment."""
+    signal.set_wakeup_fd(-1)
+    log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    streams.replace_descriptors(log, kept=preloaded.descriptors)
+    os.chdir(program["folder"])
+    for number, handler in preloaded.handlers.items():
+        if handler is not None and signal.getsignal(number) != handler:
+            signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, preloaded.mask)
+    environment = dict(program["environment"])
+    command = resolve(program["python"], environment)
+    if command is None:
+        for number in spawn.ENDING:
+            signal.signal(number, signal.SIG_DFL)
+        return None, environment
+    environment = shell_variables.added(program, command.executable)
+    for name, value in preloaded.variables.items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment.setdefault(name, value)
+    os.environ.clear()
+    os.environ.update(environment)
+    set_title(command.original_arguments, environment)
+    if preloaded.output:
+        os.write(2, preloaded.output)
+    return command, environment
+
+
+def _fail(program: Mapping[str, Any], error: BaseException) -> NoReturn:
+    """Exit as a program that cannot be started."""
+    try:
+        message = f"cannot start {program['arguments'][0]} in {program['folder']}: {error}\n"
+        with open(program["log"], "a", encoding="utf-8") as file:
+            file.write(message)
+        sys.stderr = None
+    finally:
+        os._exit(127)
