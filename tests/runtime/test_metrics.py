@@ -54,10 +54,12 @@ def test_rank_0_alone_logs_into_the_run_that_it_was_given(two: Callable, store: 
     (model,) = run.outputs.model_outputs
     assert store.get_logged_model(model.model_id).source_run_id == given.info.run_id
 
-    for rank in ended:
-        last = rank.of(report.Progress)[-1]
-        assert (last.step, last.total, last.epoch) == (STEPS, STEPS, 1)
-        assert last.metrics == {"loss": pytest.approx(1 / STEPS)}
+    reported = ended[0].of(report.Progress)
+    assert [progress.step for progress in reported] == list(range(1, STEPS + 1))
+    last = reported[-1]
+    assert (last.step, last.total, last.epoch) == (STEPS, STEPS, 1)
+    assert last.metrics == {"loss": pytest.approx(1 / STEPS)}
+    assert ended[1].of(report.Progress) == []
 
 
 @pytest.mark.slow

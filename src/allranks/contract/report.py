@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -71,20 +71,25 @@ KINDS: Mapping[str, type[Event]] = MappingProxyType(
 
 def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
     """Append an event to the file ALLRANKS_REPORT. Raise nothing: a failed report must not end a training."""
+    append_all([event], environ)
+
+
+def append_all(events: Iterable[Event], environ: Mapping[str, str] = os.environ) -> None:
+    """Append events with one write. Raise nothing, as `append`; an event that cannot be written is left out."""
     path = environ.get(VARIABLE)
     if not path:
         return
-    kind = next(name for name, kind in KINDS.items() if isinstance(event, kind))
     try:
-        line = json.dumps({"event": kind, **_plain(event)}, default=float)
         # Begin a new line, because a full disk may have cut off the previous write.
-        data = f"\n{line}\n".encode()
+        data = "".join(f"\n{line}\n" for line in map(_line, events) if line is not None).encode()
+        if not data:
+            return
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             os.write(file, data)
         finally:
             os.close(file)
-    except Exception:  # The disk, or a metric's conversion to float, may raise anything.
+    except (OSError, ValueError):
         return
 
 
@@ -102,6 +107,14 @@ def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], in
     complete = data[: data.rfind(b"\n") + 1]
     events = (_parsed(line) for line in complete.splitlines())
     return [event for event in events if event is not None], offset + len(complete)
+
+
+def _line(event: Event) -> str | None:
+    kind = next(name for name, kind in KINDS.items() if isinstance(event, kind))
+    try:
+        return json.dumps({"event": kind, **_plain(event)}, default=float)
+    except Exception:  # a metric's conversion to float may raise anything
+        return None
 
 
 def _plain(event: Event) -> dict[str, Any]:

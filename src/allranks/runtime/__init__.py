@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from allranks.runtime.machines import measured_on
     from allranks.runtime.metrics import Metrics
     from allranks.runtime.notes import note
+    from allranks.runtime.rank_mean import RankMean
     from allranks.runtime.ranks import Ranks, started
     from allranks.runtime.sampler import ResumableSampler
     from allranks.runtime.script import main
@@ -39,6 +40,7 @@ __all__ = [
     "Evicted",
     "Metrics",
     "RankEnv",
+    "RankMean",
     "Ranks",
     "ResumableSampler",
     "Stateful",
@@ -61,6 +63,7 @@ _MODULES = {
     "Evicted": "allranks.runtime.eviction",
     "Metrics": "allranks.runtime.metrics",
     "RankEnv": "allranks.contract.rank_env",
+    "RankMean": "allranks.runtime.rank_mean",
     "Ranks": "allranks.runtime.ranks",
     "ResumableSampler": "allranks.runtime.sampler",
     "TrainingSettings": "allranks.runtime.settings",

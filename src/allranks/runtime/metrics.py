@@ -1,23 +1,23 @@
-"""Metrics of a training: rank 0 logs them to MLflow, and every rank reports its progress to the live view."""
+"""Metrics of a training, which rank 0 logs to MLflow and to the live view."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
-from allranks.contract import report
+from allranks.runtime.logged_values import snapshot
+from allranks.runtime.metrics_writer import Entry, MetricsWriter
 from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 from allranks.runtime.tracking import Tracking
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
 
 class Metrics:
-    """Log metrics. Call it on every rank; only rank 0 logs to MLflow.
+    """Log metrics to MLflow and to the live view. Call it on every rank; only rank 0 logs.
 
     MLflow is used only if MLFLOW_TRACKING_URI is set, as in every Azure ML job. Metrics go to the run MLFLOW_RUN_ID,
     which its creator ends, or to a new run if the variable is not set. A failing MLflow server is reported once and
@@ -25,27 +25,27 @@ class Metrics:
 
     def __init__(self, *, is_main: bool) -> None:
         self._tracking = Tracking.open() if is_main else None
+        self._writer = MetricsWriter(self._tracking) if is_main else None
 
     def log(
         self,
-        values: Mapping[str, float | torch.Tensor],
+        values: Mapping[str, SupportsFloat],
         *,
         step: int,
         total: int | None = None,
         epoch: int | None = None,
     ) -> None:
-        """Log metrics of a step. They are sent to MLflow in batches and in the background.
+        """Log metrics of a step. They are written in batches and in the background, after at most a second.
 
-        values: by name. Reading a tensor (of one element) on a GPU waits for the GPU.
+        values: by name: numbers, tensors of one element, or means over the ranks (`Ranks.mean`). A tensor is logged as
+                it is now. This process waits neither for a GPU that still computes it nor for the other ranks.
         step:   number of steps so far
         total:  number of steps of the whole training, for the progress bar
         epoch:  from 0
         """
-        now = time.time()
-        figures = {name: _number(value) for name, value in values.items()}
-        report.append(report.Progress(step=step, total=total, metrics=figures, epoch=epoch, time=now))
-        if self._tracking:
-            self._tracking.send(figures, step=step, time=now)
+        if self._writer:
+            values = {name: snapshot(value) for name, value in values.items()}
+            self._writer.add(Entry(step, total, epoch, time.time(), values))
 
     def log_params(self, values: Mapping[str, Any]) -> None:
         """Log parameters of the training as text."""
@@ -75,12 +75,8 @@ class Metrics:
                     mlflow_pytorch().log_model(model, name=name, **options)
 
     def close(self, status: str) -> None:
-        """Send the remaining metrics, and end the run with an MLflow status if this process created it."""
+        """Write the remaining metrics, and end the run with an MLflow status if this process created it."""
+        if self._writer:
+            self._writer.close()
         if self._tracking:
             self._tracking.close(status)
-
-
-def _number(value: float | torch.Tensor) -> float:
-    # float() of a tensor that requires a gradient, as a loss does, warns on every rank.
-    detach = getattr(value, "detach", None)
-    return float(value if detach is None else detach())

@@ -15,6 +15,7 @@ from allranks.runtime import agreement, libraries, strategies
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, wanted
 from allranks.runtime.process_group import open_group
+from allranks.runtime.rank_mean import RankMean
 from allranks.runtime.rendezvous import connect_ranks
 from allranks.runtime.strategies import Strategy
 
@@ -63,6 +64,18 @@ class Ranks:
         flags = torch.tensor([flag], dtype=torch.uint8)
         distributed.all_reduce(flags, distributed.ReduceOp.MAX)
         return bool(flags.item())
+
+    def mean(self, value: torch.Tensor | float) -> RankMean:
+        """Return the mean of a number over all ranks. A collective.
+
+        value: this rank's number, or a tensor of one element, on its device
+
+        It does not wait for the result: `float(mean)` does, and `metrics.log` reads it later.
+
+            if step % 10 == 0:
+                ranks.metrics.log({"train_loss": ranks.mean(loss)}, step=step)
+        """
+        return RankMean(value, self.device)
 
 
 def start(strategy_name: str, timeout_seconds: float) -> Ranks:
