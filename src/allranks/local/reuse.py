@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from allranks.plan import digest
+from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
 from allranks.runs.records import StepRecord
@@ -38,9 +39,12 @@ def key_with(key: str, installed: str) -> str:
     return digest.of_text(key, installed)
 
 
-def is_intact(step: StepRecord, stop: Stop | None = None) -> bool:
-    """Return whether the step's outputs still exist unchanged. Raise StoppedError once `stop` is set."""
+def is_intact(step: StepRecord, stop: Stop | None = None, known: KnownDigests | None = None) -> bool:
+    """Return whether the step's outputs still exist unchanged. Raise StoppedError once `stop` is set.
+
+    known: digests of files that need not be read again
+    """
     try:
-        return all(digest.of_path(Path(output.path), stop) == output.digest for output in step.outputs)
+        return all(digest.of_path(Path(output.path), stop, known) == output.digest for output in step.outputs)
     except OSError:
         return False

@@ -172,6 +172,7 @@ class RunExecution:
             return await executor.execute(plan.graph, inputs_of(plan), passed_on(plan.graph, {}))
         finally:
             self._executor = self._runner = None
+            runner.close()
             for task in self._tasks:
                 task.cancel()
 

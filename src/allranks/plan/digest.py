@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from pathlib import Path
+from typing import Protocol
 
 from allranks.plan import file_tree
 from allranks.plan.file_tree import FILE, Stop
+
+
+class KnownDigests(Protocol):
+    """Digests of files that were read before."""
+
+    def find(self, status: os.stat_result) -> str | None:
+        """Return the digest of a file's content; None if it is not known."""
+
+    def add(self, status: os.stat_result, digest: str, read: float) -> None:
+        """Add a digest.
+
+        status: of the file that was read
+        read:   the time before the first byte was read, in seconds since the epoch
+        """
+
+    def save(self) -> None:
+        """Save what was added."""
 
 
 def of_text(*parts: str) -> str:
@@ -17,8 +37,10 @@ def of_text(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def of_path(path: Path, stop: Stop | None = None) -> str:
+def of_path(path: Path, stop: Stop | None = None, known: KnownDigests | None = None) -> str:
     """Return a digest of the name and bytes of a file, or of everything in a folder, empty folders included.
+
+    known: digests of files that need not be read again
 
     Links are followed. A dangling link, or one to a folder above it, contributes its target. An entry without content,
     such as a FIFO, contributes its kind.
@@ -26,14 +48,18 @@ def of_path(path: Path, stop: Stop | None = None) -> str:
     Raise OSError if something cannot be read, StoppedError once `stop` is set.
     """
     digest = hashlib.sha256()
-    if not path.is_dir():
-        _add(digest, path.name)
-        _add(digest, _of_file(path, stop))
-        return digest.hexdigest()
-    for entry in file_tree.entries(path, stop):
-        _add(digest, entry.kind)
-        _add(digest, entry.name)
-        _add(digest, _of_file(entry.path, stop) if entry.kind == FILE else entry.target)
+    try:
+        if not path.is_dir():
+            _add(digest, path.name)
+            _add(digest, _of_file(path, None, stop, known))
+            return digest.hexdigest()
+        for entry in file_tree.entries(path, stop):
+            _add(digest, entry.kind)
+            _add(digest, entry.name)
+            _add(digest, _of_file(entry.path, entry.status, stop, known) if entry.kind == FILE else entry.target)
+    finally:
+        if known is not None:
+            known.save()
     return digest.hexdigest()
 
 
@@ -44,8 +70,17 @@ def _add(digest: hashlib._Hash, part: str) -> None:
     digest.update(data)
 
 
-def _of_file(path: Path, stop: Stop | None) -> str:
+def _of_file(path: Path, status: os.stat_result | None, stop: Stop | None, known: KnownDigests | None) -> str:
+    """Return the digest of a file's content. status: of the file, if the caller has it"""
+    if known is not None and (found := known.find(os.stat(path) if status is None else status)) is not None:
+        return found
+    read = time.time()
     digest = hashlib.sha256()
-    for chunk in file_tree.chunks(path, stop):
-        digest.update(chunk)
-    return digest.hexdigest()
+    with file_tree.open_file(path) as file:
+        status = os.fstat(file.fileno())
+        for chunk in file_tree.chunks(file, stop):
+            digest.update(chunk)
+    text = digest.hexdigest()
+    if known is not None:
+        known.add(status, text, read)
+    return text

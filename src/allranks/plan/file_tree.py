@@ -7,10 +7,11 @@ not followed.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -37,12 +38,14 @@ class Entry:
     name:   relative to the folder
     kind:   FILE, FOLDER, LINK, or the name of another kind. A link is a FILE or a FOLDER if it leads to one
     target: the target of a LINK
+    status: of what is at the path, to which links lead; None for a LINK
     """
 
     name: str
     path: Path
     kind: str
     target: str = ""
+    status: os.stat_result | None = field(default=None, compare=False)
 
 
 def entries(folder: Path, stop: Stop | None = None) -> Iterator[Entry]:
@@ -55,19 +58,23 @@ def entries(folder: Path, stop: Stop | None = None) -> Iterator[Entry]:
     yield from _entries(folder, frozenset(above), stop)
 
 
-def chunks(path: Path, stop: Stop | None = None) -> Iterator[bytes]:
-    """Yield the content of a regular file piece by piece.
-
-    Raise OSError if it cannot be read or is not a regular file, StoppedError once `stop` is set.
-    """
+def open_file(path: Path) -> io.FileIO:
+    """Open a regular file for reading. Raise OSError if it cannot be opened or is not a regular file."""
     # Without O_NONBLOCK, opening a FIFO would block. It has no effect on regular files.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, f"it is a {_kind(mode)}, not a file", str(path))
-        while chunk := file.read(CHUNK):
-            check(stop)
-            yield chunk
+    file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    mode = os.fstat(file.fileno()).st_mode
+    if not stat.S_ISREG(mode):
+        file.close()
+        raise OSError(errno.EINVAL, f"it is a {_kind(mode)}, not a file", str(path))
+    return file
+
+
+def chunks(file: io.FileIO, stop: Stop | None = None) -> Iterator[bytes]:
+    """Yield the content of a file piece by piece. Raise OSError if it cannot be read, StoppedError once `stop` is
+    set."""
+    while chunk := file.read(CHUNK):
+        check(stop)
+        yield chunk
 
 
 def kind_of(path: str | Path) -> str:
@@ -101,12 +108,12 @@ def _entries(folder: Path, above: frozenset[tuple[int, int]], stop: Stop | None)
             continue
         identity = _identity(status)
         if not stat.S_ISDIR(status.st_mode):
-            yield Entry(prefix + name, path, _kind(status.st_mode))
+            yield Entry(prefix + name, path, _kind(status.st_mode), status=status)
         elif identity in above:
             target = os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
             yield Entry(prefix + name, path, LINK, target)
         else:
-            yield Entry(prefix + name, path, FOLDER)
+            yield Entry(prefix + name, path, FOLDER, status=status)
             inside = iter(sorted(os.listdir(path)))
             open_folders.append((path, f"{prefix}{name}/", above | {identity}, inside))
 

@@ -62,6 +62,11 @@ class Workspace:
         return self.root / "tmp"
 
     @property
+    def file_digests(self) -> Path:
+        """Return the database of the digests of files, which is only a cache."""
+        return self.root / "digests.db"
+
+    @property
     def overlaps(self) -> Path:
         """Return the folder of the workspaces of scheduled runs that overlapped with others, named as the runs."""
         return self.root / "overlaps"

@@ -13,6 +13,7 @@ from allranks.local.options import Options
 from allranks.local.step.digests import Digests
 from allranks.local.step.stop import Stop as StepStop
 from allranks.plan import digest
+from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input
@@ -28,9 +29,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     found: Counter[str] = Counter()
     of_path = digest.of_path
 
-    def counting(path: Path, stop: Stop | None = None) -> str:
+    def counting(path: Path, stop: Stop | None = None, known: KnownDigests | None = None) -> str:
         found[str(path)] += 1
-        return of_path(path, stop)
+        return of_path(path, stop, known)
 
     monkeypatch.setattr(digest, "of_path", counting)
     return found

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from allranks.local.step.stop import Stop
 from allranks.plan import digest
+from allranks.plan.digest import KnownDigests
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import Given
 from allranks.runs.records import OutputRecord
@@ -26,9 +27,13 @@ class _Digesting:
 
 
 class Digests:
-    """The digests that are known in one run. Use it on one thread."""
+    """The digests that are known in one run. Use it on one thread.
 
-    def __init__(self) -> None:
+    files: digests of files that need not be read again
+    """
+
+    def __init__(self, files: KnownDigests | None = None) -> None:
+        self._files = files
         self._by_path: dict[str, _Digesting] = {}
         self._written: dict[str, str] = {}
 
@@ -59,7 +64,7 @@ class Digests:
         digesting = self._by_path.get(path)
         if digesting is None or digesting.end.is_set() or (digesting.task.done() and _failed(digesting.task)):
             end = threading.Event()
-            task = asyncio.create_task(asyncio.to_thread(digest.of_path, Path(path), end))
+            task = asyncio.create_task(asyncio.to_thread(digest.of_path, Path(path), end, self._files))
             task.add_done_callback(_failed)  # retrieve its exception, because no step may wait for it any more
             digesting = self._by_path[path] = _Digesting(task, end)
         digesting.waiting += 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from allranks.contract.templating import output_path
 from allranks.local.step.staging import Ports, upload
 from allranks.plan import digest
+from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.runs.log_tail import tail
@@ -36,11 +37,18 @@ def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Pat
     return folder / "named-outputs" / output.name
 
 
-def save(record: StepRecord, places: list[tuple[Output, Path]], ports: list[Ports], stop: Stop) -> None:
+def save(
+    record: StepRecord,
+    places: list[tuple[Output, Path]],
+    ports: list[Ports],
+    stop: Stop,
+    known: KnownDigests | None = None,
+) -> None:
     """Save and record a step's outputs. The step fails if it has not written an output file.
 
     places: each output with its final path
     ports:  of each instance
+    known:  digests of files that need not be read again
 
     Raise OSError if something cannot be read, StoppedError once `stop` is set.
     """
@@ -54,7 +62,7 @@ def save(record: StepRecord, places: list[tuple[Output, Path]], ports: list[Port
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
             return
-        content_digest = digest.of_path(place, stop)
+        content_digest = digest.of_path(place, stop, known)
         record.outputs.append(OutputRecord(output.name, output.type, str(place), _text(output, place), content_digest))
     _list_artifacts(record)
 

@@ -30,6 +30,7 @@ from allranks.local.slots import Machines, Share
 from allranks.local.step import instance_folders, outputs, plain_paths, rank_environment, tracked_run, verdict
 from allranks.local.step.digests import Digests
 from allranks.local.step.earlier_results import EarlierResult, EarlierResults
+from allranks.local.step.file_digests import FileDigests
 from allranks.local.step.instance_folders import TMP, temporary_folders
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
@@ -126,7 +127,8 @@ class CommandRunner:
         self._interpreter_paths = functools.cache(self._paths_of_interpreter)
         self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shutil.which("bash") or "/bin/sh")
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
-        self._digests = Digests()
+        self._file_digests = FileDigests(workspace.file_digests)
+        self._digests = Digests(self._file_digests)
         for record in run.steps:
             if record.status is Status.COMPLETED:
                 self._digests.add(record.outputs)
@@ -187,6 +189,10 @@ class CommandRunner:
         """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""
         await self.running.cancel(path)
 
+    def close(self) -> None:
+        """Close the runner's files. Call it when no step runs any more."""
+        self._file_digests.close()
+
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
         record.outputs, record.artifacts, record.models, record.result = [], [], [], ""
@@ -203,7 +209,7 @@ class CommandRunner:
         self, scope: Scope, step: Step, record: StepRecord, stops: StepStops, result: EarlierResult
     ) -> None:
         run, earlier = result.run, result.step
-        is_intact = functools.partial(reuse.is_intact, earlier, stops.staging)
+        is_intact = functools.partial(reuse.is_intact, earlier, stops.staging, self._file_digests)
         if not await _run_io(is_intact, in_thread=bool(earlier.outputs)):
             self._recorder.note(record, f"its outputs in run {run} have changed or are gone, so they are not reused")
             return
@@ -317,7 +323,7 @@ class CommandRunner:
                     handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)
                 ).until_gone()
         is_complete = record.status is Status.COMPLETED
-        collect = functools.partial(outputs.save, record, places, ports, stops.saving)
+        collect = functools.partial(outputs.save, record, places, ports, stops.saving, self._file_digests)
         with _judged(record) if is_complete else contextlib.suppress(OSError):
             await _run_io(
                 collect if is_complete else functools.partial(outputs.list_left, record, places), in_thread=bool(places)

@@ -2,21 +2,19 @@
 
 A mounted input is read-only and is not copied. In the rack it is a bind mount; on loopback it is the path itself, and
 nothing prevents a process from writing to it. A downloaded input is copied to each instance. An uploaded output is
-written on the instance, and copied to the run's folder when the step has succeeded. All other outputs are written there
+written on the instance, and moved to the run's folder when the step has succeeded. All other outputs are written there
 directly.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from allranks.local.step.copying import copy
 from allranks.local.step.plain_names import is_plain, plain_name
-from allranks.plan import file_tree
-from allranks.plan.file_tree import FILE, FOLDER, LINK, Stop
+from allranks.plan.file_tree import Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.plan.values import Given
 
@@ -68,7 +66,7 @@ def stage(
         target.parent.mkdir(parents=True, exist_ok=True)
         remove(target)
         if port.mode in DOWNLOADED:
-            ports.left_out += [f"input {port.name}: {text}" for text in _copy(source, target, stop)]
+            ports.left_out += [f"input {port.name}: {text}" for text in copy(source, target, stop)]
         else:
             target.mkdir() if source.is_dir() else target.touch()
             ports.read_only.append((str(source), str(target)))
@@ -103,53 +101,16 @@ def seen_output(output: Output, place: Path, folder: Path) -> Path:
 
 
 def upload(ports: Ports, stop: Stop | None = None) -> None:
-    """Copy an instance's uploaded outputs to their destinations. Files of several instances are merged.
+    """Bring an instance's uploaded outputs to their destinations. Files of several instances are merged.
+
+    The files are moved where that is safe, so what the instance wrote is no longer in its own folder. All its processes
+    must have ended.
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     for source, target in ports.uploads:
         if source.exists():
-            ports.left_out += [f"output {source.name}: {text}" for text in _copy(source, target, stop)]
-
-
-def _copy(source: Path, target: Path, stop: Stop | None) -> list[str]:
-    """Copy a file or a folder. Return a line for each entry that was left out because it has no content.
-
-    Links are followed. A link that leads nowhere, or to a folder above it, is a link in the copy too.
-    """
-    if not source.is_dir():
-        _copy_file(source, target, stop)
-        return []
-    left_out, folders = [], [(source, target)]
-    target.mkdir(parents=True, exist_ok=True)
-    for entry in file_tree.entries(source, stop):
-        place = target / entry.name
-        if entry.kind == FOLDER:
-            place.mkdir(exist_ok=True)
-            folders.append((entry.path, place))
-        elif entry.kind == FILE:
-            _copy_file(entry.path, place, stop)
-        elif entry.kind == LINK:
-            place.unlink(missing_ok=True)
-            place.symlink_to(entry.target)
-        else:
-            left_out.append(f"{entry.name} is a {entry.kind}, and was not copied")
-    for original, copy in reversed(folders):  # last, because a folder may become read-only
-        shutil.copystat(original, copy)
-    return left_out
-
-
-def _copy_file(source: Path, target: Path, stop: Stop | None) -> None:
-    content = file_tree.chunks(source, stop)
-    first = next(content, b"")  # before the target is created: an unreadable source leaves no file
-    # Without O_NONBLOCK, opening a FIFO at the target would block.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
-    with open(os.open(target, flags, 0o666), "wb", buffering=0) as copy:
-        for chunk in itertools.chain([first], content):
-            view = memoryview(chunk)
-            while view:
-                view = view[copy.write(view) :]
-    shutil.copystat(source, target)
+            ports.left_out += [f"output {source.name}: {text}" for text in copy(source, target, stop, move=True)]
 
 
 def remove(path: Path) -> None:
