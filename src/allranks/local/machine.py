@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from allranks.errors import Problem
-from allranks.local import interpreters
+from allranks.local import interpreters, machine_variables
 from allranks.local.imports import code, interpreter, packages
 from allranks.local.imports.code import Import, Program
 from allranks.local.imports.commands import Start, starts
 from allranks.local.launchers import LAUNCHERS
-from allranks.local.step import rank_environment
 from allranks.plan.graph import Plan, Step, steps
 
 WHERE = "this machine"
@@ -56,7 +55,7 @@ def untracked(plan: Plan) -> list[Problem]:
 def _missing_launchers(plan: Plan) -> Iterator[Problem]:
     for path, step in steps(plan.graph):
         python = interpreters.of_environment(step.environment, plan.source)
-        search_path = rank_environment.search_path(os.environ, python)
+        search_path = machine_variables.search_path(os.environ, python)
         if missing := LAUNCHERS[step.distribution.type].missing(search_path):
             where = f"{WHERE}, for step {path}, key {missing.where}{_at(step)}"
             yield replace(missing, where=where)
@@ -119,7 +118,7 @@ def _programs(plan: Plan) -> Iterator[_StepProgram]:
         if _python_path(step) is None:
             continue
         python = interpreter_of(step.environment)
-        search_path = rank_environment.search_path(os.environ, python)
+        search_path = machine_variables.search_path(os.environ, python)
         for start in starts(step.command):
             if _runs_in(start.program, python, search_path):
                 yield path, step, python, start, _program(step, start)

@@ -29,6 +29,8 @@ class Options:
     selection:    the steps to run; default: all
     target:       the file that the plan was read from, ``FILE[:NAME]``; "" if the job was given as an object
     settings:     the inputs that were set when the file was read, as text
+    cold:         whether every rank is started as a new process, instead of being forked from one that has imported
+                  what the script imports
     """
 
     instances: str = AUTO
@@ -43,3 +45,4 @@ class Options:
     selection: Selection = ALL
     target: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
+    cold: bool = False

@@ -138,6 +138,7 @@ class RunExecution:
                 options.force_rerun or plan.force_rerun,
                 self._origin,
                 self._earlier,
+                options.cold,
             ),
             self._workspace,
             self._recorder,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from allranks.local.step import rank_environment
+from allranks.local import machine_variables
 
 START_SECONDS = 30
 """Time limit for an interpreter to answer. One that does not is taken to have every module."""
@@ -75,7 +75,7 @@ def _found_by(interpreter: Path, names: set[str]) -> set[str]:
         answer = subprocess.run(
             [str(interpreter), "-c", _QUESTION],
             input=json.dumps(sorted(names)),
-            env=rank_environment.machine(os.environ, interpreter, 1),
+            env=machine_variables.of(os.environ, interpreter, 1),
             cwd="/",
             capture_output=True,
             text=True,

@@ -37,9 +37,9 @@ def python_program(
     if expanded is None:
         return None
     assignments, words = dict(expanded.assignments), expanded.words
-    last = None  # $_ is the program that bash itself starts
     if words[0] in ("env", "exec"):
-        last = shutil.which("env", path=environment.get("PATH")) if words[0] == "env" else ""
+        if words[0] == "env":  # $_ is the program that bash itself starts
+            assignments["_"] = shutil.which("env", path=environment.get("PATH")) or ""
         assigned, words = _after_prefix(words)
         assignments |= assigned
     if not words or "PATH" in assignments:
@@ -47,12 +47,11 @@ def python_program(
     path = words[0] if "/" in words[0] else shutil.which(words[0], path=environment.get("PATH"))
     if path is None or (not os.path.isabs(path) and "/" not in words[0]):
         return None
-    variables = {**_set_by_bash(environment, folder, path if last is None else last), **assignments}
     if _is_interpreter(path, interpreter):
-        return _of_interpreter(words, variables, folder)
+        return _of_interpreter(words, assignments, folder)
     shebang = _shebang(os.path.join(folder, path), environment.get("PATH"))
     if shebang and _is_interpreter(shebang[1], interpreter) and os.access(os.path.join(folder, path), os.X_OK):
-        return PythonProgram(words[1:], script=path, variables=variables, executable_name=shebang[0])
+        return PythonProgram(words[1:], script=path, variables={"_": path, **assignments}, executable_name=shebang[0])
     return None
 
 
@@ -83,12 +82,6 @@ def _after_prefix(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]
         name, _, value = rest.pop(0).partition("=")
         assignments[name] = value
     return assignments, () if rest and rest[0].startswith("-") else tuple(rest)
-
-
-def _set_by_bash(environment: Mapping[str, str], folder: str, program: str) -> dict[str, str]:
-    """Return the variables that a program of bash has, and that bash does not."""
-    variables = {"PWD": os.path.realpath(folder), "SHLVL": environment.get("SHLVL", "0")}
-    return {**variables, "_": program} if program else variables
 
 
 def _changes_bash(environment: Mapping[str, str]) -> bool:

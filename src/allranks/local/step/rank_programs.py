@@ -14,6 +14,7 @@ from allranks.contract.templating import render
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
 from allranks.local.launchers import events as launcher_events
+from allranks.local.starts.python_programs import python_program
 from allranks.local.step import rank_environment
 from allranks.local.step.instance_folders import InstanceFolders
 from allranks.plan.graph import Step
@@ -40,12 +41,14 @@ class JobSettings:
     experiment:   the MLflow experiment
     tracking_uri: of steps with an MLflow run
     shell:        runs the commands
+    cold:         whether every rank is started as a new process
     """
 
     run: str
     experiment: str
     tracking_uri: str
     shell: str
+    cold: bool = False
 
 
 def rank_programs(
@@ -54,6 +57,7 @@ def rank_programs(
     record: StepRecord,
     launch: Launch,
     kind: InstanceKind,
+    interpreter: Path,
     resolved: Sequence[Given],
     prepared: Sequence[InstanceFolders],
     own_variables: Mapping[str, str],
@@ -61,6 +65,7 @@ def rank_programs(
 ) -> Iterator[RankProgram]:
     """Yield the ranks of an attempt, after adding each to the record and creating its log.
 
+    interpreter:       of the step's processes
     own_variables:     the step's environment variables
     machine_variables: for each instance, the variables that every process on it needs
     """
@@ -93,6 +98,8 @@ def rank_programs(
         log.touch()
         hostname = launch.hostnames[process.instance_rank]
         record.ranks.append(RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log)))
-        arguments = (settings.shell, "-c", commands[process.instance_rank])
+        shell, command, code = settings.shell, commands[process.instance_rank], str(instance.code)
+        python = None if settings.cold else python_program(shell, command, environment, code, interpreter)
         name = launcher_events.rank_name(process.rank)
-        yield RankProgram(process, Program(name, arguments, environment, str(instance.code), str(log)), report_file)
+        program = Program(name, (shell, "-c", command), environment, code, str(log), python)
+        yield RankProgram(process, program, report_file)

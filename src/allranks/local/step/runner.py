@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 
 from allranks.contract import logs
 from allranks.contract.produce import processes
-from allranks.local import interpreters, reuse
+from allranks.local import interpreters, machine_variables, reuse
 from allranks.local.boot import SOURCE
 from allranks.local.continuation import restore
 from allranks.local.instances import temporary
@@ -37,6 +37,7 @@ from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
 from allranks.local.step.rank_programs import JobSettings, rank_programs
 from allranks.local.step.running_steps import RunningSteps
 from allranks.local.step.staging import Ports
+from allranks.local.step.step_starters import StepStarters
 from allranks.local.step.stop import StepStops
 from allranks.local.tracking.client import Tracking
 from allranks.plan import values
@@ -90,6 +91,7 @@ class Settings:
     force_rerun: whether to ignore earlier results
     origin:      the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
     earlier:     this run as it was before it continued with the latest code
+    cold:        whether every rank is started as a new process, without a starter
     """
 
     experiment: str
@@ -97,6 +99,7 @@ class Settings:
     force_rerun: bool = False
     origin: RunRecord | None = None
     earlier: RunRecord | None = None
+    cold: bool = False
 
 
 class CommandRunner:
@@ -125,7 +128,9 @@ class CommandRunner:
         self._machines = Machines()
         # Cached for the run, because it reads several folders.
         self._interpreter_paths = functools.cache(self._paths_of_interpreter)
-        self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shutil.which("bash") or "/bin/sh")
+        shell = shutil.which("bash") or "/bin/sh"
+        self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shell, settings.cold)
+        self._starters = StepStarters(supervisor, kind, settings.source, shell, cold=settings.cold)
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._file_digests = FileDigests(workspace.file_digests)
         self._digests = Digests(self._file_digests)
@@ -238,6 +243,8 @@ class CommandRunner:
         instances: tuple[Instance, ...],
         share: Share,
     ) -> None:
+        gpus = self._gpus_of(step, share.gpus)
+        await self._starters.prepare(step, scope, gpus)
         folder = Path(record.folder)
         resolved = values.given(step.inputs, scope.lookup)
         name = job_name(self._run.id, record.name)
@@ -276,19 +283,30 @@ class CommandRunner:
         with temporary_folders(self._workspace, len(instances), own_tmp=own_tmp) as folders:
             for instance_ports, temporary_folder in zip(ports, folders, strict=True):
                 plain_paths.link(instance_ports, data, Path(temporary_folder.path), temporary_folder.seen)
-            machine = rank_environment.machine(os.environ, interpreter, len(processes(launch)))
+            machine = machine_variables.of(os.environ, interpreter, len(processes(launch)))
             temporary_variables = [
                 {} if self._kind.isolated else {"TMPDIR": temporary_folder.seen} for temporary_folder in folders
             ]
-            gpus = self._gpus_of(step, share.gpus)
             variables = [
                 machine | folder_variables | gpu
                 for folder_variables, gpu in zip(temporary_variables, gpus, strict=True)
             ]
             own_variables = rank_environment.variables_of(step, scope)
             ranks = list(
-                rank_programs(self._job, step, record, launch, self._kind, resolved, prepared, own_variables, variables)
+                rank_programs(
+                    self._job,
+                    step,
+                    record,
+                    launch,
+                    self._kind,
+                    interpreter,
+                    resolved,
+                    prepared,
+                    own_variables,
+                    variables,
+                )
             )
+            starter = self._starters.choose(step, [rank.program for rank in ranks], interpreter)
             launcher_folder = folder / "launcher"
             assignment = Assignment(
                 launch,
@@ -308,7 +326,8 @@ class CommandRunner:
                         break  # a signal only reaches launched agents
                     launched.append(agent)
                     instance_spec = _instance_spec(step, instances, rank, folders[rank].path, keep[rank], ports[rank])
-                    await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events)
+                    await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events, starter)
+                await self._starters.prepare_followers(step, scope)
                 handles = AttemptHandles(
                     record,
                     frozenset(launched),

@@ -1,0 +1,39 @@
+"""The variables that every rank on this machine needs, besides those that it would have on Azure ML."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+INHERITED = (
+    "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ",
+    "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+    "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
+    "HF_HOME", "HF_HUB_OFFLINE", "TORCH_HOME",
+)  # fmt: skip
+"""Variables that a rank inherits from the user's shell. All others are left out, because a stray RANK or MASTER_ADDR of
+the shell would not exist on Azure ML either."""
+
+
+def search_path(environ: Mapping[str, str], interpreter: Path) -> str:
+    """Return PATH for a rank, with its interpreter's folder first. environ: the engine's own environment"""
+    return os.pathsep.join([str(interpreter.parent), environ.get("PATH", os.defpath)])
+
+
+def of(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[str, str]:
+    """Return them.
+
+    environ:     the engine's own environment
+    interpreter: the interpreter for `python`
+    ranks:       how many ranks share this machine's cores
+    """
+    inherited = {name: environ[name] for name in INHERITED if name in environ}
+    # Emulated instances share one machine. Without a limit, each rank would start one thread per core.
+    threads = max(1, (os.cpu_count() or 1) // ranks)
+    return inherited | {
+        "PATH": search_path(environ, interpreter),
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", str(threads)),
+    }
