@@ -184,6 +184,7 @@ def run(
     slots: int | None = None,
     gpus: Literal["auto", "share"] | int = "auto",
     track: bool = True,
+    cold: bool = False,
     folder: Path | str | None = None,
 ) -> Run:
     """Start a job on this machine, and return its run without waiting for it.
@@ -199,6 +200,8 @@ def run(
     slots:       how many ranks may run at once; None: the number of cores
     gpus:        auto (one per rank), share, or the number of GPUs to use
     track:       whether each step that runs Python gets an MLflow run
+    cold:        whether every rank is started as a new process, instead of being forked from one that has imported the
+                 packages of its script
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 
     Raise InputError, with every problem, if the job cannot run here; nothing is started then.
@@ -211,7 +214,15 @@ def run(
     texts = jobs.texts_of(inputs)
     plan = jobs.read(job, texts, workspace, track=track)
     options = Options(
-        instances, force_rerun, retries, slots, str(gpus), track, target=jobs.target_of(job), settings=texts
+        instances,
+        force_rerun,
+        retries,
+        slots,
+        str(gpus),
+        track,
+        target=jobs.target_of(job),
+        settings=texts,
+        cold=cold,
     )
     identity, engine = start(plan, workspace, options)
     _started[identity] = engine

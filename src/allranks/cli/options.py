@@ -91,6 +91,12 @@ GpusOption: TypeAlias = Annotated[
 TrackOption: TypeAlias = Annotated[
     bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
 ]
+ColdOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--cold", help="Start every rank as a new process, instead of forking it from one with the imported packages."
+    ),
+]
 FromOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

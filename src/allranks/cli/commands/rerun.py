@@ -8,6 +8,7 @@ import typer
 
 from allranks.cli.execute import execute
 from allranks.cli.options import (
+    ColdOption,
     FolderOption,
     FromOption,
     GpusOption,
@@ -41,6 +42,7 @@ def rerun(
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
     track: TrackOption = True,
+    cold: ColdOption = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -58,7 +60,7 @@ def rerun(
 
     place = Workspace.at(workspace)
     selection = Selection.of(start, only, until)
-    options = Options(instances.value, force_rerun, retries, slots, gpus, track, selection=selection)
+    options = Options(instances.value, force_rerun, retries, slots, gpus, track, selection=selection, cold=cold)
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.rerun(identity, place, options, observer, latest_code=latest_code, inputs=values), json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from allranks.cli.execute import execute
 from allranks.cli.options import (
+    ColdOption,
     FolderOption,
     GpusOption,
     InstancesChoice,
@@ -28,6 +29,7 @@ def resume(
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
     track: TrackOption = True,
+    cold: ColdOption = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -42,7 +44,7 @@ def resume(
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    options = Options(instances.value, False, retries, slots, gpus, track)
+    options = Options(instances.value, False, retries, slots, gpus, track, cold=cold)
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values), json

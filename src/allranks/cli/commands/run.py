@@ -8,6 +8,7 @@ import typer
 
 from allranks.cli.execute import execute
 from allranks.cli.options import (
+    ColdOption,
     FileArgument,
     FolderOption,
     FromOption,
@@ -50,6 +51,7 @@ def run(
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
     track: TrackOption = True,
+    cold: ColdOption = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -80,6 +82,7 @@ def run(
         selection=selection,
         target=jobs.target_of(file),
         settings=values,
+        cold=cold,
     )
     execute(lambda observer: engine.run(plan, place, options, observer), json)
 
