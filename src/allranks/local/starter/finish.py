@@ -59,6 +59,7 @@ def _delete_objects(preloaded: Preloaded) -> None:
             if isinstance(item, (io.TextIOWrapper, io.BufferedWriter)):
                 _flush_stream(item)
         return
+    gc.collect()
     own = [module for name, module in list(sys.modules.items()) if name == "__main__" or name not in preloaded.modules]
     own.sort(key=lambda module: getattr(module, "__name__", "") != "__main__")
     script_modules = [module for module in own if isinstance(module, ModuleType) and _is_script_module(module)]
@@ -79,15 +80,18 @@ def _is_script_module(module: ModuleType) -> bool:
 
 def _flush() -> bool:
     """Flush the standard streams. Return whether stdout could be written."""
-    flushed = _flush_stream(sys.stdout)
+    error = _flush_stream(sys.stdout)
+    if error is not None and sys.stderr is not None:
+        sys.stderr.write(f"Exception ignored in: {sys.stdout!r}\n{type(error).__name__}: {error}\n")
     _flush_stream(sys.stderr)
-    return flushed
+    return error is None
 
 
-def _flush_stream(stream: Any) -> bool:
+def _flush_stream(stream: Any) -> Exception | None:
+    """Return the error if it cannot be written."""
     try:
         if stream is not None and not stream.closed:
             stream.flush()
-    except Exception:
-        return False
-    return True
+    except Exception as error:
+        return error
+    return None

@@ -7,13 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from traceback import print_exception
 from types import CodeType, TracebackType
 from typing import Any
-
-from allranks.local.starter.preloaded import Preloaded
 
 INTERRUPTED = -int(signal.SIGINT)
 """The code of a program that a KeyboardInterrupt has ended: Python then ends itself by the signal."""
@@ -29,6 +28,7 @@ class PythonCommand:
     options:            of the interpreter
     executable:         sys.executable
     search_path:        sys.path[0]
+    code:               the compiled script
     """
 
     script: str
@@ -38,18 +38,23 @@ class PythonCommand:
     options: Sequence[str]
     executable: str
     search_path: str
+    code: CodeType | None
 
-    def run(self, preloaded: Preloaded) -> int:
+    def run(self) -> int:
         """Run the program as `__main__`, report its exception as the interpreter does, and return its exit code; if
         negative, the number of the signal by which this process must end."""
+        failure = None
         try:
-            if self.module:
+            if self.code is None:
                 _run_module(self.module)
             else:
-                _run_script(self.script)
+                _run_script(self.code)
         except BaseException as error:
-            return _report(error.with_traceback(_below_this_package(error.__traceback__)), preloaded)
-        return 0
+            failure = error.with_traceback(_below_this_package(error.__traceback__))
+        if failure is None:
+            return 0
+        _flush()
+        return _report(failure)
 
 
 def resolve(program: Mapping[str, Any], environment: Mapping[str, str]) -> PythonCommand | None:
@@ -66,9 +71,10 @@ def resolve(program: Mapping[str, Any], environment: Mapping[str, str]) -> Pytho
     module, script = program["module"], program["script"]
     if module:
         chosen, search_path = ["-m", module], os.getcwd()
-        first = "-m"
+        first, code = "-m", None
     else:
-        if not os.path.isfile(script) or not os.access(script, os.R_OK):
+        code = _compiled(os.path.join(os.getcwd(), script)) if os.path.isfile(script) else None
+        if code is None:
             return None
         chosen, search_path = [script], os.path.dirname(os.path.realpath(script))
         first = script
@@ -80,6 +86,7 @@ def resolve(program: Mapping[str, Any], environment: Mapping[str, str]) -> Pytho
         program["options"],
         found,
         search_path,
+        code,
     )
 
 
@@ -89,14 +96,21 @@ def _found(name: str, path: str) -> str:
     return next((file for file in candidates if os.path.isfile(file) and os.access(file, os.X_OK)), "")
 
 
-def _run_script(script: str) -> None:
-    file = os.path.join(os.getcwd(), script)
+def _compiled(file: str) -> CodeType | None:
+    """Return the code of a script; None if it cannot be compiled, which a new interpreter explains best."""
+    try:
+        with open(file, "rb") as stream:
+            code: CodeType = compile(stream.read(), file, "exec", dont_inherit=True)
+    except Exception:
+        return None
+    return code
+
+
+def _run_script(code: CodeType) -> None:
     variables = vars(sys.modules["__main__"])
-    variables["__file__"] = file
+    variables["__file__"] = code.co_filename
     variables["__cached__"] = None
-    variables["__loader__"] = SourceFileLoader("__main__", file)
-    with open(file, "rb") as stream:
-        code: CodeType = compile(stream.read(), file, "exec", dont_inherit=True)
+    variables["__loader__"] = SourceFileLoader("__main__", code.co_filename)
     exec(code, variables)
 
 
@@ -112,7 +126,13 @@ def _below_this_package(traceback: TracebackType | None) -> TracebackType | None
     return traceback
 
 
-def _report(error: BaseException, preloaded: Preloaded) -> int:  # noqa: ARG001
+def _flush() -> None:
+    for stream in (sys.stderr, sys.stdout):
+        with suppress(Exception):
+            stream.flush()
+
+
+def _report(error: BaseException) -> int:
     """Return the exit code of a program that has ended with this exception."""
     if isinstance(error, SystemExit):
         return _exit_code(error)

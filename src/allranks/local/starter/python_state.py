@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from types import ModuleType
@@ -24,18 +25,28 @@ def restore(command: PythonCommand, environment: Mapping[str, str], preloaded: P
     sys.executable = command.executable
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, command.search_path)
-    for name in [name for name in sys.modules if name == "allranks" or name.startswith("allranks.")]:
-        del sys.modules[name]  # the script imports the copy beside it, if there is one
+    _forget_this_package()
     main = ModuleType("__main__")
     vars(main).clear()
     vars(main).update({**preloaded.main, "__builtins__": sys.modules["builtins"]})
     if "__annotations__" in preloaded.main:
         main.__annotations__ = {}
     sys.modules["__main__"] = main
+    thread: Any = threading.main_thread()
+    thread._set_native_id()  # a fork leaves that of the parent
     if "TZ" in environment:
         time.tzset()
     _renew_random_generators()
     _renew_multiprocessing()
+
+
+def _forget_this_package() -> None:
+    """Let the script import the copy of the package that is beside it or installed, if there is one."""
+    (folder,) = sys.modules["allranks"].__path__
+    for name in [name for name in sys.modules if name == "allranks" or name.startswith("allranks.")]:
+        del sys.modules[name]
+    for path in [path for path in sys.path_importer_cache if path.startswith(folder)]:
+        del sys.path_importer_cache[path]
 
 
 def _renew_random_generators() -> None:

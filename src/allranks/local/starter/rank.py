@@ -44,7 +44,7 @@ def run(program: Mapping[str, Any], preloaded: Preloaded) -> NoReturn:
         python_state.restore(command, environment, preloaded)
     except BaseException as error:
         _fail(program, error)
-    finish.leave(command.run(preloaded), preloaded)
+    finish.leave(command.run(), preloaded)
 
 
 def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCommand | None, dict[str, str]]:
@@ -58,12 +58,13 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
             signal.signal(number, handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, preloaded.mask)
     environment = dict(program["environment"])
-    command = resolve(program["python"], environment)
+    command = resolve(program["python"], environment | program["python"]["variables"])
     if command is None:
         for number in spawn.ENDING:
             signal.signal(number, signal.SIG_DFL)
         return None, environment
     environment = shell_variables.added(program, command.executable)
+    set_title(command.original_arguments, environment)
     for name, value in preloaded.variables.items():
         if value is None:
             environment.pop(name, None)
@@ -71,7 +72,6 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
             environment.setdefault(name, value)
     os.environ.clear()
     os.environ.update(environment)
-    set_title(command.original_arguments, environment)
     if preloaded.output:
         os.write(2, preloaded.output)
     return command, environment

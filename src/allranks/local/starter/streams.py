@@ -29,17 +29,17 @@ def renew(*, unbuffered: bool) -> None:
 
     unbuffered: whether output is not buffered, although the interpreter was started without that option
     """
+    unbuffered = unbuffered or isinstance(getattr(sys.__stdout__, "buffer", None), io.FileIO)
     for number, stream in enumerate((sys.__stdin__, sys.__stdout__, sys.__stderr__)):
         if not isinstance(stream, io.TextIOWrapper):
             continue
-        direct = number > 0 and (unbuffered or isinstance(stream.buffer, io.FileIO))
         raw = io.FileIO(number, "wb" if number else "rb", closefd=False)
         raw.name = ("<stdin>", "<stdout>", "<stderr>")[number]
         stream.__init__(  # type: ignore[misc]
-            io.BufferedReader(raw) if not number else raw if direct else io.BufferedWriter(raw),
+            io.BufferedReader(raw) if not number else raw if unbuffered else io.BufferedWriter(raw),
             encoding=stream.encoding,
             errors=stream.errors,
             newline="\n",
-            line_buffering=number == 2 and not direct,
-            write_through=direct,
+            line_buffering=number == 2 and not unbuffered,
+            write_through=unbuffered,
         )
