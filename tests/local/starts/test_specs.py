@@ -49,6 +49,14 @@ def test_known_packages_that_a_script_imports_in_any_case_are_preloaded(
     assert list(modules(tmp_path, text)) == expected
 
 
+@pytest.mark.parametrize("text", ["def log():\n    import mlflow\n", "from allranks import runtime\n"])
+def test_mlflow_is_preloaded_for_steps_with_a_run(text: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(text)
+    start = start_of("train.py", "", ())
+    assert "mlflow" not in preloaded(start, str(tmp_path), (), gpus=False)
+    assert "mlflow" in preloaded(start, str(tmp_path), (), gpus=False, tracked=True)
+
+
 def test_modules_of_the_program_itself_are_not_packages(tmp_path: Path) -> None:
     (tmp_path / "pandas.py").write_text("import torch\n")
     assert modules(tmp_path, "import pandas\n") == ("torch", "torch.distributed")

@@ -61,6 +61,8 @@ PRELOADED: Mapping[str, Package] = MappingProxyType(
         "accelerate.commands.launch": Package(("accelerate.commands.launch",)),
         "deepspeed": Package(("deepspeed", "torch._dynamo"), looks_for_gpus=True),
         "mlflow": Package(("mlflow",)),
+        # What a model is exported with.
+        "allranks.runtime.mlflow_pytorch": Package(("torch.export", "torch.export._trace")),
         # It imports azure-ai-ml to execute a component, if that is installed.
         "mldesigner": Package(("mldesigner", "mldesigner._dependent_component_executor")),
         "tensorflow": Package(("tensorflow",)),
@@ -77,6 +79,10 @@ RUNTIME_WITHOUT_TORCH = (
     "allranks.runtime.prepare_libraries", "allranks.runtime.tensorflow",
 )  # fmt: skip
 """Parts of `allranks.runtime` that need no torch."""
+
+TRACKED = ("mlflow", "mlflow.store.tracking.sqlalchemy_store", "mlflow.pyfunc")
+"""Modules for a step with an MLflow run, if its code imports MLflow anywhere, or uses the runtime, which does so in a
+thread of rank 0."""
 
 ATTRIBUTES: Mapping[str, str] = MappingProxyType(
     {

@@ -18,13 +18,16 @@ class StarterSpecs:
     """Decide which starter serves ranks. What a script imports is read once per run."""
 
     def __init__(self) -> None:
-        self._modules: dict[tuple[str, Start, tuple[str, ...], Path, bool], tuple[str, ...]] = {}
+        self._modules: dict[tuple[str, Start, tuple[str, ...], Path, bool, bool], tuple[str, ...]] = {}
 
-    def of_programs(self, programs: Sequence[Program], interpreter: Path, code: str = "") -> StarterSpec | None:
+    def of_programs(
+        self, programs: Sequence[Program], interpreter: Path, code: str = "", *, tracked: bool = False
+    ) -> StarterSpec | None:
         """Return the starter for ranks of a step; None if they start cold.
 
         programs: the ranks, all with the same command
         code:     the folder with the step's code; "" for the ranks' working directory
+        tracked:  whether the step has an MLflow run
         """
         if not programs or any(program.python is None for program in programs):
             return None
@@ -33,18 +36,18 @@ class StarterSpecs:
         python = programs[0].python
         if variables is None or python is None:
             return None
-        modules = self._preloaded(python, environments[0], code or programs[0].folder, interpreter)
+        modules = self._preloaded(python, environments[0], code or programs[0].folder, interpreter, tracked)
         return StarterSpec(str(interpreter), variables, modules) if modules else None
 
     def _preloaded(
-        self, python: PythonProgram, environment: Mapping[str, str], folder: str, interpreter: Path
+        self, python: PythonProgram, environment: Mapping[str, str], folder: str, interpreter: Path, tracked: bool
     ) -> tuple[str, ...]:
         start = commands.start_of(python.script, python.module, python.arguments)
         python_path = tuple(filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)))
         gpus = import_variables.sees_gpus(environment)
-        key = folder, start, python_path, interpreter, gpus
+        key = folder, start, python_path, interpreter, gpus, tracked
         if key not in self._modules:
-            modules = preloaded(start, folder, python_path, gpus=gpus)
+            modules = preloaded(start, folder, python_path, gpus=gpus, tracked=tracked)
             script_folder = os.path.join(folder, os.path.dirname(start.script))
             if modules and hides_installed({script_folder, folder, *python_path}, interpreter):
                 modules = ()

@@ -130,7 +130,7 @@ class CommandRunner:
         self._interpreter_paths = functools.cache(self._paths_of_interpreter)
         shell = shutil.which("bash") or "/bin/sh"
         self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shell, settings.cold)
-        self._starters = StepStarters(supervisor, kind, settings.source, shell, cold=settings.cold)
+        self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, cold=settings.cold)
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._file_digests = FileDigests(workspace.file_digests)
         self._digests = Digests(self._file_digests)

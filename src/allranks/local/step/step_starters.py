@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from allranks.contract.job import Job
@@ -32,14 +32,25 @@ class StepStarters:
 
     source: the pipeline's file
     shell:  runs the commands
+    tracks: whether a step has an MLflow run
     cold:   whether every rank is started as a new process, without a starter
     """
 
-    def __init__(self, supervisor: Supervisor, kind: InstanceKind, source: str, shell: str, *, cold: bool) -> None:
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        kind: InstanceKind,
+        source: str,
+        shell: str,
+        tracks: Callable[[Step], bool],
+        *,
+        cold: bool,
+    ) -> None:
         self._supervisor = supervisor
         self._kind = kind
         self._source = source
         self._shell = shell
+        self._tracks = tracks
         self._cold = cold
         self._specs = StarterSpecs()
         self._followers: dict[int, tuple[Graph, dict[str, list[Step]]]] = {}
@@ -48,7 +59,7 @@ class StepStarters:
         """Return the starter for the ranks of a step; None if they start cold."""
         if self._cold or step.distribution.type in COLD_TYPES:
             return None
-        return self._specs.of_programs(programs, interpreter, _code(step))
+        return self._specs.of_programs(programs, interpreter, _code(step), tracked=self._tracks(step))
 
     async def prepare(self, step: Step, scope: Scope, gpus: Sequence[dict[str, str]] = ()) -> None:
         """Start the starter that the step will probably need, without waiting for it.
@@ -86,7 +97,7 @@ class StepStarters:
             environment = {**machine, **selected, **variables}
             python = python_program(self._shell, command, environment, code, interpreter)
             programs.append(Program("", (), environment, code, "", python))
-        return self._specs.of_programs(programs, interpreter, code)
+        return self._specs.of_programs(programs, interpreter, code, tracked=self._tracks(step))
 
     def _followers_in(self, graph: Graph) -> dict[str, list[Step]]:
         """Return the steps of a graph by the nodes that they need."""
