@@ -48,19 +48,21 @@ def _reads(tmp_path: Path, mode: str, *, deterministic: bool) -> tuple[Step, Pat
     return Step("read", "true", inputs=(port,), deterministic=deterministic), data
 
 
-def _writes(tmp_path: Path, mode: str) -> tuple[Step, Path]:
-    command = f"truncate -s {HUGE} ${{{{outputs.out}}}}/data"
+def _writes(tmp_path: Path, mode: str, *, linked: bool = False) -> tuple[Step, Path]:
+    """linked: whether the file has two names, and so is not moved"""
+    command = f"cd ${{{{outputs.out}}}}; truncate -s {HUGE} data" + ("; ln data other" if linked else "")
     place = tmp_path / "out"
     step = Step("write", command, outputs=(Output("out", "uri_folder", mode, path=str(place)),))
     within = tmp_path / "workspace" / "runs"
-    return step, place / "data" if mode == "rw_mount" else within
+    return step, within if linked else place / "data"
 
 
 CASES: dict[str, Callable[[Path], tuple[Step, Path]]] = {
     "an input is hashed": lambda path: _reads(path, "ro_mount", deterministic=True),
     "an input is copied": lambda path: _reads(path, "download", deterministic=False),
     "an output is hashed": lambda path: _writes(path, "rw_mount"),
-    "an output is copied": lambda path: _writes(path, "upload"),
+    "an output is copied": lambda path: _writes(path, "upload", linked=True),
+    "an output that was moved is hashed": lambda path: _writes(path, "upload"),
 }
 
 

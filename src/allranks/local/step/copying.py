@@ -22,7 +22,7 @@ from allranks.plan.file_tree import FILE, FOLDER, LINK, Stop
 FICLONE = 0x40049409
 """ioctl(2): share the blocks of another file."""
 
-PIECE = 1 << 26
+PIECE = 1 << 24
 """Bytes that the kernel copies in one call. In between, the copying can be stopped."""
 
 
