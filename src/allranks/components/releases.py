@@ -87,7 +87,7 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
     Raise InputError that names everything that cannot be released, or an unknown name.
     """
     root = components_folder(Path.cwd()) if root is None else root
-    with session():
+    with session(client=False):
         components, problems = _loaded(find_specs(root))
         files = _environment_files(root, components)
         environments = [_environment(file, into, problems) for file in files]

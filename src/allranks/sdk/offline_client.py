@@ -11,9 +11,10 @@ import contextlib
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from allranks.sdk import offline_credentials, user_code
@@ -23,6 +24,7 @@ from allranks.sdk.try_blocks import creates_when_it_fails
 Find = Callable[[str], Path | None]
 """Returns the local spec of a registered component by its id; None if there is none."""
 
+_CLIENT_MODULE = "azure.ai.ml._ml_client"
 _THIS_MACHINE = "this-machine"
 _COLLECTIONS = ("components", "environments", "models", "data")
 _FINISHED = "Completed"
@@ -67,26 +69,33 @@ def offline(workspace: Workspace) -> Iterator[None]:
     """Replace every MLClient and credential that is imported inside of the block: they answer from this machine."""
     azure: Any = importlib.import_module("azure")
     import azure.ai.ml as sdk
-    from azure.ai.ml import _ml_client
 
     client = _client_class(workspace)
     identity = offline_credentials.identity()
-    before = sdk.MLClient, _ml_client.MLClient, sys.modules.get("azure.identity")
-    attribute = vars(azure).get("identity")
-    sdk.MLClient = _ml_client.MLClient = client
-    sys.modules["azure.identity"] = azure.identity = identity
+    module = sys.modules.get(_CLIENT_MODULE) or ModuleType(_CLIENT_MODULE)
+    with contextlib.ExitStack() as stack:
+        # What is not there yet is loaded later, by the SDK itself.
+        stack.enter_context(_replaced(vars(sdk), "MLClient", client))
+        stack.enter_context(_replaced(vars(module), "MLClient", client))
+        stack.enter_context(_replaced(sys.modules, _CLIENT_MODULE, module))
+        stack.enter_context(_replaced(sys.modules, "azure.identity", identity))
+        stack.enter_context(_replaced(vars(azure), "identity", identity))
+        yield
+
+
+@contextlib.contextmanager
+def _replaced(names: MutableMapping[str, Any], name: str, value: Any) -> Iterator[None]:
+    """Replace a value, or add it, inside of the block."""
+    missing = object()
+    before = names.get(name, missing)
+    names[name] = value
     try:
         yield
     finally:
-        sdk.MLClient, _ml_client.MLClient, module = before
-        if module is None:
-            del sys.modules["azure.identity"]
+        if before is missing:
+            names.pop(name, None)
         else:
-            sys.modules["azure.identity"] = module
-        if attribute is None:
-            del azure.identity
-        else:
-            azure.identity = attribute
+            names[name] = before
 
 
 class _Poller:

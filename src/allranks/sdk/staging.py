@@ -27,47 +27,41 @@ _command: ContextVar[str] = ContextVar("command", default="")
 
 
 @contextlib.contextmanager
-def exact_uploads(folder: Path) -> Iterator[None]:
-    """Make the SDK upload exactly the listed files inside of the block. folder: for the links
+def exact_uploads(folder: Path, *, client: bool) -> Iterator[None]:
+    """Make the SDK upload exactly the listed files inside of the block.
+
+    folder: for the links
+    client: whether the block may upload; without that, it may only create the folders that would be uploaded
 
     The SDK turns local folders into uploads in three places: it merges a component's code with its additional includes,
     creates a Code of any folder, and hashes and uploads a build context. In the first two it does not say which command
     the code is for: two more places, where it begins to build the code of a component and of a job, tell.
     """
-    from azure.ai.ml._artifacts import _artifact_utilities as utilities
+    stage = _Stage(folder)
+    with _exact_code(stage), _exact_operations(stage) if client else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def _exact_code(stage: _Stage) -> Iterator[None]:
+    """Replace what the SDK's entities do with folders."""
     from azure.ai.ml._utils._asset_utils import IgnoreFile
     from azure.ai.ml.entities._assets import environment as environments
     from azure.ai.ml.entities._assets._artifacts.code import Code
     from azure.ai.ml.entities._component._additional_includes import AdditionalIncludes
     from azure.ai.ml.entities._component.code import ComponentCodeMixin
-    from azure.ai.ml.exceptions import ErrorTarget
-    from azure.ai.ml.operations import JobOperations
 
     if AdditionalIncludes.merge_local_code_and_additional_includes.__module__ == __name__:
         # Nested in another session, whose links exist longer.
         yield
         return
-    stage = _Stage(folder)
     merge, make = AdditionalIncludes.merge_local_code_and_additional_includes, Code.__init__
-    object_hash, upload = environments.get_object_hash, utilities._upload_to_datastore
-    build, of_command, of_sweep = (
-        ComponentCodeMixin._build_code,
-        JobOperations._resolve_arm_id_for_command_job,
-        JobOperations._resolve_arm_id_for_sweep_job,
-    )
+    object_hash, build = environments.get_object_hash, ComponentCodeMixin._build_code
 
     @contextlib.contextmanager
     def build_code(component: Any) -> Iterator[Any]:
         with _building(component), build(component) as code:
             yield code
-
-    def resolve_command_job(operations: Any, job: Any, resolver: Any) -> Any:
-        with _building(job):
-            return of_command(operations, job, resolver)
-
-    def resolve_sweep_job(operations: Any, job: Any, resolver: Any) -> Any:
-        with _building(job.trial):
-            return of_sweep(operations, job, resolver)
 
     @contextlib.contextmanager
     def merged_code(includes: Any) -> Iterator[Path | None]:
@@ -83,6 +77,42 @@ def exact_uploads(folder: Path) -> Iterator[None]:
     def context_hash(path: Any, ignore_file: Any) -> str:  # noqa: ARG001
         return str(object_hash(stage.context(Path(path)), IgnoreFile()))
 
+    AdditionalIncludes.merge_local_code_and_additional_includes = merged_code
+    Code.__init__ = make_code
+    environments.get_object_hash, ComponentCodeMixin._build_code = context_hash, build_code
+    try:
+        yield
+    finally:
+        AdditionalIncludes.merge_local_code_and_additional_includes = merge
+        Code.__init__ = make
+        environments.get_object_hash, ComponentCodeMixin._build_code = object_hash, build
+
+
+@contextlib.contextmanager
+def _exact_operations(stage: _Stage) -> Iterator[None]:
+    """Replace what the operations of the SDK's client do with folders."""
+    from azure.ai.ml._artifacts import _artifact_utilities as utilities
+    from azure.ai.ml._utils._asset_utils import IgnoreFile
+    from azure.ai.ml.exceptions import ErrorTarget
+    from azure.ai.ml.operations import JobOperations
+
+    if utilities._upload_to_datastore.__module__ == __name__:
+        yield
+        return
+    upload, of_command, of_sweep = (
+        utilities._upload_to_datastore,
+        JobOperations._resolve_arm_id_for_command_job,
+        JobOperations._resolve_arm_id_for_sweep_job,
+    )
+
+    def resolve_command_job(operations: Any, job: Any, resolver: Any) -> Any:
+        with _building(job):
+            return of_command(operations, job, resolver)
+
+    def resolve_sweep_job(operations: Any, job: Any, resolver: Any) -> Any:
+        with _building(job.trial):
+            return of_sweep(operations, job, resolver)
+
     def upload_to_datastore(
         operation_scope: Any, datastore_operation: Any, path: Any, artifact_type: str, *values: Any, **more: Any
     ) -> Any:
@@ -90,19 +120,13 @@ def exact_uploads(folder: Path) -> Iterator[None]:
             path, more["ignore_file"] = stage.context(Path(path)), IgnoreFile()
         return upload(operation_scope, datastore_operation, path, artifact_type, *values, **more)
 
-    AdditionalIncludes.merge_local_code_and_additional_includes = merged_code
-    Code.__init__ = make_code
-    environments.get_object_hash, utilities._upload_to_datastore = context_hash, upload_to_datastore
-    ComponentCodeMixin._build_code = build_code
+    utilities._upload_to_datastore = upload_to_datastore
     JobOperations._resolve_arm_id_for_command_job = resolve_command_job
     JobOperations._resolve_arm_id_for_sweep_job = resolve_sweep_job
     try:
         yield
     finally:
-        AdditionalIncludes.merge_local_code_and_additional_includes = merge
-        Code.__init__ = make
-        environments.get_object_hash, utilities._upload_to_datastore = object_hash, upload
-        ComponentCodeMixin._build_code = build
+        utilities._upload_to_datastore = upload
         JobOperations._resolve_arm_id_for_command_job = of_command
         JobOperations._resolve_arm_id_for_sweep_job = of_sweep
 

@@ -124,7 +124,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
         workspace.resource_group or NO_WORKSPACE.resource_group,
         workspace.workspace_name or NO_WORKSPACE.workspace_name,
     )
-    with opened(file, settings) as job:
+    with opened(file, settings, client=True) as job:
         apply(job.job, changes)
         _checked(job)
         uploads = uploads_of(job.job)
@@ -162,7 +162,7 @@ def _submit(
     where = resolve(options)
     out = errors() if json else console()
     place = Workspace.at(folder)
-    with opened(file, settings) as job:
+    with opened(file, settings, client=True) as job:
         apply(job.job, changes)
         plan, required = _checked(job)
         uploads_of(job.job)  # raises InputError for an unreadable file before anything is uploaded

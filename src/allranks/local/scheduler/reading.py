@@ -48,7 +48,7 @@ def read_here(place: SchedulesPlace, target: Path | None) -> None:
     from allranks.local.scheduler.ledger import Ledger
     from allranks.sdk import session
 
-    with session.session(), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
+    with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         schedules = _read_schedules(place, target, Path(snapshots))
     with Ledger(place.ledger) as ledger:
         ledger.replace(schedules, datetime.now(timezone.utc))

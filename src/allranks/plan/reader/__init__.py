@@ -66,16 +66,19 @@ def lookup_of(target: str, values: Mapping[str, str], workspace: Workspace) -> A
 
 
 @contextlib.contextmanager
-def opened(target: str, values: Mapping[str, str], lookup: AssetLookup | None = None) -> Iterator[OpenJob]:
+def opened(
+    target: str, values: Mapping[str, str], lookup: AssetLookup | None = None, *, client: bool = False
+) -> Iterator[OpenJob]:
     """Open the job of ``FILE[:NAME]`` for the duration of the block. Imported modules and temporary files are removed
     afterwards.
 
     lookup: resolves ids; None: ids are not resolved, as for Azure ML
+    client: whether the block sends the job to Azure ML
 
     Raise InputError as `read_plan`.
     """
     path, function = _split(target)
-    with session.session(), python_file.importable(path):
+    with session.session(client=client), python_file.importable(path):
         file = _open(path, function, lookup)
         job = file.build(_converted(file, values))
         yield OpenJob(job, str(path), file.location, lookup)
@@ -104,7 +107,7 @@ def read_job(
     lookup: resolves ids; None: ids are not resolved
     values: the pipeline's inputs as text, by name. The job itself does not change
     """
-    with session.session(), python_object.unchanged(job):
+    with session.session(client=False), python_object.unchanged(job):
         file = python_object.read(job)
         built = file.build(_converted(file, values or {}))
         return pipeline.read(built, snapshots, "", file.location, lookup)

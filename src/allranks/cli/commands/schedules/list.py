@@ -51,7 +51,7 @@ def list_(
     if not local:
         options = workspace_options(subscription, resource_group, workspace, config=config)
         applied = schedules.seen(sign_in(options)[0], LastState.of(where_of(options)))
-    with session():
+    with session(client=False):
         declared = {declaration.schedule.name: declaration.schedule for declaration in find_schedules(target)}
     rows: list[dict[str, Any]] = []
     for name in sorted({*declared, *applied}):

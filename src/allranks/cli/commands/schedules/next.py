@@ -28,7 +28,7 @@ def next_(
     from allranks.sdk.session import session
 
     now = datetime.now(timezone.utc)
-    with session():
+    with session(client=False):
         schedules = [
             (declared.schedule, list(islice(firings(declared.schedule.trigger, now, now), amount)))
             for declared in find_schedules(target)

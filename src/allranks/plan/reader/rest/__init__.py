@@ -35,7 +35,7 @@ def read_rest(body: Mapping[str, Any], assets: Assets, snapshots: Path) -> Plan:
     if kind not in _KINDS:
         found = f"a job of type {kind} is not yet run by the local engine"
         raise InputError(Problem(f"job {name}, key jobType", found, " or ".join(_KINDS)))
-    with session.session():
+    with session.session(client=False):
         try:
             job = _KINDS[kind](name, properties, assets)
         except InputError:
