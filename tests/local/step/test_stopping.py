@@ -106,12 +106,12 @@ from pathlib import Path
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.local.step import running_steps
-from allranks.local.tracking import client
+from allranks.local.tracking import client, process
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 hang = f"import sys, time; sys.stdin.readline(); open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
-client.command = lambda _: (sys.executable, "-c", hang)
+client.command = process.command = lambda _: (sys.executable, "-c", hang)
 client.may_track = lambda _: True
 running_steps.TRACKING_GRACE = 0.1
 run(Plan("p", Graph((Step("a", "true"),))), workspace, Options(instances="loopback", grace=0.1))

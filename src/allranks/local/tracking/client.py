@@ -6,19 +6,15 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from allranks.local.tracking.needed import may_track
+from allranks.local.tracking.process import Connection, EarlyTracker, command, connect, start
 from allranks.plan.graph import Step
 from allranks.runs.records import ModelRecord, Point
 from allranks.runs.workspace import Workspace
-
-BIG_LINE = 1 << 28
-"""Maximum bytes of one answer, which contains all curves of an MLflow run."""
 
 REQUEST_SECONDS = 120.0
 """Time limit for an answer. The first one includes the import of MLflow and the creation of its database, which took 25
@@ -61,17 +57,26 @@ class Tracking:
 
     enabled: whether steps get MLflow runs
     parent:  their parent, which is created together with the first of them; None if they have none
+    early:   may have a tracker process for this workspace, which is used then
 
     A process that does not answer in time, or gives an invalid answer, is killed. Every later request then fails
     immediately.
     """
 
-    def __init__(self, workspace: Workspace, *, enabled: bool = True, parent: ParentRun | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        enabled: bool = True,
+        parent: ParentRun | None = None,
+        early: EarlyTracker | None = None,
+    ) -> None:
         self._workspace = workspace
+        self._early = early
         self._enabled = enabled
         self._parent = parent
         self._lock = asyncio.Lock()
-        self._start: asyncio.Task[asyncio.subprocess.Process] | None = None
+        self._start: asyncio.Task[Connection] | None = None
         self._numbers = itertools.count()
         self._broken = ""
 
@@ -90,9 +95,9 @@ class Tracking:
         return self._parent.run_id if self._parent is not None else None
 
     def warm_up(self) -> None:
-        """Start the process without waiting for it."""
+        """Start the process and let it open its database, without waiting for that."""
         if self._start is None:
-            self._start = asyncio.create_task(self._spawn())
+            self._start = asyncio.create_task(self._spawn({"request": "open"}))
 
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
         """Create an MLflow run, a child of the parent, and return its id. Raise TrackingError on failure."""
@@ -136,33 +141,26 @@ class Tracking:
         """Kill the process. The current request and all later ones fail immediately."""
         self._broken = self._broken or "the run was stopped before MLflow answered"
         if self._start is not None and self._start.done() and self._start.exception() is None:
-            _kill(self._start.result())
+            self._start.result().kill()
 
     async def close(self) -> None:
         """End the process, and wait until it has exited."""
         if self._start is None:
             return
         with contextlib.suppress(OSError):
-            process = await asyncio.shield(self._start)
-            try:
-                assert process.stdin is not None
-                process.stdin.close()
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(process.wait(), CLOSE_SECONDS)
-            finally:
-                _kill(process)
-            await process.wait()
+            connection = await asyncio.shield(self._start)
+            await connection.close(CLOSE_SECONDS)
 
     async def _ask(self, **request: Any) -> dict[str, Any]:
-        self.warm_up()
-        assert self._start is not None
+        if self._start is None:
+            self._start = asyncio.create_task(self._spawn())
         async with self._lock:
             if self._broken:
                 raise TrackingError(self._broken)
             try:
                 # The caller may be cancelled; other callers still need the process.
-                process = await asyncio.shield(self._start)
-                answer = await asyncio.wait_for(self._exchange(process, request), REQUEST_SECONDS)
+                connection = await asyncio.shield(self._start)
+                answer = await asyncio.wait_for(self._exchange(connection, request), REQUEST_SECONDS)
             except asyncio.TimeoutError:
                 self._broken = (
                     self._broken or f"the process that talks to MLflow did not answer within {REQUEST_SECONDS:g} s"
@@ -171,22 +169,17 @@ class Tracking:
                 self._broken = self._broken or f"the process that talks to MLflow broke: {error}"
             if self._broken:
                 with contextlib.suppress(OSError):
-                    _kill(await asyncio.shield(self._start))
+                    (await asyncio.shield(self._start)).kill()
                 raise TrackingError(self._broken)
         if "error" in answer:
             raise TrackingError(str(answer["error"]))
         return answer
 
-    async def _exchange(self, process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
+    async def _exchange(self, connection: Connection, request: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request, and return its answer. Raise ValueError if the answer is invalid."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        number = next(self._numbers)
-        with contextlib.suppress(ConnectionError):
-            process.stdin.write((json.dumps({"number": number, **request}) + "\n").encode())
-            await process.stdin.drain()
+        number = await self._send(connection, request)
         while True:
-            line = await process.stdout.readline()
+            line = await connection.reader.readline()
             if not line:
                 raise ValueError("it ended")
             if not line.endswith(b"\n"):
@@ -198,24 +191,18 @@ class Tracking:
             if answer.get("number") == number:
                 return answer
 
-    async def _spawn(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *command(self._workspace),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=BIG_LINE,
-            start_new_session=True,
-        )
+    async def _send(self, connection: Connection, request: Mapping[str, Any]) -> int:
+        """Send a request, and return its number."""
+        number = next(self._numbers)
+        with contextlib.suppress(ConnectionError):
+            connection.writer.write((json.dumps({"number": number, **request}) + "\n").encode())
+            await connection.writer.drain()
+        return number
 
-
-def command(workspace: Workspace) -> tuple[str, ...]:
-    """Return the command that starts the tracker process."""
-    module = "allranks.local.tracking.tracker"
-    uri, files = workspace.tracking_uri, str(workspace.tracked_files)
-    return (sys.executable, "-m", module, str(os.getpid()), uri, files)
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
+    async def _spawn(self, first: Mapping[str, Any] | None = None) -> Connection:
+        """Start the process, or use the one that was started early. first: a request whose answer nothing waits for"""
+        process = self._early.take() if self._early is not None else None
+        connection = await connect(process or start(command(self._workspace)))
+        if first is not None:
+            await self._send(connection, first)
+        return connection

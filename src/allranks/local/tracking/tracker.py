@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from allranks.local.instances.kernel import die_with_parent
+from allranks.local.tracking import light_mlflow
 
 PARENT_TAG = "mlflow.parentRunId"
 RESULT_TAG = "allranks.result"
@@ -39,17 +40,26 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # output of libraries must not mix with answers
     logging.disable(logging.WARNING)
-    from mlflow.tracking import MlflowClient
-
-    client = MlflowClient(tracking_uri)
+    mlflow_client = light_mlflow.import_client()
+    client = None
     for line in sys.stdin:
         request = json.loads(line)
         number = request.pop("number")
         try:
+            # Creates the database of a new workspace, which must not exist before a run needs it.
+            client = client or mlflow_client(tracking_uri)
             answer = HANDLERS[request.pop("request")](client, artifacts, **request)
         except Exception as error:  # no failure of MLflow may end the run; the engine adds a note
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps({"number": number, **answer}), file=answers)
+    answers.close()
+    # The engine waits for the end of this process. Python would free a thousand modules first.
+    os._exit(0)
+
+
+def open_database(client: Any, artifacts: str) -> dict[str, Any]:  # noqa: ARG001 - all handlers have the same signature
+    """Do nothing: the client has opened the database."""
+    return {}
 
 
 def create(
@@ -142,6 +152,7 @@ def registered(client: Any, artifacts: str, *, run_ids: Sequence[str]) -> dict[s
 
 
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "open": open_database,
     "create": create,
     "end": end,
     "finish": finish,
