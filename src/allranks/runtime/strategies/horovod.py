@@ -62,7 +62,7 @@ class HorovodTraining:
 
     def backward(self, loss: Tensor) -> None:
         """See `Training`."""
-        torch.autograd.backward(loss / self._accumulation.passes)
+        torch.autograd.backward(self._accumulation.share(loss))
 
     def step(self) -> bool:
         """See `Training`."""

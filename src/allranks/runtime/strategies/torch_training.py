@@ -30,7 +30,7 @@ class TorchTraining(ABC):
 
     def backward(self, loss: Tensor) -> None:
         """See `Training`."""
-        torch.autograd.backward(loss / self._accumulation.passes)
+        torch.autograd.backward(self._accumulation.share(loss))
 
     def step(self) -> bool:
         """See `Training`."""
@@ -40,7 +40,8 @@ class TorchTraining(ABC):
                 nn.utils.clip_grad_norm_(self._plain.parameters(), self._clip_norm)
             self.optimizer.step()
             self.optimizer.zero_grad()
-        self._set_gradient_sync(self._accumulation.is_last)
+        if self._accumulation.passes > 1:  # otherwise every pass is the last; under FSDP this visits every module
+            self._set_gradient_sync(self._accumulation.is_last)
         return complete
 
     @abstractmethod
