@@ -121,6 +121,22 @@ def test_steps_share_a_starter_unless_imports_differ(tmp_path: Path) -> None:
     assert specs.of_programs([replace(rank, python=None)], PYTHON) is None
 
 
+def test_a_starter_with_more_of_torch_serves_too(tmp_path: Path) -> None:
+    programs = {}
+    for name, text in {
+        "more": "import torch\nfrom torch import optim\n",
+        "less": "import torch\n",
+        "other": "import torch, pandas\n",
+    }.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        python = PythonProgram((), script=f"{name}.py")
+        programs[name] = [Program("rank 0", (), {"PATH": "/bin"}, str(tmp_path), "log", python)]
+    specs = StarterSpecs()
+    more, other = specs.of_programs(programs["more"], PYTHON), specs.of_programs(programs["other"], PYTHON)
+    assert specs.of_programs(programs["less"], PYTHON) == more
+    assert more != other
+
+
 @pytest.mark.parametrize(
     ("name", "hides"),
     [

@@ -19,6 +19,7 @@ class StarterSpecs:
 
     def __init__(self) -> None:
         self._modules: dict[tuple[str, Start, tuple[str, ...], Path, bool, bool], tuple[str, ...]] = {}
+        self._specs: list[StarterSpec] = []
 
     def of_programs(
         self, programs: Sequence[Program], interpreter: Path, code: str = "", *, tracked: bool = False
@@ -37,7 +38,17 @@ class StarterSpecs:
         if variables is None or python is None:
             return None
         modules = self._preloaded(python, environments[0], code or programs[0].folder, interpreter, tracked)
-        return StarterSpec(str(interpreter), variables, modules) if modules else None
+        return self._shared(StarterSpec(str(interpreter), variables, modules)) if modules else None
+
+    def _shared(self, spec: StarterSpec) -> StarterSpec:
+        """Return an earlier spec that serves as well, or else this one."""
+        for other in self._specs:
+            more = set(other.modules).difference(spec.modules)
+            is_larger = set(spec.modules) <= set(other.modules) and all(map(_comes_with_torch, more))
+            if is_larger and (other.interpreter, other.environment) == (spec.interpreter, spec.environment):
+                return other
+        self._specs.append(spec)
+        return spec
 
     def _preloaded(
         self, python: PythonProgram, environment: Mapping[str, str], folder: str, interpreter: Path, tracked: bool
@@ -53,6 +64,10 @@ class StarterSpecs:
                 modules = ()
             self._modules[key] = modules
         return self._modules[key]
+
+
+def _comes_with_torch(module: str) -> bool:
+    return module == "numpy" or module.startswith("torch.")
 
 
 def effective(program: Program) -> dict[str, str]:
