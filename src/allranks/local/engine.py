@@ -18,6 +18,7 @@ from allranks.local.continuation import renewed
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
+from allranks.local.tracking.process import EarlyTracker
 from allranks.plan import codec, macros
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
@@ -39,11 +40,13 @@ def run(
     options: Options,
     observer: Observer | None = None,
     origin: RunRecord | None = None,
+    tracker: EarlyTracker | None = None,
 ) -> RunRecord:
     """Run the plan. Return its record after all its processes have ended.
 
-    origin: the run whose results are used for the steps that the selection reuses; None: any run with a result for the
-            same code and inputs
+    origin:  the run whose results are used for the steps that the selection reuses; None: any run with a result for the
+             same code and inputs
+    tracker: of this workspace; the run takes its process if it needs one
 
     Raise InputError for a plan that cannot run, before anything is started or written. Raise DiskFullError if the disk
     is full.
@@ -76,7 +79,9 @@ def run(
             secret_values.save(folder, {**hidden.values, **secret_values.of_settings(options.settings)})
             store.add_run(record, hidden.plan)
 
-        execution = RunExecution(filled, record, workspace, store, options, observer, hidden.known, modes, origin)
+        execution = RunExecution(
+            filled, record, workspace, store, options, observer, hidden.known, modes, origin, tracker=tracker
+        )
         return execution.execute({}, save)
 
 

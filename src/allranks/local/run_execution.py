@@ -22,6 +22,7 @@ from allranks.local.selection import EVERYTHING, Modes
 from allranks.local.slots import Slots
 from allranks.local.step.runner import CommandRunner, Settings
 from allranks.local.tracking.client import Tracking
+from allranks.local.tracking.process import EarlyTracker
 from allranks.plan import values
 from allranks.plan.graph import Plan, steps
 from allranks.plan.output_paths import passed_on
@@ -48,7 +49,9 @@ class RunExecution:
         modes: Modes = EVERYTHING,
         origin: RunRecord | None = None,
         earlier: RunRecord | None = None,
+        tracker: EarlyTracker | None = None,
     ) -> None:
+        self._tracker = tracker
         self._modes = modes
         self._origin = origin
         self._earlier = earlier
@@ -95,7 +98,9 @@ class RunExecution:
     async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
         self._starting = asyncio.current_task()
         parent = tracked_pipeline.parent_of(self._plan, self._record)
-        self._tracking = tracking = Tracking(self._workspace, enabled=self._options.track, parent=parent)
+        self._tracking = tracking = Tracking(
+            self._workspace, enabled=self._options.track, parent=parent, early=self._tracker
+        )
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
         try:

@@ -59,10 +59,10 @@ def run(
 
     For example: allranks run pipelines/image_classification.py --set epochs=3
     """
-    from allranks.api import jobs
-    from allranks.local import engine
-    from allranks.local.options import Options
+    from importlib.util import find_spec
+
     from allranks.local.selection import Selection
+    from allranks.local.tracking.process import EarlyTracker
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
@@ -71,20 +71,26 @@ def run(
     if dry_run:
         _print_dry_run(file, values, place, instances.value, selection, json)
         return
-    plan = jobs.read(file, values, place, track=track)
-    options = Options(
-        instances.value,
-        force_rerun,
-        retries,
-        slots,
-        gpus,
-        track,
-        selection=selection,
-        target=jobs.target_of(file),
-        settings=values,
-        cold=cold,
-    )
-    execute(lambda observer: engine.run(plan, place, options, observer), json)
+    # MLflow takes as long to import as everything below.
+    with EarlyTracker(place, enabled=track and find_spec("mlflow") is not None) as tracker:
+        from allranks.api import jobs
+        from allranks.local import engine
+        from allranks.local.options import Options
+
+        plan = jobs.read(file, values, place, track=track)
+        options = Options(
+            instances.value,
+            force_rerun,
+            retries,
+            slots,
+            gpus,
+            track,
+            selection=selection,
+            target=jobs.target_of(file),
+            settings=values,
+            cold=cold,
+        )
+        execute(lambda observer: engine.run(plan, place, options, observer, tracker=tracker), json)
 
 
 def _print_dry_run(
