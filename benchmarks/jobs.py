@@ -130,7 +130,7 @@ def _step(name: str, command: str, distribution: PyTorch | Mpi, folder: Path, im
         command,
         code=Code(str(folder), digest.of_path(folder)),
         # The preflight's line has the time that it took.
-        environment_variables={"PYTHONPATH": str(imports), "OMP_NUM_THREADS": "1", "ALLRANKS_PREFLIGHT": "off"},
+        environment_variables={"PYTHONPATH": str(imports), "OMP_NUM_THREADS": "1", "ALLRANKS_PREFLIGHT": "0"},
         distribution=distribution,
         instance_count=2,
         timeout=240.0,
