@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -179,6 +181,10 @@ class RunExecution:
         finally:
             self._executor = self._runner = None
             runner.close()
+            with contextlib.suppress(
+                sqlite3.Error
+            ):  # of a full disk, for example, which ends the run with its own error
+                self._recorder.flush()
             for task in self._tasks:
                 task.cancel()
 

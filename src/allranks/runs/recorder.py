@@ -1,8 +1,15 @@
-"""Save every change of a run and pass it to the observer, on the engine's thread."""
+"""Save every change of a run and pass it to the observer, on the engine's thread.
+
+The states of steps are saved together, a few milliseconds later or at the next `flush`: in a chain, the end of one step
+and the start of the next are one transaction, which the engine writes while the ranks of the next step start.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +23,9 @@ from allranks.runs.usage import MOST, Sample, thin
 from allranks.secrets import MASK, is_secret_name, redact
 
 _UNFINISHED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
+
+SAVE_AFTER = 0.005
+"""Maximum seconds from a change of a step to its transaction."""
 
 RESULTS = 3
 """Maximum number of a run's results."""
@@ -41,6 +51,8 @@ class RunRecorder:
         self._run = run
         self._store = store
         self._observer = observer
+        self._unsaved: dict[str, tuple[StepRecord, str | None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
         run.inputs, run.settings = self._shown(run.inputs), self._shown(run.settings)
 
     def started(self) -> None:
@@ -63,6 +75,7 @@ class RunRecorder:
 
     def decided(self, path: str, key: str, value: str) -> None:
         """Save a control node's decision before it takes effect."""
+        self.flush()
         self._store.add_decision(self._run.id, path, key, value)
 
     def changed(self, step: StepRecord, result: str | None = None) -> None:
@@ -70,8 +83,35 @@ class RunRecorder:
         if step.status in _UNFINISHED:
             step.attempts = executions.attempts_of(step)
         self._hide(step)
-        self._store.save_step(self._run, step, result)
+        _, earlier = self._unsaved.get(step.name, (step, None))
+        self._unsaved[step.name] = step, result or earlier
+        self._flush_soon()
         self._observer.changed(self._run, step)
+
+    def flush(self) -> None:
+        """Save the changes of steps that are not saved yet. What cannot be saved is left to the next call."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._unsaved:
+            for step, _ in self._unsaved.values():
+                self._hide(step)
+            self._store.save_steps(self._run, self._unsaved.values())
+            self._unsaved = {}
+
+    def _flush_soon(self) -> None:
+        if self._timer is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:  # outside of the engine's event loop
+                self.flush()
+            else:
+                self._timer = loop.call_later(SAVE_AFTER, self._flush_late)
+
+    def _flush_late(self) -> None:
+        # An error here would not end the run. The next `flush` raises it again.
+        with contextlib.suppress(sqlite3.Error):
+            self.flush()
 
     def moved(self, step: StepRecord) -> None:
         """Notify the observer that a rank of a step started or ended. Many ranks do so at once, so the store is updated
@@ -131,11 +171,13 @@ class RunRecorder:
 
     def forget_result(self, step: StepRecord) -> None:
         """Remove the step's result, so that no run reuses it any more."""
+        self.flush()
         self._store.remove_results(self._run.id, step.name)
 
     def recall(self, key: str) -> tuple[str, StepRecord] | None:
         """Return the run and the step, with its curves, that produced the result with this key; None if there is
         none."""
+        self.flush()
         result = self._store.result(key)
         if result is None:
             return None
@@ -145,6 +187,7 @@ class RunRecorder:
 
     def ended(self) -> None:
         """Record that the run has ended."""
+        self.flush()
         executions.end(self._run)
         self._run.results = results_of(self._run)
         self._store.save_run(self._run)

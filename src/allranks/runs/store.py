@@ -95,17 +95,23 @@ class Store:
         """Save the run's own state. Its steps are saved by `save_step`."""
         self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (_dump_run(run), run.id))
 
-    def save_step(self, run: RunRecord, step: StepRecord, result: str | None = None) -> None:
-        """Save a step's state without its curves. result: the key of its result, by which `result` finds it"""
-        change = "UPDATE node SET record = ? WHERE run = ? AND path = ?"
-        values = (_dump_step(step), run.id, step.name)
-        if result is None:
-            self.connection.execute(change, values)
-            return
+    def save_step(self, run: RunRecord, step: StepRecord) -> None:
+        """Save a step's state without its curves."""
+        self.connection.execute(
+            "UPDATE node SET record = ? WHERE run = ? AND path = ?", (_dump_step(step), run.id, step.name)
+        )
+
+    def save_steps(self, run: RunRecord, steps: Iterable[tuple[StepRecord, str | None]]) -> None:
+        """Save the states of steps without their curves, in one transaction.
+
+        steps: each with the key of its result, by which `result` finds it, or None
+        """
         with self.connection:
             self.connection.execute("BEGIN")
-            self.connection.execute(change, values)
-            self.add_result(result, run.id, step.name)
+            for step, result in steps:
+                self.save_step(run, step)
+                if result is not None:
+                    self.add_result(result, run.id, step.name)
 
     def add_step(self, run: RunRecord, step: StepRecord) -> None:
         """Add a node that was created during the run."""

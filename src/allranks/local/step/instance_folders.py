@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
 
-from allranks.contract import logs
-from allranks.local.instances import temporary
-from allranks.local.step.plain_names import is_plain
+from allranks.local.step.skeletons import CODE, FOLDERS, INSTANCE, OUTPUTS, Skeletons
 from allranks.local.step.staging import Ports, remove, stage
 from allranks.plan import file_tree
 from allranks.plan.artifacts import ARTIFACTS
@@ -21,18 +16,6 @@ from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
 from allranks.plan.ports import Output
 from allranks.plan.values import Given
-from allranks.runs.workspace import Workspace
-
-TMP = "/tmp"
-"""Where an instance of the rack has its own temporary folder."""
-
-
-@dataclass(frozen=True)
-class TemporaryFolder:
-    """The temporary folder of an instance: its path on this machine, and as the instance sees it."""
-
-    path: str
-    seen: str
 
 
 @dataclass(frozen=True)
@@ -56,6 +39,7 @@ def prepare(
     *,
     mounts: bool,
     stop: Stop,
+    skeletons: Skeletons,
 ) -> list[InstanceFolders]:
     """Make a step's folders, and on each instance the copy of its code and its ports.
 
@@ -63,14 +47,22 @@ def prepare(
     places: each output with its final path
     count:  how many instances the step has
     mounts: whether an instance can mount
+    skeletons: folders that were made beforehand
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("reports", logs.FOLDER, "instances"):
-        (folder / name).mkdir(exist_ok=True)
-    _make_artifacts(folder, places)
     code = Path(step.code.folder) if step.code else None
+    is_root = any(output.name == ARTIFACTS for output, _ in places)
+    if not is_root and skeletons.place(folder):
+        if not code and count == 1:
+            copy = folder / "instances" / INSTANCE / CODE
+            return [InstanceFolders(copy, stage(given, places, copy.parent, mounts=mounts, stop=stop))]
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in FOLDERS:
+            if name != OUTPUTS:
+                (folder / name).mkdir(exist_ok=True)
+        _make_artifacts(folder, places)
     prepared = []
     for rank in range(count):
         instance_folder = folder / "instances" / str(rank)
@@ -78,31 +70,6 @@ def prepare(
         copy = _working_copy(code, instance_folder, folder / "outputs", stop)
         prepared.append(InstanceFolders(copy, stage(given, places, instance_folder, mounts=mounts, stop=stop)))
     return prepared
-
-
-@contextlib.contextmanager
-def temporary_folders(workspace: Workspace, count: int, *, own_tmp: bool) -> Iterator[list[TemporaryFolder]]:
-    """Yield the temporary folder of each instance. Only the end of the event loop waits for their removal.
-
-    own_tmp: whether each instance has its own /tmp
-
-    An instance without its own /tmp gets the folder's path, which is short, because the path of a Unix socket may have
-    107 characters.
-    """
-    if own_tmp:
-        attempt_folders = temporary.make(workspace.temporary, count)
-        try:
-            yield [TemporaryFolder(str(folder), TMP) for folder in attempt_folders.instances]
-        finally:
-            asyncio.get_running_loop().run_in_executor(None, attempt_folders.remove)
-        return
-    parent = None if is_plain(gettempdir()) else TMP
-    folders = [TemporaryDirectory(prefix="allranks-", dir=parent, ignore_cleanup_errors=True) for _ in range(count)]
-    try:
-        yield [TemporaryFolder(folder.name, folder.name) for folder in folders]
-    finally:
-        for folder in folders:
-            asyncio.get_running_loop().run_in_executor(None, folder.cleanup)
 
 
 def _make_artifacts(folder: Path, places: Sequence[tuple[Output, Path]]) -> None:

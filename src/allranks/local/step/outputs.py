@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -80,6 +81,10 @@ def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
 def _list_artifacts(record: StepRecord) -> None:
     """Record the files below the step's ./outputs, and the result that one of them contains."""
     folder = Path(record.folder)
+    record.artifacts = []
+    with contextlib.suppress(OSError):
+        if not os.listdir(folder / "outputs"):
+            return
     record.artifacts = _artifacts(folder)
     if (folder / RESULT).is_file():
         with (folder / RESULT).open(encoding="utf-8", errors="replace") as file:

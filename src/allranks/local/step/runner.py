@@ -31,14 +31,15 @@ from allranks.local.step import instance_folders, outputs, plain_paths, rank_env
 from allranks.local.step.digests import Digests
 from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.file_digests import FileDigests
-from allranks.local.step.instance_folders import TMP, temporary_folders
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
 from allranks.local.step.rank_programs import JobSettings, rank_programs
 from allranks.local.step.running_steps import RunningSteps
+from allranks.local.step.skeletons import Skeletons
 from allranks.local.step.staging import Ports
 from allranks.local.step.step_starters import StepStarters
 from allranks.local.step.stop import StepStops
+from allranks.local.step.temporary_folders import TMP, TemporaryFolders
 from allranks.local.tracking.client import Tracking
 from allranks.plan import values
 from allranks.plan.file_tree import StoppedError
@@ -132,6 +133,8 @@ class CommandRunner:
         self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shell, settings.cold)
         self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, cold=settings.cold)
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
+        self._temporary_folders = TemporaryFolders(workspace.temporary)
+        self._skeletons = Skeletons(lambda: self._temporary_folders.folder)
         self._file_digests = FileDigests(workspace.file_digests)
         self._digests = Digests(self._file_digests)
         for record in run.steps:
@@ -195,8 +198,11 @@ class CommandRunner:
         await self.running.cancel(path)
 
     def close(self) -> None:
-        """Close the runner's files. Call it when no step runs any more."""
+        """Close the runner's files, and remove its folders. Call it when no step runs any more."""
         self._file_digests.close()
+        for folder in self._skeletons.returned():
+            self._remove_later(folder)
+        self._temporary_folders.close()
 
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
@@ -260,6 +266,7 @@ class CommandRunner:
             len(instances),
             mounts=self._kind.isolated,
             stop=stops.staging,
+            skeletons=self._skeletons,
         )
         prepared = await _run_io(prepare, in_thread=bool(step.code or resolved))
         ports = [instance.ports for instance in prepared]
@@ -280,7 +287,7 @@ class CommandRunner:
         keep = [self._paths_for_instance(interpreter, resolved, instance_ports) for instance_ports in ports]
         data = {port.name for port in resolved if port.type not in PRIMITIVES}
         own_tmp = self._kind.isolated and not any(TMP in paths for paths in keep)
-        with temporary_folders(self._workspace, len(instances), own_tmp=own_tmp) as folders:
+        with self._temporary_folders.take(keep, own_tmp=own_tmp) as folders:
             for instance_ports, temporary_folder in zip(ports, folders, strict=True):
                 plain_paths.link(instance_ports, data, Path(temporary_folder.path), temporary_folder.seen)
             machine = machine_variables.of(os.environ, interpreter, len(processes(launch)))
@@ -328,6 +335,9 @@ class CommandRunner:
                     instance_spec = _instance_spec(step, instances, rank, folders[rank].path, keep[rank], ports[rank])
                     await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events, starter)
                 await self._starters.prepare_followers(step, scope)
+                # The ranks are starting, so there is time for what need not precede them.
+                self._recorder.flush()
+                self._skeletons.make_next()
                 handles = AttemptHandles(
                     record,
                     frozenset(launched),
@@ -353,10 +363,13 @@ class CommandRunner:
             self._recorder.note(record, hint)
         await tracked_run.end(self._tracking, self._recorder, record)
         record.ended = time.time()
-        if record.status is Status.COMPLETED:
-            # Only the end of the event loop waits for this.
-            remove = functools.partial(shutil.rmtree, folder / "instances", ignore_errors=True)
-            asyncio.get_running_loop().run_in_executor(None, remove)
+        if record.status is Status.COMPLETED and not self._skeletons.take_back(folder):
+            self._remove_later(folder / "instances")
+
+    def _remove_later(self, folder: str | Path) -> None:
+        """Remove a folder in a thread. Only the end of the event loop waits for it."""
+        remove = functools.partial(shutil.rmtree, folder, ignore_errors=True)
+        asyncio.get_running_loop().run_in_executor(None, remove)
 
     def _note_left_out(self, record: StepRecord, ports: list[Ports]) -> None:
         for text in dict.fromkeys(text for instance in ports for text in instance.left_out):

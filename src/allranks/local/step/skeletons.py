@@ -1,0 +1,93 @@
+"""The folders of the next step, made while the ranks of other steps run, and moved to their place when it starts.
+
+A file system such as ext4 creates a folder more slowly than it moves one, and more slowly still for some seconds after
+others were removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from allranks.contract import logs
+
+FOLDERS = ("reports", logs.FOLDER, "outputs", "instances")
+"""Of every step."""
+
+INSTANCE, CODE, OUTPUTS = "0", "code", "outputs"
+LINK = "../../../outputs"
+"""From the working directory of an instance to the step's artifacts."""
+
+
+class Skeletons:
+    """Folders of steps of one run that do not contain anything yet.
+
+    parent: returns the folder for them, on the disk of the steps' folders
+    """
+
+    def __init__(self, parent: Callable[[], Path]) -> None:
+        self._parent = parent
+        self._ready: list[str] = []
+        self._returned: list[str] = []
+        self._count = 0
+
+    def place(self, folder: Path) -> bool:
+        """Make a step's folders at a path, with those of its first instance. Return False if there is something at the
+        path, or no skeleton is ready."""
+        if not self._ready:
+            return False
+        with contextlib.suppress(OSError):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(self._ready[-1], folder)
+            self._ready.pop()
+            return True
+        return False
+
+    def take_back(self, folder: Path) -> bool:
+        """Take the instances of a step that has completed for another step. Return False if the step has left anything
+        in them, or changed them."""
+        if len(self._returned) > 1 or not _is_unused(folder / "instances"):
+            return False
+        self._returned.append(str(folder / "instances"))
+        return True
+
+    def make_next(self) -> None:
+        """Make a skeleton, unless one is ready. Call it when there is nothing else to do."""
+        if self._ready:
+            return
+        with contextlib.suppress(OSError):
+            folder = os.path.join(self._parent(), f"step-{self._count}")
+            self._count += 1
+            os.mkdir(folder)
+            for name in FOLDERS[:-1]:
+                os.mkdir(f"{folder}/{name}")
+            if self._returned:
+                os.rename(self._returned.pop(), f"{folder}/instances")
+            else:
+                code = f"{folder}/instances/{INSTANCE}/{CODE}"
+                os.makedirs(code)
+                os.symlink(LINK, f"{code}/{OUTPUTS}")
+            self._ready.append(folder)
+
+    def returned(self) -> list[str]:
+        """Return the folders that were taken back and that no step needs any more."""
+        returned, self._returned = self._returned, []
+        return returned
+
+
+def _is_unused(instances: Path) -> bool:
+    """Return whether the folder of a step's instances is as in a skeleton."""
+    code = f"{instances}/{INSTANCE}/{CODE}"
+    try:
+        return (
+            os.listdir(instances) == [INSTANCE]
+            and os.listdir(f"{instances}/{INSTANCE}") == [CODE]
+            and os.listdir(code) == [OUTPUTS]
+            and os.readlink(f"{code}/{OUTPUTS}") == LINK
+            and os.stat(code).st_mode == os.stat(instances).st_mode
+            and os.stat(code).st_uid == os.geteuid()
+        )
+    except OSError:
+        return False

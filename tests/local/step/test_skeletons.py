@@ -1,0 +1,93 @@
+"""Folders that are made before a step needs them: a step cannot tell, and never finds anything of another step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from allranks.local.step.skeletons import Skeletons
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.runs.records import RunRecord, Status
+from allranks.runs.workspace import Workspace
+
+
+@pytest.fixture
+def skeletons(tmp_path: Path) -> Skeletons:
+    parent = tmp_path / "parent"
+    parent.mkdir()
+    return Skeletons(lambda: parent)
+
+
+def test_a_step_gets_the_folders_of_the_next_skeleton(tmp_path: Path, skeletons: Skeletons) -> None:
+    folder = tmp_path / "run" / "step"
+    assert not skeletons.place(folder), "none is ready"
+    skeletons.make_next()
+    assert skeletons.place(folder)
+    assert sorted(os.listdir(folder)) == ["instances", "outputs", "reports", "user_logs"]
+    (folder / "instances" / "0" / "code" / "outputs" / "file").touch()
+    assert os.listdir(folder / "outputs") == ["file"]
+    skeletons.make_next()
+    assert not skeletons.place(folder), "it has folders already"
+
+
+LEFT: dict[str, Callable[[Path], object]] = {
+    "file": lambda code: (code / "file").touch(),
+    "file beside the code": lambda code: (code.parent / "file").touch(),
+    "mode": lambda code: code.chmod(0o700),
+    "link": lambda code: ((code / "outputs").unlink(), (code / "outputs").symlink_to("/")),
+    "nothing": lambda code: (code / "outputs").unlink(),
+}
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_what_a_step_has_changed_serves_no_other_step(tmp_path: Path, skeletons: Skeletons, left: str) -> None:
+    skeletons.make_next()
+    skeletons.place(tmp_path / "step")
+    LEFT[left](tmp_path / "step" / "instances" / "0" / "code")
+    assert not skeletons.take_back(tmp_path / "step")
+
+
+def test_unchanged_instances_serve_another_step(tmp_path: Path, skeletons: Skeletons) -> None:
+    skeletons.make_next()
+    skeletons.place(tmp_path / "one")
+    inode = (tmp_path / "one" / "instances").stat().st_ino
+    assert skeletons.take_back(tmp_path / "one")
+    skeletons.make_next()
+    skeletons.place(tmp_path / "two")
+    assert (tmp_path / "two" / "instances").stat().st_ino == inode
+    assert not (tmp_path / "one" / "instances").exists()
+
+
+def _chain(commands: list[str]) -> Plan:
+    return Plan(
+        "chain",
+        Graph(tuple(Step(f"s{n}", command, after=(f"s{n - 1}",) if n else ()) for n, command in enumerate(commands))),
+    )
+
+
+LOOK = "ls -A . ${TMPDIR:-/tmp} outputs/ > ../../../seen; ls -Ald . outputs | cut -d ' ' -f 1 >> ../../../seen"
+
+
+@pytest.mark.parametrize("kind", ["loopback", "rack"])
+def test_no_step_finds_what_another_step_left(
+    run_steps: Callable[..., RunRecord], workspace: Workspace, rack_works: bool, kind: str
+) -> None:
+    if kind == "rack" and not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    leaves = "touch here outputs/artifact ${TMPDIR:-/tmp}/left; chmod 700 .; mkdir -p ${TMPDIR:-/tmp}/folder"
+    commands = ["true", "true", leaves, "true", "pwd > outputs/where", "true"]
+    record = run_steps(plan=_chain(commands), instances=kind)
+    assert record.status is Status.COMPLETED
+    seen = run_steps(plan=_chain([f"{command}; {LOOK}" for command in commands]), instances=kind)
+    texts = [(Path(step.folder) / "seen").read_text() for step in seen.steps]
+    assert texts[0] == texts[1] == texts[3] == texts[5]
+    assert "left" in texts[2]
+    assert [step.artifacts for step in record.steps] == [[], [], ["outputs/artifact"], [], ["outputs/where"], []]
+    where = (Path(record.steps[4].folder) / "outputs" / "where").read_text().strip()
+    assert where == f"{record.steps[4].folder}/instances/0/code"
+    for step in record.steps:
+        assert sorted(os.listdir(step.folder)) == ["outputs", "reports", "user_logs"]
+    assert os.listdir(workspace.temporary) == [] if kind == "rack" else True
