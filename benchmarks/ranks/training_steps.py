@@ -1,0 +1,60 @@
+"""A rank of benchmarks/runtime.py: runs several training loops in turn, in one process group.
+
+    torchrun ... training_steps.py STRATEGY MODEL BLOCKS LOOP ...
+
+Rank 0 prints a line of JSON: for each loop the seconds per step of each block of steps, by the clock and of CPU time on
+all cores, and the peak memory of its process.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from loops import LOG_EVERY, LOOPS, Data, Loop
+
+from allranks import runtime
+
+WARM_UP_BLOCKS = 3
+
+
+def train(ranks: runtime.Ranks) -> None:
+    model, blocks, names = sys.argv[2], int(sys.argv[3]), sys.argv[4:]
+    data = Data()
+    with tempfile.TemporaryDirectory() as folder:
+        loops = {name: LOOPS[name](ranks, model, data, Path(folder)) for name in names}
+        # The same order on every rank. Shuffled, because a block is slower or faster after certain others.
+        order, shuffle = list(names), random.Random(0).shuffle
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+        for number in range(WARM_UP_BLOCKS + blocks):
+            shuffle(order)
+            for name in order:
+                seconds = block(loops[name])
+                if number >= WARM_UP_BLOCKS:
+                    times[name].append(seconds)
+        if ranks.is_main:
+            print(json.dumps({"times": times, "megabytes": peak_memory()}), flush=True)
+        ranks.barrier()
+
+
+def block(loop: Loop) -> tuple[float, float]:
+    """Run as many steps as there are from one logged step to the next. Return the seconds of a step, and its CPU
+    seconds."""
+    cpu, clock = time.process_time(), time.perf_counter()
+    for _ in range(LOG_EVERY):
+        next(loop)
+    return (time.perf_counter() - clock) / LOG_EVERY, (time.process_time() - cpu) / LOG_EVERY
+
+
+def peak_memory() -> float:
+    """Return this process's peak resident memory in 10^6 bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM:"))
+
+
+if __name__ == "__main__":
+    runtime.main(train, strategy=sys.argv[1])

@@ -1,0 +1,96 @@
+"""The runtime's overhead per training step: the time of a step under our loop, and under a loop written by hand.
+
+Our loop logs metrics every 10 steps, the mean loss over the ranks among them, counts the batches for a resume, and is
+ready for an eviction; no checkpoint is due. The loop written by hand only trains: with torch's DistributedDataParallel
+or fully_shard, DeepSpeed's engine or Horovod's optimizer. Accelerate and Lightning Fabric train with
+DistributedDataParallel too, and are for information. See ranks/loops.py.
+
+Two ranks with a core each train the same model on the same data in one process group. The loops take turns in blocks of
+10 steps, in an order that changes. The value of the peer is the median over its blocks. Ours is that plus the median
+difference to the peer's block of the same turn, so that other load on the machine affects both equally. The CPU time of
+a step, on all threads of rank 0, is hardly affected by other load at all.
+
+Peak memory is the resident memory of rank 0 in a training with one of the loops alone.
+
+RUNTIME_CASES=ddp-small,fsdp-large measures some of the cases, RUNTIME_BLOCKS=50 with other numbers of blocks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bench.figures import Figure, finish
+from bench.timing import run
+
+BIN = Path(sys.executable).parent
+PROGRAM = Path(__file__).parent / "ranks" / "training_steps.py"
+RANKS = 2
+GOAL = 1.01
+
+CASES = {
+    "ddp-small": 400,
+    "ddp-large": 40,
+    "fsdp-small": 200,
+    "fsdp-large": 40,
+    "deepspeed-small": 100,
+    "deepspeed-large": 40,
+    "horovod-small": 100,
+    "horovod-large": 40,
+}
+"""Strategies and models, with the number of blocks."""
+
+OTHERS = ("accelerate", "fabric")
+MEMORY_BLOCKS = 5
+
+
+def main() -> None:
+    names = os.environ.get("RUNTIME_CASES", ",".join(CASES)).split(",")
+    figures = []
+    for name in names:
+        strategy, model = name.split("-")
+        if strategy in ("deepspeed", "horovod") and find_spec(strategy) is None:
+            print(f"no {name}: {strategy} is not installed", file=sys.stderr)
+            continue
+        blocks = int(os.environ.get("RUNTIME_BLOCKS", CASES[name]))
+        others = OTHERS if strategy == "ddp" else ()
+        times = _measure(strategy, model, blocks, "ours", strategy, *others)["times"]
+        for loop in ("ours", *others):
+            goal = GOAL if loop == "ours" else None
+            by_clock = (_milliseconds(times[loop], 0), _milliseconds(times[strategy], 0))
+            by_cpu = (_milliseconds(times[loop], 1), _milliseconds(times[strategy], 1))
+            label = "our loop" if loop == "ours" else loop
+            peer = f"(peer: {strategy} by hand)"
+            figures.append(_figure(f"{model} model, {label}, ms a step {peer}", *by_clock, goal))
+            figures.append(_figure(f"{model} model, {label}, CPU ms a step {peer}", *by_cpu, goal=None))
+        ours, peers = (_measure(strategy, model, MEMORY_BLOCKS, loop)["megabytes"] for loop in ("ours", strategy))
+        figures.append(Figure(f"{model} model, our loop, peak MB of a rank (peer: {strategy} by hand)", ours, peers))
+    finish("The runtime's overhead per training step", figures)
+
+
+def _measure(strategy: str, model: str, blocks: int, *loops: str) -> Any:
+    """Return what training_steps.py measures with these loops in turn."""
+    print(f"{strategy}, {model} model: {', '.join(loops)} ...", file=sys.stderr)
+    launch = [str(BIN / "torchrun"), "--standalone", "--nproc-per-node", str(RANKS), str(PROGRAM)]
+    output = run([*launch, strategy, model, str(blocks), *loops], OMP_NUM_THREADS="1")
+    return json.loads(next(line for line in output.splitlines() if line.startswith('{"times"')))
+
+
+def _milliseconds(times: list[list[float]], column: int) -> list[float]:
+    return [1000 * row[column] for row in times]
+
+
+def _figure(name: str, ours: list[float], peer: list[float], goal: float | None) -> Figure:
+    """Return a figure of blocks that took turns."""
+    base = statistics.median(peer)
+    difference = statistics.median(one - other for one, other in zip(ours, peer, strict=True))
+    return Figure(name, base + difference, base, goal, of="ratio")
+
+
+if __name__ == "__main__":
+    main()
