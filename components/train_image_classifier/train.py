@@ -68,7 +68,7 @@ def train(ranks: runtime.Ranks) -> None:
             training.step()
             step += 1
             if step % LOG_EVERY == 0 or step == total:
-                values = {"train_loss": mean_over_ranks(loss, ranks), "learning_rate": rate}
+                values = {"train_loss": ranks.mean(loss), "learning_rate": rate}
                 ranks.metrics.log(values, step=step, total=total, epoch=epoch)
             checkpoints.save_if_due(step)
         accuracy = correct_fraction(training.model, validation, args.batch_size, ranks)
@@ -164,13 +164,6 @@ def learning_rate(peak: float, step: int, total: int) -> float:
     if step < warm_up:
         return peak * (step + 1) / warm_up
     return peak * 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, total - warm_up)))
-
-
-def mean_over_ranks(value: Tensor, ranks: runtime.Ranks) -> float:
-    """Return the mean over all ranks. A collective."""
-    total = value.detach().clone()
-    dist.all_reduce(total)
-    return total.item() / ranks.world_size
 
 
 @torch.no_grad()

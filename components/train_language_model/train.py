@@ -17,7 +17,6 @@ from history import History, Point
 from numpy.typing import NDArray
 from prepared_text import TOKENIZER, BadData, Description, read_description, read_tokens
 from saving import save
-from torch import Tensor
 from torch.nn import functional
 
 from allranks import runtime
@@ -87,7 +86,7 @@ def train(ranks: runtime.Ranks) -> None:
                 continue
             step += 1
             if step == 1 or step % LOG_EVERY == 0 or step == args.steps:
-                mean = mean_over_ranks(loss_of_step, ranks)
+                mean = ranks.mean(loss_of_step).item()
                 now = time.perf_counter()
                 point = Point(step, mean, (now - logged_at) / (step - logged_step), peak_memory(ranks))
                 logged_at, logged_step = now, step
@@ -170,13 +169,6 @@ def log(ranks: runtime.Ranks, point: Point, rate: float, args: argparse.Namespac
     ranks.metrics.log(values, step=point.step, total=args.steps)
     if ranks.is_main:
         print(f"step {point.step} of {args.steps}: loss {point.loss:.4f}, {point.seconds:.3f} s a step", flush=True)
-
-
-def mean_over_ranks(value: Tensor, ranks: runtime.Ranks) -> float:
-    """Return the mean over all ranks. A collective."""
-    total = value.detach().clone()
-    dist.all_reduce(total)
-    return total.item() / ranks.world_size
 
 
 def peak_memory(ranks: runtime.Ranks) -> float:
