@@ -49,6 +49,8 @@ class Program:
     working directory, and its log.
 
     python: what the arguments run, if it can be forked from a starter. The arguments start the same without one.
+    serves: with a starter, the program forks ranks for the clients of this Unix socket in its working directory,
+            instead of running the arguments
     """
 
     name: str
@@ -57,6 +59,7 @@ class Program:
     folder: str
     log: str
     python: PythonProgram | None = None
+    serves: str = ""
 
     def data(self) -> dict[str, Any]:
         """Return it for JSON."""

@@ -23,6 +23,7 @@ class Assignment:
     environment: for each instance, the environment of the launcher's own programs
     folder:      for the launcher's own files. Every instance can read it. The launcher creates it if needed.
     log:         the log file of the launcher's own programs
+    forked:      whether the agents are forked from a starter, which can also fork ranks that the launcher starts
     """
 
     launch: Launch
@@ -31,6 +32,7 @@ class Assignment:
     environment: Sequence[Mapping[str, str]]
     folder: Path
     log: Path
+    forked: bool = False
 
     def by_instance(self) -> list[list[Program]]:
         """Return the ranks of each instance."""

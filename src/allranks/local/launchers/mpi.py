@@ -12,6 +12,7 @@ import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from allranks.contract.mpi import Mpi
 from allranks.errors import Problem
@@ -54,7 +55,7 @@ def launch(assignment: Assignment) -> Launching:
     events_file.touch(0o600)
     # The file contains the ranks' variables, so other users must not read it.
     with open(os.open(ranks, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump([rank.data() for rank in assignment.ranks], file)
+        json.dump(_ranks(assignment), file)
     client = folder / RSH_CLIENT
     client.write_text(
         f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh.client", str(folder)))} "$@"\n', encoding="utf-8"
@@ -78,7 +79,33 @@ def launch(assignment: Assignment) -> Launching:
         )
         for number, host in enumerate(hosts[1:], 1)
     ]
-    return Launching([[first], *([server] for server in servers)], frozenset({MPIRUN}), events_file=events_file)
+    programs = [[first], *([server] for server in servers)]
+    if assignment.forked:
+        # First: the sockets exist before mpirun, or its daemon on an instance, starts.
+        programs = [
+            [_starter(assignment, number, environment[number]), *others] for number, others in enumerate(programs)
+        ]
+    return Launching(programs, frozenset({MPIRUN}), events_file=events_file)
+
+
+def _ranks(assignment: Assignment) -> list[dict[str, Any]]:
+    """Return the ranks for their wrappers, in the order of the ranks."""
+    ranks = []
+    for host, programs in zip(assignment.launch.hostnames, assignment.by_instance(), strict=True):
+        server = {"socket": str(assignment.folder / _socket_of_ranks(host))} if assignment.forked else {}
+        ranks += [rank.data() | server for rank in programs]
+    return ranks
+
+
+def _starter(assignment: Assignment, number: int, environment: Mapping[str, str]) -> Program:
+    """Return the program that forks the ranks of an instance for their wrappers."""
+    host = assignment.launch.hostnames[number]
+    folder, log = str(assignment.folder), str(assignment.log)
+    return Program(f"starter {host}", ("/bin/true",), environment, folder, log, serves=_socket_of_ranks(host))
+
+
+def _socket_of_ranks(host: str) -> str:
+    return f"{host}.ranks.sock"
 
 
 def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def launch(assignment: Assignment) -> Launching:
 
 def _with_script(rank: Program, script: str) -> Program:
     environment = {"RAY_USAGE_STATS_ENABLED": "0", **rank.environment}
-    return replace(rank, arguments=("/bin/sh", "-c", script), environment=environment)
+    return replace(rank, arguments=("/bin/sh", "-c", script), environment=environment, python=None)
 
 
 def _start(assignment: Assignment, number: int) -> Sequence[str]:

@@ -31,8 +31,8 @@ def leave(code: int, preloaded: Preloaded) -> NoReturn:
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
-        _finalise_mpi()
         _delete_objects(preloaded)
+        _finalise_mpi()
         if not _flush() and code == 0:
             code = FLUSH_FAILED
         ctypes.CDLL(None).fflush(None)
@@ -46,9 +46,12 @@ def leave(code: int, preloaded: Preloaded) -> NoReturn:
 def _finalise_mpi() -> None:
     """Do what mpi4py leaves to the interpreter's end. mpirun treats a rank that did not finalise as failed."""
     mpi: Any = sys.modules.get("mpi4py.MPI")
-    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized() or not sys.modules["mpi4py"].rc.finalize:
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return
-    mpi.Finalize()
+    settings: Any = sys.modules["mpi4py"].rc
+    if settings.initialize if settings.finalize is None else settings.finalize:
+        _flush()
+        mpi.Finalize()
 
 
 def _delete_objects(preloaded: Preloaded) -> None:

@@ -16,12 +16,13 @@ from allranks.local.instances.agent import agent_process
 from allranks.local.instances.agent.agent import wake_on_exit
 from allranks.local.instances.agent.isolation import find
 from allranks.local.starter import rank
+from allranks.local.starter.lending import end_adopted, lend
 from allranks.local.starter.preloaded import Preloaded, preload
 
 MESSAGE = 1 << 16
 """Maximum bytes of a message of the supervisor."""
 
-DESCRIPTORS = 3
+DESCRIPTORS = 8
 """Maximum number of descriptors that come with a message."""
 
 
@@ -45,7 +46,8 @@ def main(parent: str, *modules: str) -> NoReturn:
 def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
     """Import the modules, say whether agents can be forked, and fork them until the supervisor closes the connection.
 
-    Messages in both directions are JSON objects. The supervisor's name the number, the isolation and the index of the
+    Messages in both directions are JSON objects. Those to `lend` a starter are empty and come with the descriptors of
+    its connection and its namespaces. The others of the supervisor name the number, the isolation and the index of the
     instance, and come with descriptors. Ours are `ready`, `unfit` with the reason, `forked` with the number and the
     process id, and `ended` with the process id and the status of an agent.
     """
@@ -53,6 +55,11 @@ def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
     if preloaded.unfit:
         _send(connection, event="unfit", reason=preloaded.unfit)
         return
+    fork_until_end(connection, preloaded)
+
+
+def fork_until_end(connection: socket.socket, preloaded: Preloaded) -> None:
+    """Fork agents, or starters for other supervisors, until the other end of the connection is closed."""
     wake = wake_on_exit()
     _send(connection, event="ready")
     while True:
@@ -64,7 +71,11 @@ def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
             data, descriptors, _, _ = socket.recv_fds(connection, MESSAGE, DESCRIPTORS)
             if not data:
                 return
-            _fork(connection, json.loads(data), descriptors, preloaded)
+            request = json.loads(data)
+            if "lend" in request:
+                lend(connection, descriptors, partial(fork_until_end, preloaded=preloaded))
+            else:
+                _fork(connection, request, descriptors, preloaded)
 
 
 def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[int], preloaded: Preloaded) -> None:
@@ -93,6 +104,8 @@ def _report_ended(connection: socket.socket) -> None:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
+            if status:
+                end_adopted()
             _send(connection, event="ended", pid=pid, status=status)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from allranks.local.instances.agent import spawn
-from allranks.local.starter import finish, python_state, shell_variables, streams
+from allranks.local.starter import finish, python_state, rank_server, shell_variables, streams
 from allranks.local.starter.preloaded import Preloaded
 from allranks.local.starter.process_title import set_title
 from allranks.local.starter.python_command import PythonCommand, resolve
@@ -20,6 +20,8 @@ def start(program: Mapping[str, Any], preloaded: Preloaded) -> int:
 
     program: as of `programs.Program.data`
     """
+    if program["serves"]:
+        return rank_server.start(program, lambda rank: run(rank, preloaded))
     if program.get("python") is None:
         return spawn.start(program)
     pid = os.fork()

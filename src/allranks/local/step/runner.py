@@ -322,6 +322,7 @@ class CommandRunner:
                 variables,
                 launcher_folder,
                 folder / logs.mpi_log(record.attempt),
+                forked=starter is not None,
             )
             launching = LAUNCHERS[step.distribution.type].launch(assignment)
             record.status = Status.RUNNING

@@ -23,9 +23,6 @@ from allranks.plan.graph import Graph, Step
 _PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")
 _NO_JOB = Job("", "", "")
 
-COLD_TYPES = frozenset({"mpi"})
-"""Distribution types whose ranks are not started by an agent."""
-
 
 class StepStarters:
     """The starters of one run.
@@ -57,7 +54,7 @@ class StepStarters:
 
     def choose(self, step: Step, programs: Sequence[Program], interpreter: Path) -> StarterSpec | None:
         """Return the starter for the ranks of a step; None if they start cold."""
-        if self._cold or step.distribution.type in COLD_TYPES:
+        if self._cold:
             return None
         return self._specs.of_programs(programs, interpreter, _code(step), tracked=self._tracks(step))
 
@@ -79,7 +76,7 @@ class StepStarters:
     def _expected(self, step: Step, scope: Scope, gpus: Sequence[dict[str, str]]) -> StarterSpec | None:
         """Return the starter for a step whose inputs may not be there yet."""
         code = _code(step)
-        if not code or step.distribution.type in COLD_TYPES:
+        if not code:
             return None
         interpreter = interpreters.of_environment(step.environment, self._source)
         command = _PLACEHOLDER.sub("x", step.command.replace("$[[", " ").replace("]]", " "))

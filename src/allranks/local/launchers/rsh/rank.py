@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
+from typing import Any, Protocol
 
 from allranks.local.instances.agent import spawn
 from allranks.local.instances.agent.sampling import cpu_seconds, peak_memory
@@ -18,26 +20,76 @@ FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
 def main(ranks: str, events_file: str) -> None:
     """Run one rank, and exit with its exit code or signal.
 
-    ranks:       a JSON file with arguments, environment, folder and log of each rank
+    ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the server of its
+                 instance that forks it, if there is one
     events_file: the file for `started` and `exited` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
     with open(ranks, encoding="utf-8") as file:
-        rank = json.load(file)[number]
+        program = json.load(file)[number]
     from_mpirun = {name: value for name, value in os.environ.items() if name.startswith(FROM_MPIRUN)}
-    pid = spawn.start({**rank, "environment": rank["environment"] | from_mpirun})
+    program["environment"] |= from_mpirun
+    rank = _start(program)
     for forwarded in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
-        signal.signal(forwarded, lambda number, _: os.killpg(os.getpgid(pid), number))
-    _write_event(events_file, event="started", rank=number, pid=pid, time=time.time())
-    _, status, usage = os.wait4(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    cpu, memory = cpu_seconds(usage), peak_memory(usage)
-    _write_event(events_file, event="exited", rank=number, code=code, cpu=cpu, memory=memory, time=time.time())
+        signal.signal(forwarded, lambda number, _: os.killpg(os.getpgid(rank.pid), number))
+    _write_event(events_file, event="started", rank=number, pid=rank.pid, time=time.time())
+    end = rank.wait()
+    _write_event(events_file, event="exited", rank=number, **end, time=time.time())
+    code = end["code"]
     if code < 0:
         # mpirun must see the same signal.
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)
     os._exit(code if code >= 0 else 128 - code)
+
+
+class _Rank(Protocol):
+    """A rank that runs. pid: its process id"""
+
+    pid: int
+
+    def wait(self) -> dict[str, Any]:
+        """Wait for its end. Return its `code`, `cpu` and `memory`, as in the agent's events."""
+
+
+class _NewProcess:
+    def __init__(self, program: dict[str, Any]) -> None:
+        self.pid = spawn.start(program)
+
+    def wait(self) -> dict[str, Any]:
+        _, status, usage = os.wait4(self.pid, 0)
+        return {"code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds(usage), "memory": peak_memory(usage)}
+
+
+class _ForkedProcess:
+    """A rank that the server of the instance forks."""
+
+    def __init__(self, program: dict[str, Any]) -> None:
+        """Raise OSError if there is no server."""
+        folder, name = os.path.split(program.pop("socket"))
+        os.chdir(folder)  # the path of a socket may have 108 characters; a run's folder has more
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(name)
+        server.sendall(json.dumps(program).encode() + b"\n")
+        self._answers = server.makefile("rb")
+        self.pid: int = json.loads(self._answers.readline() or b'{"pid": 0}')["pid"]
+        if not self.pid:
+            raise ConnectionResetError(f"the server at {name} has ended")
+
+    def wait(self) -> dict[str, Any]:
+        answer = self._answers.readline()
+        # A server that was killed does not answer. Its ranks are killed too.
+        killed = {"code": -int(signal.SIGKILL), "cpu": None, "memory": None}
+        return json.loads(answer) if answer else killed
+
+
+def _start(program: dict[str, Any]) -> _Rank:
+    if program.get("python") is not None and "socket" in program:
+        try:
+            return _ForkedProcess(program)
+        except OSError:  # no starter could fork this instance's agent
+            return _NewProcess(program)
+    return _NewProcess(program)
 
 
 def _write_event(events_file: str, **event: object) -> None:
