@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,7 @@ def rank_programs(
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder
             log.parent.mkdir(parents=True, exist_ok=True)
-        log.touch()
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
         hostname = launch.hostnames[process.instance_rank]
         record.ranks.append(RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log)))
         shell, command, code = settings.shell, commands[process.instance_rank], str(instance.code)

@@ -187,7 +187,11 @@ def _own_tmp(folder: str, keep: list[str]) -> None:
 def _own_hosts(instances: list[list[str]]) -> None:
     if os.path.exists(hosts.FILE):
         local = hosts.text([("127.0.0.1", "localhost")], MAPPED_SUFFIX)
-        hosts.bind(f"{local}::1 localhost\n{hosts.text(instances, MAPPED_SUFFIX)}", "/tmp")
+        content = f"{local}::1 localhost\n{hosts.text(instances, MAPPED_SUFFIX)}"
+        try:
+            hosts.bind(content, "/dev/shm")  # in memory: a disk takes ten times as long
+        except OSError:  # there is none, or it is too small
+            hosts.bind(content, "/tmp")
 
 
 def _names_from_files() -> None:
