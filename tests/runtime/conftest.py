@@ -28,7 +28,15 @@ BOUND_SECONDS = 120
 CLEARED = ("RANK", "LOCAL_", "WORLD_SIZE", "NODE_RANK", "MASTER_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "GLOO_", "NCCL_")
 CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
-FORKED = {"log_means.py", "log_metrics.py", "strategies.py", "sum_ranks.py", "train_digits.py", "unequal_steps.py"}
+FORKED = {
+    "evict.py",
+    "log_means.py",
+    "log_metrics.py",
+    "strategies.py",
+    "sum_ranks.py",
+    "train_digits.py",
+    "unequal_steps.py",
+}
 """Scripts that are about what ranks do, and not about how Python starts or ends: see forked.py."""
 
 

@@ -1,0 +1,58 @@
+"""Train until an eviction, or until saves by the clock have come.
+
+evict.py STRATEGY evict RANK,...    these ranks are asked to end, at a moment within a step
+evict.py STRATEGY minutes           checkpoints are due by the clock, one after another
+
+Each rank prints the steps at which it saved.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+import torch
+from torch.nn import functional
+
+from allranks import runtime
+
+SAVES = 3
+FIRST = 30
+"""The step in which the ranks are asked to end."""
+
+
+def train(ranks: runtime.Ranks) -> None:
+    what = sys.argv[2]
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
+    training = ranks.strategy.prepare(model, torch.optim.AdamW(model.parameters()))
+    every_minutes = 1e-9 if what == "minutes" else None
+    checkpoints = runtime.Checkpoints("../checkpoints", ranks, {"training": training}, every_minutes=every_minutes)
+    begun = threading.Event()
+    if what == "evict" and str(ranks.rank) in sys.argv[3].split(","):
+        threading.Thread(target=ask_to_end, args=(begun,)).start()
+    step = checkpoints.load()
+    saves: list[int] = []
+    save = checkpoints.save
+    checkpoints.save = lambda step: (saves.append(step), save(step))[1]  # type: ignore[method-assign]
+    try:
+        while len(saves) < SAVES:
+            if step == FIRST:
+                begun.set()
+            scores = training.model(torch.randn(16, 32))
+            training.backward(functional.cross_entropy(scores, torch.randint(4, (16,))))
+            training.step()
+            step += 1
+            checkpoints.save_if_due(step)
+    finally:
+        print(*saves)
+
+
+def ask_to_end(begun: threading.Event) -> None:
+    begun.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    runtime.main(train, strategy=sys.argv[1], timeout_seconds=60)
