@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime import step_times
+from allranks.runtime import step_clock, step_times
 from allranks.runtime.machines import Machine, Seat, machines
 from allranks.runtime.ranks import Ranks
 from allranks.runtime.step_times import EVERY, StepTimes
@@ -28,6 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         time = staticmethod(lambda: 1000.0 + now[0])
 
     monkeypatch.setattr(step_times, "time", Time)
+    monkeypatch.setattr(step_clock, "time", Time)
 
     def wait(seconds: float) -> None:
         now[0] += seconds
@@ -85,6 +86,38 @@ def test_a_loop_that_is_left_early_has_made_its_last_step(
         if number == 4:
             break
     assert written(times, tmp_path)["points"] == [{"step": 4, "seconds": 2, "samples": 4}]
+
+
+def test_a_gpu_is_waited_for_only_when_its_times_are_read(
+    alone: Ranks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a GPU that computes a step in 2 s, and is always some steps behind."""
+    calls: list[str] = []
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self, stream: object) -> None:
+            self.at = 1000 * 2 * len(done)
+            calls.append("record")
+
+        def synchronize(self) -> None:
+            calls.append("wait")
+
+        def elapsed_time(self, end: Event) -> float:
+            return float(end.at - self.at)
+
+    done: list[int] = []
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
+    monkeypatch.setattr(step_times, "clock", lambda device: step_clock.CudaClock(torch.device("cuda", 0)))
+    times = StepTimes(alone)
+    for _ in times.track(batches(3 * EVERY)):
+        done.append(1)
+    assert "wait" not in calls
+    points = written(times, tmp_path)["points"]
+    assert [point["seconds"] for point in points] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,9 +15,13 @@ from torch import distributed
 
 from allranks.runtime.machines import measured_on
 from allranks.runtime.ranks import Ranks
+from allranks.runtime.step_clock import clock
 
 EVERY = 10
-"""Steps per measured point. At the end of a point on a GPU, the process waits for the GPU."""
+"""Steps per measured point."""
+
+PENDING = 10
+"""Number of points that are not read yet, because a GPU may not have reached their end."""
 
 Batch = TypeVar("Batch")
 
@@ -33,6 +38,16 @@ class Pace:
     step: int
     seconds: float
     samples: float
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The steps of a point, and the marks at the start and the end of each part of it."""
+
+    step: int
+    steps: int
+    samples: int
+    segments: list[tuple[Any, Any]]
 
 
 class StepTimes:
@@ -53,7 +68,9 @@ class StepTimes:
     def __init__(self, ranks: Ranks, *, sample: str = "sample") -> None:
         self._ranks, self._sample = ranks, sample
         self._started = time.time()
+        self._clock = clock(ranks.device)
         self._points: list[Pace] = []
+        self._pending: deque[_Point] = deque()
         self._step = 0
         self._clear()
 
@@ -64,7 +81,7 @@ class StepTimes:
                  of the first tensor in a DataLoader's batch.
         """
         count = samples or _samples
-        segment_start = self._now()
+        segment_start = self._clock.mark()
         try:
             for batch in batches:
                 try:
@@ -74,12 +91,12 @@ class StepTimes:
                     self._steps += 1
                     self._samples += count(batch)
                 if self._steps == EVERY:
-                    now = self._now()
-                    self._seconds += now - segment_start
+                    now = self._clock.mark()
+                    self._segments.append((segment_start, now))
                     segment_start = now
                     self._add()
         finally:
-            self._seconds += self._now() - segment_start
+            self._segments.append((segment_start, self._clock.mark()))
 
     def write(self, file: Path, **about: Any) -> None:
         """Write the points and the hardware to a JSON file on rank 0. Every rank must call it.
@@ -88,6 +105,7 @@ class StepTimes:
         """
         if self._steps:
             self._add()
+        self._read(0)
         samples = torch.tensor([point.samples for point in self._points], dtype=torch.float64)
         distributed.all_reduce(samples)
         hardware = measured_on(self._ranks)
@@ -101,16 +119,20 @@ class StepTimes:
         file.write_text(json.dumps(about | hardware | measurements, indent=2) + "\n", encoding="utf-8")
 
     def _add(self) -> None:
-        self._points.append(Pace(self._step, self._seconds / self._steps, self._samples / self._steps))
+        self._pending.append(_Point(self._step, self._steps, self._samples, self._segments))
+        self._read(PENDING)
         self._clear()
 
-    def _clear(self) -> None:
-        self._steps, self._samples, self._seconds = 0, 0, 0.0
+    def _read(self, pending: int) -> None:
+        """Read the times of all but the last points. pending: number of points to leave."""
+        while len(self._pending) > pending:
+            point = self._pending.popleft()
+            seconds = sum(self._clock.seconds(*segment) for segment in point.segments)
+            self._points.append(Pace(point.step, seconds / point.steps, point.samples / point.steps))
 
-    def _now(self) -> float:
-        if self._ranks.device.type == "cuda":
-            torch.cuda.synchronize(self._ranks.device)
-        return time.perf_counter()
+    def _clear(self) -> None:
+        self._steps, self._samples = 0, 0
+        self._segments: list[tuple[Any, Any]] = []
 
 
 def _samples(batch: Any) -> int:
