@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import warnings
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from allranks.local.instances import kernel
 from allranks.local.instances.agent.borrowing import NAMESPACES
-from allranks.local.instances.agent.descendants import descendants, end_descendants
+from allranks.local.instances.agent.descendants import end_descendants
 
 _KINDS = {"user": kernel.NEWUSER, "mnt": kernel.NEWNS, "net": kernel.NEWNET, "pid": kernel.NEWPID}
-
-_is_lent = False
-"""Whether this process was lent."""
 
 
 def lend(connection: socket.socket, descriptors: Sequence[int], serve: Callable[[socket.socket], None]) -> None:
@@ -25,42 +25,34 @@ def lend(connection: socket.socket, descriptors: Sequence[int], serve: Callable[
     serve:       what the starter does with its connection
     """
     theirs, *namespaces = descriptors
-    pid = os.fork()
-    if not pid:
-        try:
-            signal.set_wakeup_fd(-1)
-            connection.close()
-            # Without namespaces, it adopts what a killed starter leaves behind.
-            kernel.become_subreaper()
-            is_inside = _enter(namespaces)
-            starter = os.fork()
-            if not starter:
-                _be_lent(theirs, serve)
-            os.waitpid(starter, 0)
-            if not is_inside:
-                end_descendants()
-        finally:
-            os._exit(0)  # its supervisor now sees the end of the connection
+    with warnings.catch_warnings(), contextlib.suppress(OSError):  # then the supervisor does without it
+        warnings.simplefilter("ignore")  # Python 3.12 warns where a library has started threads
+        if not os.fork():
+            _lend(connection, theirs, namespaces, serve)
     for descriptor in descriptors:
         os.close(descriptor)
 
 
-def end_adopted() -> None:
-    """Kill the processes that a killed agent has left behind, if this process has adopted them."""
-    if not _is_lent:
-        return
-    for pid in descendants(os.getpid()):
-        try:
-            if not os.path.exists(f"/proc/{pid}") or os.getsid(pid) == os.getsid(0):
-                continue  # an agent, in the session of its starter
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+def _lend(
+    connection: socket.socket, theirs: int, namespaces: Sequence[int], serve: Callable[[socket.socket], None]
+) -> NoReturn:
+    try:
+        signal.set_wakeup_fd(-1)
+        connection.close()
+        # Without namespaces, it adopts what a killed starter leaves behind.
+        kernel.become_subreaper()
+        is_inside = _enter(namespaces)
+        starter = os.fork()
+        if not starter:
+            _be_lent(theirs, serve)
+        os.waitpid(starter, 0)
+        if not is_inside:
+            end_descendants()
+    finally:
+        os._exit(0)  # its supervisor now sees the end of the connection
 
 
-def _be_lent(connection: int, serve: Callable[[socket.socket], None]) -> None:
-    global _is_lent
-    _is_lent = True
+def _be_lent(connection: int, serve: Callable[[socket.socket], None]) -> NoReturn:
     try:
         kernel.become_subreaper()
         os.chdir("/")

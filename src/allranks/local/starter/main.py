@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 from allranks.local.instances import kernel
 from allranks.local.instances.agent import agent_process
 from allranks.local.instances.agent.agent import wake_on_exit
+from allranks.local.instances.agent.descendants import end_orphans
 from allranks.local.instances.agent.isolation import find
 from allranks.local.starter import rank
-from allranks.local.starter.lending import end_adopted, lend
+from allranks.local.starter.lending import lend
 from allranks.local.starter.preloaded import Preloaded, preload
 
 MESSAGE = 1 << 16
@@ -58,27 +59,32 @@ def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
     fork_until_end(connection, preloaded)
 
 
-def fork_until_end(connection: socket.socket, preloaded: Preloaded) -> None:
-    """Fork agents, or starters for other supervisors, until the other end of the connection is closed."""
+def fork_until_end(connection: socket.socket, preloaded: Preloaded, *, lent: bool = False) -> None:
+    """Fork agents, or starters for other supervisors, until the other end of the connection is closed.
+
+    lent: whether this process, and not the supervisor, adopts what killed agents leave behind
+    """
+    agents: set[int] = set()
     wake = wake_on_exit()
     _send(connection, event="ready")
     while True:
         ready, _, _ = select.select([connection.fileno(), wake], [], [])
         if wake in ready:
             os.read(wake, 4096)
-            _report_ended(connection)
+            _report_ended(connection, agents, lent=lent)
         if connection.fileno() in ready:
             data, descriptors, _, _ = socket.recv_fds(connection, MESSAGE, DESCRIPTORS)
             if not data:
                 return
             request = json.loads(data)
             if "lend" in request:
-                lend(connection, descriptors, partial(fork_until_end, preloaded=preloaded))
+                lend(connection, descriptors, partial(fork_until_end, preloaded=preloaded, lent=True))
             else:
-                _fork(connection, request, descriptors, preloaded)
+                agents.add(_fork(connection, request, descriptors, preloaded))
 
 
-def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[int], preloaded: Preloaded) -> None:
+def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[int], preloaded: Preloaded) -> int:
+    """Fork an agent. Return its process id, or 0 if that fails."""
     control, events, *network = descriptors
     isolation = find(request["isolation"]).agent(network[0] if network else None)
     try:
@@ -87,25 +93,28 @@ def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[
             pid = isolation.fork()
     except OSError as error:
         _send(connection, event="failed", number=request["number"], reason=str(error))
+        return 0
     else:
         if not pid:
             connection.close()
             agent_process.run(isolation, control, events, partial(rank.start, preloaded=preloaded))
         _send(connection, event="forked", number=request["number"], pid=pid)
+        return pid
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _report_ended(connection: socket.socket) -> None:
+def _report_ended(connection: socket.socket, agents: set[int], *, lent: bool) -> None:
     """Reap the agents that have ended."""
     with contextlib.suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
-            if status:
-                end_adopted()
+            agents.discard(pid)
+            if status and lent:
+                end_orphans(agents)
             _send(connection, event="ended", pid=pid, status=status)
 
 

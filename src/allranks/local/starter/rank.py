@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from allranks.local.instances.agent import spawn
-from allranks.local.starter import finish, python_state, rank_server, shell_variables, streams
+from allranks.local.starter import finish, python_state, rank_server, shell_variables, streams, workers
 from allranks.local.starter.preloaded import Preloaded
 from allranks.local.starter.process_title import set_title
 from allranks.local.starter.python_command import PythonCommand, resolve
@@ -35,25 +35,53 @@ def run(program: Mapping[str, Any], preloaded: Preloaded) -> NoReturn:
 
     A program that cannot be run here, such as one whose script is a folder, is executed as a new one.
     """
+    helper = -1
     try:
         os.setsid()
-        command, environment = _become(program, preloaded)
+        if workers.launches_workers(program["python"]):
+            helper = workers.start_helper(partial(_run_worker, preloaded=preloaded), preloaded.descriptors)
+        empty = os.open(os.devnull, os.O_RDONLY)
+        log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        streams.replace_descriptors(empty, log, log, kept={helper, *preloaded.descriptors})
     except BaseException as error:
         _fail(program, error)
+    _run(program, preloaded, helper)
+
+
+def _run_worker(program: Mapping[str, Any], descriptors: Sequence[int], preloaded: Preloaded) -> NoReturn:
+    """Be a worker of a launcher, in a process that has just been forked from its helper."""
+    helper = -1
     try:
+        if program["session"]:
+            os.setsid()
+        if workers.launches_workers(program["python"]):
+            helper = workers.start_helper(partial(_run_worker, preloaded=preloaded), preloaded.descriptors)
+        stdin, stdout, stderr = descriptors
+        streams.replace_descriptors(stdin, stdout, stderr, kept={helper, *preloaded.descriptors})
+    except BaseException as error:
+        _fail(program, error)
+    _run(program, preloaded, helper)
+
+
+def _run(program: Mapping[str, Any], preloaded: Preloaded, helper: int) -> NoReturn:
+    """Run the program in this process, which has its streams. helper: of `workers.start_helper`, or -1"""
+    try:
+        command, environment = _become(program, preloaded)
         if command is None:
+            if helper >= 0:
+                os.close(helper)
             os.execve(program["arguments"][0], program["arguments"], program["environment"])
         python_state.restore(command, environment, preloaded)
+        if helper >= 0:
+            workers.fork_workers(helper)
     except BaseException as error:
         _fail(program, error)
     finish.leave(command.run(), preloaded)
 
 
 def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCommand | None, dict[str, str]]:
-    """Change this process's streams, folder, environment and signals. Return its command and environment."""
+    """Change this process's folder, environment and signals. Return its command and environment."""
     signal.set_wakeup_fd(-1)
-    log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    streams.replace_descriptors(log, kept=preloaded.descriptors)
     os.chdir(program["folder"])
     for number, handler in preloaded.handlers.items():
         if handler is not None and signal.getsignal(number) != handler:
@@ -83,8 +111,7 @@ def _fail(program: Mapping[str, Any], error: BaseException) -> NoReturn:
     """Exit as a program that cannot be started."""
     try:
         message = f"cannot start {program['arguments'][0]} in {program['folder']}: {error}\n"
-        with open(program["log"], "a", encoding="utf-8") as file:
+        with open(program["log"] or 2, "a", encoding="utf-8") as file:
             file.write(message)
-        sys.stderr = None
     finally:
         os._exit(127)

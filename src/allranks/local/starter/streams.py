@@ -6,21 +6,22 @@ import io
 import os
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 
 
-def replace_descriptors(log: int, kept: Collection[int]) -> None:
-    """Let stdin be empty and stdout and stderr lead to `log`. Close all other descriptors that are not in `kept`."""
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    for name in os.listdir("/proc/self/fd"):
-        number = int(name)
-        if number > 2 and number not in kept:
-            try:
+def replace_descriptors(stdin: int, stdout: int, stderr: int, kept: Collection[int]) -> None:
+    """Let the standard streams lead where these descriptors do. Close all other descriptors that are not in `kept`."""
+    for number, descriptor in enumerate((stdin, stdout, stderr)):
+        os.dup2(descriptor, number)
+    close_all_but({0, 1, 2, *kept})
+
+
+def close_all_but(kept: Collection[int]) -> None:
+    """Close all descriptors that are not in `kept`."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in kept:
+            with suppress(OSError):  # the descriptor of the listing itself
                 os.close(number)
-            except OSError:
-                continue  # the descriptor of the listing itself
 
 
 def renew(*, unbuffered: bool) -> None:
