@@ -1,0 +1,75 @@
+"""A per-node launcher that was forked has its workers forked, and they are its children as if it had started them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from allranks.local.instances.programs import PythonProgram
+
+LAUNCHER = """
+import os, subprocess, sys
+work = [sys.executable, "-u", "work.py", "a b"]
+sys.dont_write_bytecode = True
+
+
+def run(*arguments, **settings):
+    process = subprocess.Popen(arguments, **settings)
+    output, errors = process.communicate()
+    print(process.returncode, output, errors, flush=True)
+
+
+text = {"stdout": subprocess.PIPE, "text": True}
+run(*work, **text)
+run(*work, start_new_session=True, **text)
+run(sys.executable, "-m", "work", "é", **text)
+run(*work, stderr=subprocess.STDOUT, **text)
+run(sys.executable, "code/work.py", stdin=subprocess.PIPE, cwd="..", **text)
+run(*work, env={**os.environ, "MARK": "1", "OMP_NUM_THREADS": "7"}, **text)
+run(*work, env={**os.environ, "MARK": "2"}, **text)
+run("/bin/echo", "echo", **text)
+run(sys.executable, "-c", "print('text')", **text)
+run(sys.executable, "missing.py", stderr=subprocess.DEVNULL, **text)
+run(*work, env={**os.environ, "FAIL": "1"}, stderr=subprocess.PIPE, **text)
+killed = subprocess.Popen(work, env={**os.environ, "WAIT": "1"}, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+killed.stdout.readline()
+killed.terminate()
+print(killed.wait(), killed.poll())
+print(subprocess.run(work, stdout=subprocess.DEVNULL).returncode)
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    pass
+sys.exit(5)
+"""
+
+WORK = """
+import os, sys
+print(sys.argv, sys.orig_argv[1:], os.path.basename(sys.path[0]), os.path.basename(os.getcwd()), sys.stdin.fileno())
+print("preloaded:", "wave" in sys.modules)
+print(os.getpgid(0) == os.getpid(), os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpgid(os.getppid()))
+print(os.environ.get("MARK"), os.environ["OMP_NUM_THREADS"], sorted(os.listdir("/proc/self/fd"))[:3], __name__)
+with open(f"/proc/{os.getppid()}/cmdline") as file:
+    print("torchrun" in file.read())
+if "WAIT" in os.environ:
+    sys.stdin.read()
+if "FAIL" in os.environ:
+    1 / 0
+"""
+
+
+def _run(run_ranks, folder: Path, kind: str, *, forked: bool):
+    (folder / "code").mkdir(exist_ok=True)
+    (folder / "code" / "torchrun").write_text(LAUNCHER, encoding="utf-8")
+    (folder / "code" / "work.py").write_text(WORK, encoding="utf-8")
+    program = PythonProgram((), script="torchrun")
+    modules = ("json", "wave")
+    return run_ranks(kind, "", forked=forked, command="python torchrun", program=program, modules=modules)
+
+
+def test_workers_are_the_same(kind: str, run_ranks, tmp_path: Path) -> None:
+    cold = _run(run_ranks, tmp_path, kind, forked=False)
+    forked = _run(run_ranks, tmp_path, kind, forked=True)
+    assert cold.codes == forked.codes == (5,)
+    assert "preloaded: True" in forked.logs[0]
+    assert "preloaded: True" not in cold.logs[0]
+    assert forked.logs[0].replace("preloaded: True", "preloaded: False") == cold.logs[0]
