@@ -20,6 +20,7 @@ app = lazy_group(
         "run": "Run a pipeline on this machine.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
+        "warm": "Keep imported packages in memory, so that runs start at once.",
         "submit": "Submit a pipeline to Azure ML.",
         "cancel": "End a run, or steps of it, here or on Azure ML.",
         "clean": "Remove old runs and files that no run needs.",

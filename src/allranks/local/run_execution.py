@@ -106,7 +106,7 @@ class RunExecution:
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
         try:
-            supervisor, missing = await _start_supervisor(self._options.instances)
+            supervisor, missing = await _start_supervisor(self._options.instances, self._workspace)
             try:
                 self._starting = None
                 self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
@@ -216,16 +216,17 @@ class RunExecution:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
 
-async def _start_supervisor(kind: str) -> tuple[Supervisor, str]:
+async def _start_supervisor(kind: str, workspace: Workspace) -> tuple[Supervisor, str]:
     """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
     support.
 
     `auto` selects the first supported kind. Raise InputError if the kind is not supported.
     """
     missing: list[str] = []
+    warm = str(workspace.warm) if workspace.warm.exists() else ""
     for name in INSTANCE_KINDS if kind == AUTO else (kind,):
         try:
-            return await Supervisor.start(name), "; ".join(missing)
+            return await Supervisor.start(name, warm), "; ".join(missing)
         except UnfitError as error:
             missing.append(f"{name}: {error}")
     fix = "use --instances loopback, which works everywhere"

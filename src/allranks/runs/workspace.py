@@ -67,6 +67,11 @@ class Workspace:
         return self.root / "digests.db"
 
     @property
+    def warm(self) -> Path:
+        """Return the socket of the process that lends starters, `allranks warm`."""
+        return self.root / "warm.sock"
+
+    @property
     def overlaps(self) -> Path:
         """Return the folder of the workspaces of scheduled runs that overlapped with others, named as the runs."""
         return self.root / "overlaps"

@@ -93,13 +93,15 @@ class Supervisor:
         self._pump: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, kind: str) -> Supervisor:
+    async def start(cls, kind: str, warm: str = "") -> Supervisor:
         """Start a supervisor for a kind of instances, a key of INSTANCE_KINDS.
+
+        warm: the socket of the process that lends starters; "" for none
 
         Raise UnfitError if this machine does not support it.
         """
         process = await asyncio.create_subprocess_exec(
-            *boot.command("instances.agent.main", INSTANCE_KINDS[kind].isolation),
+            *boot.command("instances.agent.main", INSTANCE_KINDS[kind].isolation, warm),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C at the terminal must reach the engine only.

@@ -74,6 +74,8 @@ def fork_until_end(connection: socket.socket, preloaded: Preloaded, *, lent: boo
             _report_ended(connection, agents, lent=lent)
         if connection.fileno() in ready:
             data, descriptors, _, _ = socket.recv_fds(connection, MESSAGE, DESCRIPTORS)
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
             if not data:
                 return
             request = json.loads(data)

@@ -19,11 +19,12 @@ from allranks.local.instances.agent.isolation import Isolation, find
 from allranks.local.instances.agent.starters import Starter, Starters, key_of
 
 
-def main(isolation_class: str) -> None:
+def main(isolation_class: str, warm: str = "") -> None:
     """Execute the engine's commands until stdin ends, then end all processes.
 
     isolation_class: ``MODULE:CLASS``, the isolation of a kind of instances. If this machine does not support it, the
                      supervisor writes an `unfit` event with the reason and returns.
+    warm:            the socket of the process that lends starters; "" for none
     """
     # The engine reads events from stdout, so other output must not go there.
     events = os.dup(1)
@@ -35,12 +36,13 @@ def main(isolation_class: str) -> None:
         except OSError as error:
             write_event(events, event="unfit", reason=str(error))
             return
-        supervisor = Supervisor(isolation, isolation_class, events)
+        supervisor = Supervisor(isolation, isolation_class, events, warm)
         try:
             kernel.become_subreaper()
             supervisor.serve()
         finally:
             end_descendants()
+            supervisor.starters.end()
             supervisor.remove_temporary()
 
 
@@ -52,10 +54,10 @@ class Supervisor:
     be created. The engine starts a step on an instance after the previous step on it has ended.
     """
 
-    def __init__(self, isolation: Isolation, isolation_class: str, events: int) -> None:
+    def __init__(self, isolation: Isolation, isolation_class: str, events: int, warm: str = "") -> None:
         self.isolation = isolation
         self.events = events
-        self.starters = Starters(isolation_class)
+        self.starters = Starters(isolation_class, warm)
         self.agents: dict[str, AgentProcess] = {}
         self.next_agents: dict[tuple[int, str], AgentProcess] = {}
         self.temporary: dict[int, str] = {}
@@ -196,4 +198,4 @@ class Supervisor:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -11,6 +11,7 @@ from typing import Any
 
 from allranks.local.boot import SOURCE
 from allranks.local.instances.agent.agent_process import AgentProcess
+from allranks.local.instances.agent.borrowing import borrow
 from allranks.local.instances.agent.spawn import ENDING
 
 MOST = 3
@@ -34,36 +35,25 @@ main(*arguments)
 class Starter:
     """A starter's process. It imports while the supervisor goes on.
 
-    pid:    0 after its end
+    pid:    0 if it was borrowed: then it is no child of this process
     usable: whether it forks agents, or will when it has imported its modules
     reason: why it is not usable
     used:   when it was last used, in order
     """
 
-    def __init__(self, spec: Mapping[str, Any], isolation: str) -> None:
-        """Start the process.
+    def __init__(self, spec: Mapping[str, Any], isolation: str, warm: str = "") -> None:
+        """Borrow the process, or else start it.
 
         spec:      as of `programs.StarterSpec`
         isolation: ``MODULE:CLASS``
+        warm:      the socket of the process that lends starters; "" for none
 
         Raise OSError if its interpreter cannot be started.
         """
         self._isolation = isolation
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        interpreter, package = spec["interpreter"], str(SOURCE)
-        streams = [
-            (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
-            *((os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)),
-        ]
         with theirs:
-            self.pid = os.posix_spawn(
-                interpreter,
-                [interpreter, "-c", _BOOT, package, str(os.getpid()), *spec["modules"]],
-                dict(spec["environment"]),
-                file_actions=streams,
-                setsigmask=(),
-                setsigdef=ENDING,
-            )
+            self.pid = 0 if warm and borrow(warm, spec, theirs.fileno()) else spawn(spec, theirs.fileno())
         self.usable = True
         self.reason = ""
         self.used = 0
@@ -116,9 +106,18 @@ class Starter:
         return bool(self._waiting or self._forking)
 
     def close(self) -> None:
-        """Let the process end. The agents that were forked from it go on."""
+        """Let the process end. The agents that were forked from it go on, unless it was borrowed."""
         self.usable = False
         self.connection.close()
+
+    def end(self) -> None:
+        """End a borrowed process and its agents, and wait until they have ended."""
+        if self.pid == 0 and self.usable:
+            with contextlib.suppress(OSError):
+                self.connection.shutdown(socket.SHUT_WR)
+                while self.connection.recv(MESSAGES):
+                    continue
+        self.close()
 
     def _request(self, agent: AgentProcess, events: int, network: int | None) -> None:
         self._number += 1
@@ -143,12 +142,39 @@ class Starter:
         return lost
 
 
+def spawn(spec: Mapping[str, Any], connection: int) -> int:
+    """Start a process that imports the modules of a spec, and return its id.
+
+    connection: a descriptor, through which it is asked to fork
+
+    Raise OSError if its interpreter cannot be started.
+    """
+    interpreter = spec["interpreter"]
+    streams = [
+        (os.POSIX_SPAWN_DUP2, connection, 0),
+        *((os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)),
+    ]
+    return os.posix_spawn(
+        interpreter,
+        [interpreter, "-c", _BOOT, str(SOURCE), str(os.getpid()), *spec["modules"]],
+        dict(spec["environment"]),
+        file_actions=streams,
+        setsid=True,
+        setsigmask=(),
+        setsigdef=ENDING,
+    )
+
+
 class Starters:
     """The starters of a run, by what they are."""
 
-    def __init__(self, isolation: str) -> None:
-        """isolation: ``MODULE:CLASS``"""
+    def __init__(self, isolation: str, warm: str = "") -> None:
+        """
+        isolation: ``MODULE:CLASS``
+        warm:      the socket of the process that lends starters; "" for none
+        """
         self._isolation = isolation
+        self._warm = warm
         self._by_spec: dict[str, Starter] = {}
         self._used = 0
 
@@ -159,7 +185,7 @@ class Starters:
         if starter is None:
             self._make_room()
             try:
-                starter = Starter(spec, self._isolation)
+                starter = Starter(spec, self._isolation, self._warm)
             except OSError:  # no such interpreter: the ranks' logs say so
                 return None
             self._by_spec[key] = starter
@@ -171,10 +197,15 @@ class Starters:
         """Return those whose processes are connected."""
         return [starter for starter in self._by_spec.values() if starter.usable]
 
+    def end(self) -> None:
+        """End the borrowed starters, and wait until they and their agents have ended."""
+        for starter in self.alive():
+            starter.end()
+
     def _make_room(self) -> None:
         alive = sorted(self.alive(), key=lambda starter: starter.used)
         for starter in alive[: max(len(alive) - MOST + 1, 0)]:
-            if not starter.busy:
+            if not starter.busy and (starter.pid or not starter.forked):
                 starter.close()
                 self._by_spec = {key: other for key, other in self._by_spec.items() if other is not starter}
 

@@ -1,0 +1,28 @@
+"""`allranks warm`: keep processes with imported packages for the runs of a workspace."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from allranks.cli.options import FolderOption
+
+
+def warm(
+    idle_minutes: Annotated[
+        float, typer.Option("--idle-minutes", min=0.0, help="End when no run has needed a process for so long.")
+    ] = 30.0,
+    workspace: FolderOption = None,
+) -> None:
+    """Keep imported packages in memory, so that runs start at once.
+
+    The first run of a script imports its packages, and later runs in this workspace fork their ranks from the process
+    that has done so. It runs until Ctrl-C, or until it has been idle for long.
+    """
+    from allranks.local.warm.server import serve
+    from allranks.runs.workspace import Workspace
+
+    place = Workspace.at(workspace)
+    print(f"serves runs in {place.root} until Ctrl-C, or until it is idle for {idle_minutes:g} minutes", flush=True)
+    serve(place, idle_minutes * 60, lambda text: print(text, flush=True))

@@ -1,0 +1,149 @@
+"""The process of `allranks warm`: lend starters to the runs of a workspace until it has been idle for long."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.local.instances.agent.starters import key_of
+from allranks.local.warm.imported import ImportedProcess, stamp_of
+from allranks.runs.workspace import Workspace
+
+MOST = 4
+"""Maximum number of processes. Each takes the memory of what it has imported, 200 to 600 MB."""
+
+_MESSAGE = 1 << 16
+_DESCRIPTORS = 8
+_REQUEST_SECONDS = 2.0
+
+
+def serve(workspace: Workspace, idle_seconds: float, notice: Callable[[str], None]) -> None:
+    """Lend starters until no run has needed one for `idle_seconds`, or until an exception such as KeyboardInterrupt.
+
+    notice: called with a line whenever something happens that a user may want to know
+
+    Raise InputError if another process does so for this workspace.
+    """
+    with _listening(workspace) as listener:
+        processes = _Processes(notice)
+        last = time.monotonic()
+        try:
+            while (left := last + idle_seconds - time.monotonic()) > 0:
+                alive = {process.connection.fileno(): process for process in processes.alive()}
+                ready, _, _ = select.select([listener.fileno(), *alive], [], [], left)
+                for descriptor in ready:
+                    if descriptor in alive:
+                        alive[descriptor].receive()
+                    else:
+                        processes.answer(listener)
+                        last = time.monotonic()
+        finally:
+            for process in processes.alive():
+                process.close()
+
+
+class _Processes:
+    """The processes that have imported modules, by what they have imported."""
+
+    def __init__(self, notice: Callable[[str], None]) -> None:
+        self._notice = notice
+        self._by_key: dict[str, ImportedProcess] = {}
+
+    def alive(self) -> list[ImportedProcess]:
+        return [process for process in self._by_key.values() if process.is_alive]
+
+    def answer(self, listener: socket.socket) -> None:
+        """Accept one request of a supervisor, and answer it: 1 if it gets a starter, else 0."""
+        connection, _ = listener.accept()
+        descriptors: list[int] = []
+        with connection, contextlib.suppress(OSError, ValueError, KeyError):
+            connection.settimeout(_REQUEST_SECONDS)
+            if _user_of(connection) not in (os.geteuid(), 0):
+                return
+            data, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE, _DESCRIPTORS)
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
+            process = self._of(json.loads(data))
+            if process is not None:
+                process.lend(descriptors)
+                descriptors = []
+            connection.send(b"0" if process is None else b"1")
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _of(self, spec: Mapping[str, Any]) -> ImportedProcess | None:
+        """Return the process for a spec, which may still be importing; None if it is unfit."""
+        key, stamp, now = key_of(spec), stamp_of(spec["interpreter"]), time.monotonic()
+        process = self._by_key.get(key)
+        if process is not None and process.stamp != stamp:
+            self._notice(f"packages of {spec['interpreter']} have changed")
+            process.close()
+            process = None
+        if process is None:
+            self._make_room()
+            self._notice(f"imports {', '.join(spec['modules'])} for {spec['interpreter']}")
+            process = self._by_key[key] = ImportedProcess(spec, stamp, now)
+        elif not process.is_alive:
+            return None
+        process.used = now
+        return process
+
+    def _make_room(self) -> None:
+        alive = sorted(self.alive(), key=lambda process: process.used)
+        for process in alive[: max(len(alive) - MOST + 1, 0)]:
+            process.close()
+            self._by_key = {key: other for key, other in self._by_key.items() if other is not process}
+
+
+@contextlib.contextmanager
+def _listening(workspace: Workspace) -> Iterator[socket.socket]:
+    """Listen at the workspace's socket for the duration of the block."""
+    workspace.make()
+    folder = os.open(workspace.root, os.O_PATH)
+    # The path of a socket may have 107 characters.
+    path = f"/proc/self/fd/{folder}/{workspace.warm.name}"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            if _is_served(path):
+                found = "`allranks warm` already runs for this workspace"
+                raise InputError(Problem(str(workspace.root), found, "one process", "use that one, or end it first"))
+            workspace.warm.unlink(missing_ok=True)
+            mask = os.umask(0o177)
+            try:
+                listener.bind(path)
+            finally:
+                os.umask(mask)
+            identity = os.stat(path).st_ino
+            listener.listen()
+            try:
+                yield listener
+            finally:
+                with contextlib.suppress(OSError):
+                    if os.stat(path).st_ino == identity:
+                        os.unlink(path)
+    finally:
+        os.close(folder)
+
+
+def _is_served(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        try:
+            client.connect(path)
+        except OSError:
+            return False
+        return True
+
+
+def _user_of(connection: socket.socket) -> int:
+    """Return the user of the process at the other end."""
+    size = struct.calcsize("3i")
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(user)
