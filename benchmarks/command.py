@@ -4,11 +4,12 @@ The step makes one all-reduce over gloo (benchmarks/launches/ranks/pytorch.py) a
 
 allranks run job.yml --force-rerun
     Wall time, medians of 5, in a workspace that has had a run. Peer: torchrun alone, which starts the same file on as
-    many ranks, one agent an instance, and neither reads a job nor writes logs, records or metrics.
+    many ranks, one agent an instance, and neither reads a job nor writes logs, records or metrics. The same beside
+    `allranks warm`, which keeps the processes that have imported torch from one run to the next.
 
 import azure.ai.ml
-    CPU time of the import, and of reading the job after it, measured inside the process, medians of 5 new processes.
-    Peer: the plain import, and the same reading.
+    CPU time of the import, and together with reading the job, measured inside the process, medians of 5 new processes.
+    Peer: the plain import.
 
 first use of a workspace
     Wall time of a first run, which creates MLflow's database. Peer: the same command in a workspace that has one.
@@ -17,17 +18,21 @@ first use of a workspace
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import shutil
+import signal
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, finish
-from bench.timing import medians, run, seconds
+from bench.timing import environment, medians, run, seconds
 from launches.launch import RANKS, layout_text
 from launches.torchrun import VARIABLES, torchrun
 
@@ -36,6 +41,8 @@ from allranks.contract.layout import Layout
 BIN = Path(sys.executable).parent
 TIMES = 5
 GOALS = {Layout(2, 2): 1.0, Layout(2, 8): 0.4}
+WARM_LAYOUT = Layout(2, 2)
+WARM_GOAL = 0.5
 IMPORT_GOAL = 0.5
 
 JOB = """\
@@ -51,14 +58,14 @@ distribution: {{type: pytorch, process_count_per_instance: {layout.process_count
 """
 
 READ = """
-import gc, sys, tempfile, time
+import sys, tempfile, time
 from pathlib import Path
 from allranks.plan.reader import read_plan
 from allranks.runs.workspace import Workspace
 from allranks.sdk.session import session
 started = time.process_time()
-with session(client={client}):
-    imported = time.process_time()
+{statement}
+imported = time.process_time()
 with tempfile.TemporaryDirectory() as folder:
     read_plan(sys.argv[1], {{}}, Path(folder, "snapshots"), Workspace(Path(folder, "workspace")))
 print(imported - started, time.process_time() - imported)
@@ -82,6 +89,25 @@ def _whole(folder: Path) -> Iterator[Figure]:
         measured, peer = medians(TIMES, ours, partial(_torchrun, folder, layout))
         yield Figure(f"allranks run, {layout_text(layout)}, s (peer: torchrun)", measured, peer, goal, of="ratio")
 
+    with _warm(folder / "workspace"):
+        ours = partial(seconds, _command(_job(folder, WARM_LAYOUT), folder / "workspace"))
+        measured, peer = medians(TIMES, ours, partial(_torchrun, folder, WARM_LAYOUT))
+    name = f"with allranks warm: allranks run, {layout_text(WARM_LAYOUT)}, s (peer: torchrun)"
+    yield Figure(name, measured, peer, WARM_GOAL, of="ratio")
+
+
+@contextlib.contextmanager
+def _warm(workspace: Path) -> Iterator[None]:
+    """Serve the runs of the workspace inside of the block."""
+    command = [str(BIN / "allranks"), "warm", "--folder", str(workspace)]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            server.stdout.readline()  # it says that it serves
+            yield
+        finally:
+            server.send_signal(signal.SIGINT)
+
 
 def _torchrun(folder: Path, layout: Layout) -> float:
     started = time.perf_counter()
@@ -91,23 +117,15 @@ def _torchrun(folder: Path, layout: Layout) -> float:
 
 def _imports(folder: Path) -> Iterator[Figure]:
     job = str(_job(folder, Layout(1, 2)))
-
-    def measured(client: bool) -> list[float]:
-        return [float(text) for text in run([sys.executable, "-c", READ.format(client=client), job]).split()]
-
-    rounds: dict[bool, list[list[float]]] = {False: [], True: []}
-
-    def measure(client: bool) -> Callable[[], float]:
-        def once() -> float:
-            rounds[client].append(measured(client))
-            return rounds[client][-1][0]
-
-        return once
-
-    ours, plain = medians(TIMES, measure(False), measure(True))
-    reading = [sorted(read for _, read in rounds[client][1:])[TIMES // 2] for client in (False, True)]
-    yield Figure("import azure.ai.ml, s of CPU (peer: the plain import)", ours, plain, IMPORT_GOAL, of="ratio")
-    yield Figure("read a job of one step, s of CPU (peer: after the plain import)", reading[0], reading[1])
+    statements = {"ours": "with session(client=False): pass", "plain": "import azure.ai.ml"}
+    codes = {name: READ.format(statement=statement) for name, statement in statements.items()}
+    taken: dict[str, list[tuple[float, ...]]] = {name: [] for name in codes}
+    for name in [*codes] * (TIMES + 1):
+        taken[name].append(tuple(float(text) for text in run([sys.executable, "-c", codes[name], job]).split()))
+    ours, plain = ([statistics.median(each) for each in zip(*taken[name][1:], strict=True)] for name in codes)
+    yield Figure("import azure.ai.ml, s of CPU (peer: the plain import)", ours[0], plain[0], IMPORT_GOAL, of="ratio")
+    name = "import azure.ai.ml and read a job of one step, s of CPU (peer: with the plain import)"
+    yield Figure(name, sum(ours), sum(plain), IMPORT_GOAL, of="ratio")
 
 
 def _first_use(folder: Path) -> Iterator[Figure]:

@@ -9,10 +9,13 @@ and tokens used in machine learning that detect-secrets lacks, after the rules o
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
+
+from allranks.deferred_imports import DeferredImports
 
 MASK = "***"
 """The replacement for a secret."""
@@ -171,21 +174,23 @@ def _replacement(kind: str, secrets: list[tuple[str, str]], match: re.Match[str]
 
 @cache
 def _library() -> tuple[Shape, ...]:
-    """Return the shapes of detect-secrets. It is imported on first use, because it imports requests."""
-    from detect_secrets.plugins.aws import AWSKeyDetector
-    from detect_secrets.plugins.discord import DiscordBotTokenDetector
-    from detect_secrets.plugins.github_token import GitHubTokenDetector
-    from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
-    from detect_secrets.plugins.mailchimp import MailchimpDetector
-    from detect_secrets.plugins.npm import NpmDetector
-    from detect_secrets.plugins.openai import OpenAIDetector
-    from detect_secrets.plugins.pypi_token import PypiTokenDetector
-    from detect_secrets.plugins.sendgrid import SendGridDetector
-    from detect_secrets.plugins.slack import SlackDetector
-    from detect_secrets.plugins.square_oauth import SquareOAuthDetector
-    from detect_secrets.plugins.stripe import StripeDetector
-    from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
-    from detect_secrets.plugins.twilio import TwilioKeyDetector
+    """Return the shapes of detect-secrets, without the package that it verifies secrets with: requests, most of its
+    import."""
+    with DeferredImports(["requests"] if "requests" not in sys.modules else []):
+        from detect_secrets.plugins.aws import AWSKeyDetector
+        from detect_secrets.plugins.discord import DiscordBotTokenDetector
+        from detect_secrets.plugins.github_token import GitHubTokenDetector
+        from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
+        from detect_secrets.plugins.mailchimp import MailchimpDetector
+        from detect_secrets.plugins.npm import NpmDetector
+        from detect_secrets.plugins.openai import OpenAIDetector
+        from detect_secrets.plugins.pypi_token import PypiTokenDetector
+        from detect_secrets.plugins.sendgrid import SendGridDetector
+        from detect_secrets.plugins.slack import SlackDetector
+        from detect_secrets.plugins.square_oauth import SquareOAuthDetector
+        from detect_secrets.plugins.stripe import StripeDetector
+        from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
+        from detect_secrets.plugins.twilio import TwilioKeyDetector
 
     detectors: tuple[tuple[Any, str], ...] = (
         (AWSKeyDetector, "a3t abia acca akia asia aws"),

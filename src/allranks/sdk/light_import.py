@@ -1,9 +1,10 @@
 """Import azure-ai-ml without the parts that only talk to Azure.
 
-Half of its time is for clients, transports, storage and cryptography, which reading a pipeline never uses. While the
-SDK is imported, such a deferred module is replaced by an empty one, and each name that another module imports from it
-by a `Placeholder`, which loads the real module when it is first used. Users do not see that: afterwards, a deferred
-module can be imported as any other, and the packages that users import from contain no placeholders.
+Most of its time is for clients, transports, storage, cryptography, and the YAML of workspaces and endpoints, which
+reading a pipeline never uses. While the SDK is imported, such a deferred module is replaced by an empty one, and each
+name that another module imports from it by a `Placeholder`, which loads the real module when it is first used. Users do
+not see that: afterwards, a deferred module can be imported as any other, and the packages that users import from
+contain no placeholders.
 """
 
 from __future__ import annotations
@@ -36,6 +37,16 @@ DEFERRED = frozenset(
         f"{SDK}._restclient.registry_discovery",
         f"{SDK}._restclient.runhistory",
         f"{SDK}._restclient.workspace_dataplane",
+        f"{SDK}._schema._datastore",
+        f"{SDK}._schema._deployment",
+        f"{SDK}._schema._endpoint",
+        f"{SDK}._schema._feature_set",
+        f"{SDK}._schema._feature_store",
+        f"{SDK}._schema._feature_store_entity",
+        f"{SDK}._schema.compute",
+        f"{SDK}._schema.monitoring",
+        f"{SDK}._schema.registry",
+        f"{SDK}._schema.workspace",
         f"{SDK}._utils._data_utils",
         f"{SDK}._utils._http_utils",
         "msrest.configuration",
