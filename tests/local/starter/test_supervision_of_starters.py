@@ -100,11 +100,12 @@ def engine(kind: str, tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[st
 
 def _starter(engine: subprocess.Popen[str]) -> psutil.Process:
     """Return the starter of an engine: the only process below it that is still called by its own command."""
-    below = psutil.Process(engine.pid).children(recursive=True)
-    return min(
-        (process for process in below if "allranks.local.starter.main" in " ".join(process.cmdline())),
-        key=lambda process: process.create_time(),
-    )
+    found = []
+    for process in psutil.Process(engine.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if "allranks.local.starter.main" in " ".join(process.cmdline()):
+                found.append(process)
+    return min(found, key=lambda process: process.create_time())
 
 
 def _nothing_is_left(below: list[psutil.Process], mark: str) -> None:
@@ -147,16 +148,17 @@ def test_ranks_go_on_without_their_starter(engine: subprocess.Popen[str], mark: 
 def test_nothing_survives_a_death_during_the_imports(victim: str, kind: str, tmp_path: Path, mark: str) -> None:
     """A starter that is killed before it forks is replaced: the ranks start as new processes."""
     with _engine(kind, tmp_path, mark, ("numpy", "asyncio", "unittest", "email", "xml")) as engine:
+        starters: list[psutil.Process] = []
 
         def starting() -> bool:
             with contextlib.suppress(ValueError, psutil.NoSuchProcess):
-                return _starter(engine).is_running()
-            return False
+                starters.append(_starter(engine))
+            return bool(starters)
 
         _until(starting, "no starter was started")
         below = psutil.Process(engine.pid).children(recursive=True)
         (supervisor,) = psutil.Process(engine.pid).children()
-        pid = {"engine": engine.pid, "supervisor": supervisor.pid, "starter": _starter(engine).pid}[victim]
+        pid = {"engine": engine.pid, "supervisor": supervisor.pid, "starter": starters[0].pid}[victim]
         os.kill(pid, signal.SIGKILL)
         if victim == "starter":
             _until(lambda: len(_sleepers(mark)) == 8, "the ranks did not start without a starter")
