@@ -1,0 +1,21 @@
+"""The page about starting ranks has the tables of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from allranks.local.starts.packages import NOT_PRELOADED, PRELOADED
+
+PAGE = Path(__file__).parents[2] / "docs" / "starting-ranks.md"
+
+
+def test_the_tables_are_those_of_the_code() -> None:
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if "| `" in line]
+    shown = {name.strip("`"): text for name, text in rows}
+    assert list(shown) == [*PRELOADED, *NOT_PRELOADED]
+    for name, package in PRELOADED.items():
+        modules, _, note = shown[name].partition(" (")
+        assert modules == ", ".join(f"`{module}`" for module in package.modules)
+        assert ("not worth" in note) is not package.heavy
+        assert ("GPUs" in note) is package.looks_for_gpus
+    assert {name: shown[name] for name in NOT_PRELOADED} == dict(NOT_PRELOADED)
