@@ -27,14 +27,16 @@ flags if its source has it."""
 
 
 class RackAgentIsolation:
-    """An agent is the first process of a PID namespace, in the network of its instance."""
+    """An agent is the first process of a PID namespace, in the network of its instance. Each step has its own mounts,
+    hostname and System V objects."""
 
-    reusable: ClassVar[bool] = False
+    reusable: ClassVar[bool] = True
     own_network: ClassVar[bool] = True
 
     def __init__(self, network: int | None) -> None:
         assert network is not None
         self.network = network
+        self.mounts = -1
 
     def fork(self) -> int:
         processes = os.open("/proc/self/ns/pid", os.O_RDONLY)
@@ -53,14 +55,17 @@ class RackAgentIsolation:
 
     def prepare(self) -> None:
         kernel.setns(self.network, kernel.NEWNET)
-        kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC)
+        kernel.unshare(kernel.NEWNS)
         kernel.mount("proc", "/proc", "proc")
         with contextlib.suppress(OSError):
             kernel.mount(
                 "sysfs", "/sys", "sysfs"
             )  # refused in some containers; then the host's interfaces show in /sys
+        self.mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY)
 
     def enter(self, instance: dict[str, Any]) -> None:
+        kernel.setns(self.mounts, kernel.NEWNS)  # without those of the step before
+        kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC)
         kernel.set_hostname(instance["hostname"])
         _own_tmp(instance["temporary"], instance["keep"])
         if os.path.isdir("/dev/shm"):
