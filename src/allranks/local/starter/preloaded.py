@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,6 +64,7 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
             importlib.import_module(module)
         except Exception:  # the rank's own import fails as well, and says why
             continue
+    _keep_operators()
     gc.enable()
     gc.collect()
     # What is not collected any more stays in memory that the ranks share.
@@ -78,6 +80,14 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
         output=os.pread(output, OUTPUT, 0),
         main=main,
     )
+
+
+def _keep_operators() -> None:
+    """Do not let a rank deregister the operators of torch at its exit, one by one, in memory that ranks share."""
+    for finalizer in list(getattr(weakref.finalize, "_registry", ())):
+        registered = finalizer.peek()
+        if registered and getattr(registered[1], "__module__", "") == "torch.library":
+            finalizer.atexit = False
 
 
 _MAIN = ("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__annotations__", "__builtins__")
