@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 INHERITED = (
@@ -31,9 +32,15 @@ def of(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[str, s
     """
     inherited = {name: environ[name] for name in INHERITED if name in environ}
     # Emulated instances share one machine. Without a limit, each rank would start one thread per core.
-    threads = max(1, (os.cpu_count() or 1) // ranks)
+    threads = max(1, _cores() // ranks)
     return inherited | {
         "PATH": search_path(environ, interpreter),
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", str(threads)),
     }
+
+
+@cache
+def _cores() -> int:
+    # Cached, because it reads a file of /sys.
+    return os.cpu_count() or 1

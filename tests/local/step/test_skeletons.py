@@ -33,6 +33,18 @@ def test_a_step_gets_the_folders_of_the_next_skeleton(tmp_path: Path, skeletons:
     assert not skeletons.place(folder), "it has folders already"
 
 
+def test_a_file_is_made_where_there_is_none(tmp_path: Path, skeletons: Skeletons) -> None:
+    skeletons.make_file(tmp_path / "not ready")
+    skeletons.make_next()
+    (tmp_path / "existing").write_text("kept")
+    for name in ("existing", "ready", "none left"):
+        skeletons.make_file(tmp_path / name)
+    assert (tmp_path / "existing").read_text() == "kept"
+    assert [(tmp_path / name).read_text() for name in ("not ready", "ready", "none left")] == ["", "", ""]
+    with pytest.raises(FileNotFoundError):
+        skeletons.make_file(tmp_path / "no folder" / "file")
+
+
 LEFT: dict[str, Callable[[Path], object]] = {
     "file": lambda code: (code / "file").touch(),
     "file beside the code": lambda code: (code.parent / "file").touch(),

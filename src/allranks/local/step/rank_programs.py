@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,12 +62,14 @@ def rank_programs(
     prepared: Sequence[InstanceFolders],
     own_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
+    make_file: Callable[[Path], None],
 ) -> Iterator[RankProgram]:
     """Yield the ranks of an attempt, after adding each to the record and creating its log.
 
     interpreter:       of the step's processes
     own_variables:     the step's environment variables
     machine_variables: for each instance, the variables that every process on it needs
+    make_file:         makes an empty file, unless there is one
     """
     folder = Path(record.folder)
     commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
@@ -96,7 +97,7 @@ def rank_programs(
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder
             log.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        make_file(log)
         hostname = launch.hostnames[process.instance_rank]
         record.ranks.append(RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log)))
         shell, command, code = settings.shell, commands[process.instance_rank], str(instance.code)

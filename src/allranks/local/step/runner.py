@@ -311,6 +311,7 @@ class CommandRunner:
                     prepared,
                     own_variables,
                     variables,
+                    self._skeletons.make_file,
                 )
             )
             starter = self._starters.choose(step, [rank.program for rank in ranks], interpreter)

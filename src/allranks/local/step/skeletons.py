@@ -1,7 +1,8 @@
-"""The folders of the next step, made while the ranks of other steps run, and moved to their place when it starts.
+"""The folders and the log of the next step, made while the ranks of other steps run, and moved to their place when it
+starts.
 
-A file system such as ext4 creates a folder more slowly than it moves one, and more slowly still for some seconds after
-others were removed.
+A file system such as ext4 creates a folder or a file more slowly than it moves one, and more slowly still for some
+seconds after others were removed.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Skeletons:
         self._parent = parent
         self._ready: list[str] = []
         self._returned: list[str] = []
+        self._files: list[str] = []
         self._count = 0
 
     def place(self, folder: Path) -> bool:
@@ -45,6 +47,15 @@ class Skeletons:
             return True
         return False
 
+    def make_file(self, path: Path) -> None:
+        """Make an empty file, unless there is one. Raise OSError if that fails."""
+        if self._files and not os.path.lexists(path):
+            with contextlib.suppress(OSError):
+                os.rename(self._files[-1], path)
+                self._files.pop()
+                return
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+
     def take_back(self, folder: Path) -> bool:
         """Take the instances of a step that has completed for another step. Return False if the step has left anything
         in them, or changed them."""
@@ -54,10 +65,15 @@ class Skeletons:
         return True
 
     def make_next(self) -> None:
-        """Make a skeleton, unless one is ready. Call it when there is nothing else to do."""
-        if self._ready:
-            return
+        """Make a skeleton and a file, unless they are ready. Call it when there is nothing else to do."""
         with contextlib.suppress(OSError):
+            if not self._files:
+                file = os.path.join(self._parent(), f"file-{self._count}")
+                self._count += 1
+                os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+                self._files.append(file)
+            if self._ready:
+                return
             folder = os.path.join(self._parent(), f"step-{self._count}")
             self._count += 1
             os.mkdir(folder)

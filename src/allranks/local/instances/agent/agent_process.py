@@ -125,8 +125,6 @@ def _run(isolation: AgentIsolation, control: int, events: int, start: StartProgr
         except OSError as error:
             write_event(events, event="failed", agent=command["agent"], reason=str(error), time=time.time())
             return 1
-        if not isolation.reusable:
-            return 0
     return 0
 
 

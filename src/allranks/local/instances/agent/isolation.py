@@ -9,11 +9,9 @@ from typing import Any, ClassVar, Protocol
 class AgentIsolation(Protocol):
     """The part of an isolation that acts in the process that forks an agent, and in the agent.
 
-    reusable:    whether an agent can run several steps, one after another. If not, its isolation ends with its process.
     own_network: whether each instance has its own network
     """
 
-    reusable: ClassVar[bool]
     own_network: ClassVar[bool]
 
     def __init__(self, network: int | None) -> None:
@@ -26,7 +24,8 @@ class AgentIsolation(Protocol):
         """Do what does not depend on the step. Called in the agent before it gets a step. Raise OSError on failure."""
 
     def enter(self, instance: dict[str, Any]) -> None:
-        """Isolate this process as the step's instance. Called in the agent. Raise OSError on failure."""
+        """Isolate this process as the step's instance, without anything of the step before. Called in the agent. Raise
+        OSError on failure."""
 
 
 class Isolation(Protocol):

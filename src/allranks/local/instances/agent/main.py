@@ -49,8 +49,7 @@ def main(isolation_class: str, warm: str = "") -> None:
 class Supervisor:
     """Start an agent for each instance of a step, forward signals to it, and report its end if it was killed.
 
-    Each instance has an agent for its next step: the agent that ran the last step or, if the isolation ends with the
-    step, a spare one that was forked when that step started. A chain of steps therefore does not wait for namespaces to
+    The agent that ran a step runs the next one on its instance too, so a chain of steps does not wait for namespaces to
     be created. The engine starts a step on an instance after the previous step on it has ended.
     """
 
@@ -116,16 +115,10 @@ class Supervisor:
                 name: agent
             }
             agent.send_start(command)
-            if self.isolation.agent.reusable:
-                self.next_agents[key] = agent
-            elif starter is None:
-                # A fork of a starter takes longer, while the ranks that have just started need the cores.
-                self.next_agents[key] = self._fork(index, address, None)
+            self.next_agents[key] = agent
         except BrokenPipeError:
             return  # the agent was killed before it began; _reap reports it
         except OSError as error:
-            if name in self.agents:
-                return  # only the spare agent failed to fork: the next step tries again and reports a failure
             self._failed(name, error)
 
     def _fork(self, index: int, address: str, starter: Starter | None) -> AgentProcess:
