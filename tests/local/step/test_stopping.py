@@ -110,7 +110,9 @@ from allranks.local.tracking import client, process
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
-hang = f"import sys, time; sys.stdin.readline(); open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
+# The first request is written while the run starts, the second one for the step.
+read = "import sys, time; sys.stdin.readline(); sys.stdin.readline()"
+hang = f"{read}; open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
 client.command = process.command = lambda _: (sys.executable, "-c", hang)
 client.may_track = lambda _: True
 running_steps.TRACKING_GRACE = 0.1
