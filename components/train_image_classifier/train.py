@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks.runtime.mlflow_pytorch import mlflow_pytorch
+from allranks.runtime.mlflow_pytorch import installed_requirements, mlflow_pytorch
 
 LOG_EVERY = 10
 """Steps between two points of the loss curve, each of which costs an all-reduce of the loss."""
@@ -194,7 +194,7 @@ def save(model: nn.Module, description: Description, folder: Path) -> None:
     example = np.zeros((2, *description.shape), dtype=np.uint8)
     with torch.no_grad():
         signature = infer_signature(example, model(torch.from_numpy(example)).numpy())
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, installed_requirements():
         flavour.save_model(
             model,
             temporary,

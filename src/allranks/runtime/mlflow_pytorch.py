@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
+from collections.abc import Iterator
 from types import ModuleType
 
 IMPORT_SECONDS = 60.0
@@ -33,3 +35,23 @@ def mlflow_pytorch() -> ModuleType:
         for name in absent:
             del sys.modules[name]
     return mlflow.pytorch  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def installed_requirements() -> Iterator[None]:
+    """Let MLflow save models without comparing their requirements with what is installed, inside of the block.
+
+    MLflow warns about a model that requires another version. To do so, it reads the file list of every installed
+    package, for 1 s or more. That is superfluous if the requirements are the installed versions.
+    """
+    from mlflow.utils import environment
+
+    compare = getattr(environment, "warn_dependency_requirement_mismatches", None)
+    if compare is None:  # another version of MLflow
+        yield
+        return
+    environment.warn_dependency_requirement_mismatches = lambda requirements: None  # noqa: ARG005
+    try:
+        yield
+    finally:
+        environment.warn_dependency_requirement_mismatches = compare
