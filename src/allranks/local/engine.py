@@ -19,6 +19,7 @@ from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
 from allranks.local.tracking.process import EarlyTracker
+from allranks.local.warm.early import EarlyStarters
 from allranks.plan import codec, macros
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
@@ -41,12 +42,14 @@ def run(
     observer: Observer | None = None,
     origin: RunRecord | None = None,
     tracker: EarlyTracker | None = None,
+    starters: EarlyStarters | None = None,
 ) -> RunRecord:
     """Run the plan. Return its record after all its processes have ended.
 
     origin:  the run whose results are used for the steps that the selection reuses; None: any run with a result for the
              same code and inputs
     tracker: of this workspace; the run takes its process if it needs one
+    starters: that were started early for this run
 
     Raise InputError for a plan that cannot run, before anything is started or written. Raise DiskFullError if the disk
     is full.
@@ -80,7 +83,17 @@ def run(
             store.add_run(record, hidden.plan)
 
         execution = RunExecution(
-            filled, record, workspace, store, options, observer, hidden.known, modes, origin, tracker=tracker
+            filled,
+            record,
+            workspace,
+            store,
+            options,
+            observer,
+            hidden.known,
+            modes,
+            origin,
+            tracker=tracker,
+            starters=starters,
         )
         return execution.execute({}, save)
 

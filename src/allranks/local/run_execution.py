@@ -25,6 +25,7 @@ from allranks.local.slots import Slots
 from allranks.local.step.runner import CommandRunner, Settings
 from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.process import EarlyTracker
+from allranks.local.warm.early import EarlyStarters
 from allranks.plan import values
 from allranks.plan.graph import Plan, steps
 from allranks.plan.output_paths import passed_on
@@ -52,8 +53,10 @@ class RunExecution:
         origin: RunRecord | None = None,
         earlier: RunRecord | None = None,
         tracker: EarlyTracker | None = None,
+        starters: EarlyStarters | None = None,
     ) -> None:
         self._tracker = tracker
+        self._starters = starters
         self._modes = modes
         self._origin = origin
         self._earlier = earlier
@@ -106,7 +109,7 @@ class RunExecution:
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
         try:
-            supervisor, missing = await _start_supervisor(self._options.instances, self._workspace)
+            supervisor, missing = await _start_supervisor(self._options.instances, self._warm())
             try:
                 self._starting = None
                 self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
@@ -122,6 +125,12 @@ class RunExecution:
                 await supervisor.close()
         finally:
             await tracking.close()
+
+    def _warm(self) -> str:
+        """Return the socket of the process that lends starters to this run; "" if there is none."""
+        if self._starters is not None and self._starters.socket:
+            return self._starters.socket
+        return str(self._workspace.warm) if self._workspace.warm.exists() else ""
 
     def _finish(self, scope: Scope) -> None:
         """Record how the run ended, and write its page. It contains no await, so no signal is handled meanwhile."""
@@ -180,6 +189,8 @@ class RunExecution:
             return await executor.execute(plan.graph, inputs_of(plan), passed_on(plan.graph, {}))
         finally:
             self._executor = self._runner = None
+            if self._starters is not None:
+                self._starters.remember(runner.starters)
             runner.close()
             with contextlib.suppress(
                 sqlite3.Error
@@ -216,14 +227,13 @@ class RunExecution:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
 
-async def _start_supervisor(kind: str, workspace: Workspace) -> tuple[Supervisor, str]:
+async def _start_supervisor(kind: str, warm: str) -> tuple[Supervisor, str]:
     """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
     support.
 
     `auto` selects the first supported kind. Raise InputError if the kind is not supported.
     """
     missing: list[str] = []
-    warm = str(workspace.warm) if workspace.warm.exists() else ""
     for name in INSTANCE_KINDS if kind == AUTO else (kind,):
         try:
             return await Supervisor.start(name, warm), "; ".join(missing)

@@ -31,7 +31,9 @@ import sys
 from pathlib import Path
 from allranks.local.warm.server import serve
 from allranks.runs.workspace import Workspace
-serve(Workspace(Path(sys.argv[1])), float(sys.argv[2]), lambda line: print(line, flush=True))
+workspace = Workspace(Path(sys.argv[1]))
+workspace.make()
+serve(workspace.warm, float(sys.argv[2]), lambda line: print(line, flush=True))
 """
 
 # The module is that of the process that has imported it.
@@ -85,17 +87,23 @@ def warm(workspace: Workspace) -> Iterator[subprocess.Popen[str]]:
             assert psutil.wait_procs(below, timeout=BOUND)[1] == []
 
 
-async def run_on(kind: str, code: Path, warm: Path | None) -> str:
-    """Run one rank, and return its output."""
-    supervisor = await Supervisor.start(kind, str(warm or ""))
-    log = code.parent / "log"
-    log.write_text("")
+def spec_of(code: Path) -> StarterSpec:
+    """The starter of the rank."""
     environment = {
         "PATH": f"{os.path.dirname(sys.executable)}:/usr/bin:/bin",
         "PYTHONPATH": str(code),
         "PYTHONUNBUFFERED": "1",
     }
-    spec = StarterSpec(sys.executable, tuple(sorted(environment.items())), ("imported_early",))
+    return StarterSpec(sys.executable, tuple(sorted(environment.items())), ("imported_early",))
+
+
+async def run_on(kind: str, code: Path, warm: Path | None) -> str:
+    """Run one rank, and return its output."""
+    supervisor = await Supervisor.start(kind, str(warm or ""))
+    log = code.parent / "log"
+    log.write_text("")
+    spec = spec_of(code)
+    environment = dict(spec.environment)
     try:
         (instance,) = INSTANCE_KINDS[kind].instances([0])
         temporary = code.parent / "temporary"
@@ -183,13 +191,14 @@ def test_a_run_goes_on_when_the_lending_process_is_killed(
 
 
 def test_it_ends_when_it_has_been_idle(workspace: Workspace) -> None:
-    serve(workspace, 0.0, print)
+    workspace.make()
+    serve(workspace.warm, 0.0, print)
     assert not workspace.warm.exists()
 
 
 def test_a_workspace_has_one_such_process(workspace: Workspace, warm: subprocess.Popen[str]) -> None:
     with pytest.raises(InputError, match="already runs"):
-        serve(workspace, 600, print)
+        serve(workspace.warm, 600, print)
     assert workspace.warm.exists()
 
 

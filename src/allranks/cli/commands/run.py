@@ -63,6 +63,7 @@ def run(
 
     from allranks.local.selection import Selection
     from allranks.local.tracking.process import EarlyTracker
+    from allranks.local.warm.early import EarlyStarters
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
@@ -72,7 +73,10 @@ def run(
         _print_dry_run(file, values, place, instances.value, selection, json)
         return
     # MLflow takes as long to import as everything below.
-    with EarlyTracker(place, enabled=track and find_spec("mlflow") is not None) as tracker:
+    with (
+        EarlyTracker(place, enabled=track and find_spec("mlflow") is not None) as tracker,
+        EarlyStarters(place, file, enabled=not cold) as starters,
+    ):
         from allranks.api import jobs
         from allranks.local import engine
         from allranks.local.options import Options
@@ -90,7 +94,7 @@ def run(
             settings=values,
             cold=cold,
         )
-        execute(lambda observer: engine.run(plan, place, options, observer, tracker=tracker), json)
+        execute(lambda observer: engine.run(plan, place, options, observer, tracker=tracker, starters=starters), json)
 
 
 def _print_dry_run(

@@ -25,4 +25,5 @@ def warm(
 
     place = Workspace.at(workspace)
     print(f"serves runs in {place.root} until Ctrl-C, or until it is idle for {idle_minutes:g} minutes", flush=True)
-    serve(place, idle_minutes * 60, lambda text: print(text, flush=True))
+    place.make()
+    serve(place.warm, idle_minutes * 60, lambda text: print(text, flush=True))

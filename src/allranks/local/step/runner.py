@@ -22,6 +22,7 @@ from allranks.local.boot import SOURCE
 from allranks.local.continuation import restore
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
+from allranks.local.instances.programs import StarterSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.local.launchers import LAUNCHERS, Assignment
 from allranks.local.scope import Scope
@@ -196,6 +197,11 @@ class CommandRunner:
     async def cancel(self, path: str) -> None:
         """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""
         await self.running.cancel(path)
+
+    @property
+    def starters(self) -> Sequence[StarterSpec]:
+        """The starters that steps have used, the first one first."""
+        return self._starters.used
 
     def close(self) -> None:
         """Close the runner's files, and remove its folders. Call it when no step runs any more."""

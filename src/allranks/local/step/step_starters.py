@@ -31,6 +31,7 @@ class StepStarters:
     shell:  runs the commands
     tracks: whether a step has an MLflow run
     cold:   whether every rank is started as a new process, without a starter
+    used:   the starters that steps have used, the first one first
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class StepStarters:
         self._shell = shell
         self._tracks = tracks
         self._cold = cold
+        self.used: list[StarterSpec] = []
         self._specs = StarterSpecs()
         self._followers: dict[int, tuple[Graph, dict[str, list[Step]]]] = {}
 
@@ -56,7 +58,10 @@ class StepStarters:
         """Return the starter for the ranks of a step; None if they start cold."""
         if self._cold:
             return None
-        return self._specs.of_programs(programs, interpreter, _code(step), tracked=self._tracks(step))
+        spec = self._specs.of_programs(programs, interpreter, _code(step), tracked=self._tracks(step))
+        if spec is not None and spec not in self.used:
+            self.used.append(spec)
+        return spec
 
     async def prepare(self, step: Step, scope: Scope, gpus: Sequence[dict[str, str]] = ()) -> None:
         """Start the starter that the step will probably need, without waiting for it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -74,6 +75,8 @@ class ImportedProcess:
         if self.is_alive:
             self.is_alive = False
             self.connection.close()
+            with contextlib.suppress(ProcessLookupError):  # it may still be importing
+                os.kill(self._pid, signal.SIGKILL)
             for descriptors in self._waiting:
                 _close(descriptors)
             os.waitpid(self._pid, 0)

@@ -9,13 +9,13 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.local.instances.agent.starters import key_of
 from allranks.local.warm.imported import ImportedProcess, stamp_of
-from allranks.runs.workspace import Workspace
 
 MOST = 4
 """Maximum number of processes. Each takes the memory of what it has imported, 200 to 600 MB."""
@@ -23,22 +23,29 @@ MOST = 4
 _MESSAGE = 1 << 16
 _DESCRIPTORS = 8
 _REQUEST_SECONDS = 2.0
+_LONGEST_WAIT = 3600.0
 
 
-def serve(workspace: Workspace, idle_seconds: float, notice: Callable[[str], None]) -> None:
+def serve(
+    path: Path, idle_seconds: float, notice: Callable[[str], None], specs: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """Lend starters until no run has needed one for `idle_seconds`, or until an exception such as KeyboardInterrupt.
 
+    path:   of the socket, in an existing folder
     notice: called with a line whenever something happens that a user may want to know
+    specs:  of starters to prepare
 
-    Raise InputError if another process does so for this workspace.
+    Raise InputError if another process uses the socket.
     """
-    with _listening(workspace) as listener:
+    with _listening(path) as listener:
         processes = _Processes(notice)
         last = time.monotonic()
         try:
+            for spec in specs:
+                processes.prepare(spec)
             while (left := last + idle_seconds - time.monotonic()) > 0:
                 alive = {process.connection.fileno(): process for process in processes.alive()}
-                ready, _, _ = select.select([listener.fileno(), *alive], [], [], left)
+                ready, _, _ = select.select([listener.fileno(), *alive], [], [], min(left, _LONGEST_WAIT))
                 for descriptor in ready:
                     if descriptor in alive:
                         alive[descriptor].receive()
@@ -59,6 +66,11 @@ class _Processes:
 
     def alive(self) -> list[ImportedProcess]:
         return [process for process in self._by_key.values() if process.is_alive]
+
+    def prepare(self, spec: Mapping[str, Any]) -> None:
+        """Import the modules of a spec."""
+        with contextlib.suppress(OSError, KeyError):
+            self._of(spec)
 
     def answer(self, listener: socket.socket) -> None:
         """Accept one request of a supervisor, and answer it: 1 if it gets a starter, else 0."""
@@ -104,18 +116,17 @@ class _Processes:
 
 
 @contextlib.contextmanager
-def _listening(workspace: Workspace) -> Iterator[socket.socket]:
-    """Listen at the workspace's socket for the duration of the block."""
-    workspace.make()
-    folder = os.open(workspace.root, os.O_PATH)
+def _listening(place: Path) -> Iterator[socket.socket]:
+    """Listen at a socket for the duration of the block."""
+    folder = os.open(place.parent, os.O_PATH)
     # The path of a socket may have 107 characters.
-    path = f"/proc/self/fd/{folder}/{workspace.warm.name}"
+    path = f"/proc/self/fd/{folder}/{place.name}"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             if _is_served(path):
                 found = "`allranks warm` already runs for this workspace"
-                raise InputError(Problem(str(workspace.root), found, "one process", "use that one, or end it first"))
-            workspace.warm.unlink(missing_ok=True)
+                raise InputError(Problem(str(place.parent), found, "one process", "use that one, or end it first"))
+            place.unlink(missing_ok=True)
             mask = os.umask(0o177)
             try:
                 listener.bind(path)
