@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from allranks.local.instances.kernel import die_with_parent
-from allranks.local.tracking import light_mlflow
+from allranks.local.tracking import light_mlflow, new_database
 
 PARENT_TAG = "mlflow.parentRunId"
 RESULT_TAG = "allranks.result"
@@ -46,8 +46,8 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
         request = json.loads(line)
         number = request.pop("number")
         try:
-            # Creates the database of a new workspace, which must not exist before a run needs it.
-            client = client or mlflow_client(tracking_uri)
+            # The database of a new workspace must not exist before a run needs it.
+            client = client or _open(mlflow_client, tracking_uri)
             answer = HANDLERS[request.pop("request")](client, artifacts, **request)
         except Exception as error:  # no failure of MLflow may end the run; the engine adds a note
             answer = {"error": f"{type(error).__name__}: {error}"}
@@ -55,6 +55,15 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
     answers.close()
     # The engine waits for the end of this process. Python would free a thousand modules first.
     os._exit(0)
+
+
+def _open(client: Callable[[str], Any], tracking_uri: str) -> Any:
+    """Return an MLflow client for the database, which is created if it does not exist."""
+    try:
+        new_database.create(client, tracking_uri)
+    except Exception:  # the client creates it as usual, or says why it cannot
+        logging.getLogger(__name__).info("MLflow creates its database by itself", exc_info=True)
+    return client(tracking_uri)
 
 
 def open_database(client: Any, artifacts: str) -> dict[str, Any]:  # noqa: ARG001 - all handlers have the same signature
