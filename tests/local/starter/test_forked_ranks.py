@@ -52,3 +52,35 @@ def test_each_form_of_a_command_sees_the_same(kind: str, run_ranks, command: str
     forked = run_ranks(kind, STATE, forked=True, command=command, program=program)
     assert forked.codes == cold.codes == (0,)
     _compare(cold.logs[0], forked.logs[0])
+
+
+UNFIT = """
+import threading
+stop = threading.Event()
+threading.Thread(target=stop.wait, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("modules", [("background",), ("ending",)])
+def test_without_a_fit_starter_ranks_are_new_processes(kind: str, run_ranks, tmp_path: Path, modules) -> None:
+    """An import that starts a thread, and one that ends the process."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "background.py").write_text(UNFIT, encoding="utf-8")
+    (folder / "ending.py").write_text("import os\nos._exit(1)\n", encoding="utf-8")
+    source = f"import sys\nprint({modules[0]!r} in sys.modules, end='')\n"
+    ended = run_ranks(kind, source, forked=True, modules=modules, shared={"PYTHONPATH": str(folder)}, ranks=2)
+    assert (ended.codes, ended.logs) == ((0, 0), ("False", "False"))
+
+
+@pytest.mark.parametrize("unbuffered", ["1", ""])
+def test_what_imports_print_is_in_the_log_of_each_rank(run_ranks, tmp_path: Path, unbuffered: str) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "talking.py").write_text("import os\nprint('hello')\nos.environ['SET'] = '1'\n", encoding="utf-8")
+    source = "import os, talking\nprint(os.environ['SET'])\n"
+    shared = {"PYTHONPATH": str(folder), "PYTHONUNBUFFERED": unbuffered}
+    cold = run_ranks("loopback", source, forked=False, shared=shared, ranks=2)
+    forked = run_ranks("loopback", source, forked=True, modules=("talking",), shared=shared, ranks=2)
+    assert forked == cold
+    assert forked.logs == ("hello\n1\n",) * 2

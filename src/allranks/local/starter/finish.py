@@ -85,7 +85,8 @@ def _flush() -> bool:
     """Flush the standard streams. Return whether stdout could be written."""
     error = _flush_stream(sys.stdout)
     if error is not None and sys.stderr is not None:
-        sys.stderr.write(f"Exception ignored in: {sys.stdout!r}\n{type(error).__name__}: {error}\n")
+        where = "on flushing sys.stdout:" if sys.version_info >= (3, 13) else f"in: {sys.stdout!r}"
+        sys.stderr.write(f"Exception ignored {where}\n{type(error).__name__}: {error}\n")
     _flush_stream(sys.stderr)
     return error is None
 

@@ -69,6 +69,8 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
     gc.collect()
     # What is not collected any more stays in memory that the ranks share.
     gc.freeze()
+    sys.stdout.flush()
+    sys.stderr.flush()
     after = dict(os.environ)
     return Preloaded(
         unfit=_unfit(),
