@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import functools
 import os
 import shutil
@@ -13,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from allranks.contract import logs
 from allranks.contract.produce import processes
@@ -32,6 +31,7 @@ from allranks.local.step import instance_folders, outputs, plain_paths, rank_env
 from allranks.local.step.digests import Digests
 from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.file_digests import FileDigests
+from allranks.local.step.file_work import judged, run_io
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
 from allranks.local.step.rank_programs import JobSettings, rank_programs
@@ -43,7 +43,6 @@ from allranks.local.step.stop import StepStops
 from allranks.local.step.temporary_folders import TMP, TemporaryFolders
 from allranks.local.tracking.client import Tracking
 from allranks.plan import values
-from allranks.plan.file_tree import StoppedError
 from allranks.plan.graph import Step
 from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
@@ -51,33 +50,6 @@ from allranks.plan.values import Given
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
-
-Result = TypeVar("Result")
-
-
-async def _run_io(work: Callable[[], Result], *, in_thread: bool) -> Result:
-    """Run file operations, in a thread if they may copy or digest many files. For a small step, waking a thread takes
-    longer than the file operations."""
-    return await asyncio.to_thread(work) if in_thread else work()
-
-
-@contextlib.contextmanager
-def _judged(record: StepRecord) -> Iterator[None]:
-    """Turn an error with the step's files, such as an unreadable input, into a failure of the step instead of the run.
-
-    Raise OSError if this machine's disk is full.
-    """
-    try:
-        yield
-    except StoppedError:
-        record.status = Status.CANCELED
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        problem = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
-        record.status = Status.FAILED
-        record.verdict = Verdict(record.name, f"its files cannot be read or written: {problem}")
-
 
 GpusOf: TypeAlias = Callable[[Step, Sequence[str]], list[dict[str, str]]]
 """Returns for each instance of a step the variables that select its GPUs, among those that the step uses
@@ -160,7 +132,7 @@ class CommandRunner:
         """
         is_required = mode is Mode.REUSE
         status = record.status
-        with self.running.stoppable(record.name) as stops, _judged(record):
+        with self.running.stoppable(record.name) as stops, judged(record):
             earlier = await self._results.find(scope, step, record, mode, stops)
             if earlier is not None:
                 await self._reuse_result(scope, step, record, stops, earlier)
@@ -181,7 +153,7 @@ class CommandRunner:
         self._recorder.changed(record)
         indexes = self._machines.take(step.instance_count)
         try:
-            with self.running.stoppable(record.name) as stops, _judged(record):
+            with self.running.stoppable(record.name) as stops, judged(record):
                 await self._run_ranks(scope, step, record, stops, self._kind.instances(indexes), share)
         finally:
             self._machines.give(indexes)
@@ -227,7 +199,7 @@ class CommandRunner:
     ) -> None:
         run, earlier = result.run, result.step
         is_intact = functools.partial(reuse.is_intact, earlier, stops.staging, self._file_digests)
-        if not await _run_io(is_intact, in_thread=bool(earlier.outputs)):
+        if not await run_io(is_intact, in_thread=bool(earlier.outputs)):
             self._recorder.note(record, f"its outputs in run {run} have changed or are gone, so they are not reused")
             return
         if self._settings.earlier is not None and self._settings.earlier.find(record.name) is earlier:
@@ -274,7 +246,7 @@ class CommandRunner:
             stop=stops.staging,
             skeletons=self._skeletons,
         )
-        prepared = await _run_io(prepare, in_thread=bool(step.code or resolved))
+        prepared = await run_io(prepare, in_thread=bool(step.code or resolved))
         ports = [instance.ports for instance in prepared]
         self._note_left_out(record, ports)
         record.mlflow_run_id = None
@@ -361,8 +333,8 @@ class CommandRunner:
                 ).until_gone()
         is_complete = record.status is Status.COMPLETED
         collect = functools.partial(outputs.save, record, places, ports, stops.saving, self._file_digests)
-        with _judged(record) if is_complete else contextlib.suppress(OSError):
-            await _run_io(
+        with judged(record) if is_complete else contextlib.suppress(OSError):
+            await run_io(
                 collect if is_complete else functools.partial(outputs.list_left, record, places), in_thread=bool(places)
             )
         if is_complete:
