@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,15 @@ def test_a_step_gets_the_folders_of_the_next_skeleton(tmp_path: Path, skeletons:
     assert os.listdir(folder / "outputs") == ["file"]
     skeletons.make_next()
     assert not skeletons.place(folder), "it has folders already"
+
+
+def test_threads_do_not_place_the_same_skeleton(tmp_path: Path, skeletons: Skeletons) -> None:
+    steps = 8
+    with ThreadPoolExecutor(steps) as threads:
+        for round_ in range(100):
+            skeletons.make_next()
+            placed = list(threads.map(skeletons.place, [tmp_path / f"{round_}-{step}" for step in range(steps)]))
+            assert placed.count(True) == 1
 
 
 def test_a_file_is_made_where_there_is_none(tmp_path: Path, skeletons: Skeletons) -> None:

@@ -23,7 +23,8 @@ LINK = "../../../outputs"
 
 
 class Skeletons:
-    """Folders of steps of one run that do not contain anything yet.
+    """Folders of steps of one run that do not contain anything yet. Threads may call `place`; use all else on the thread
+    of the event loop.
 
     parent: returns the folder for them, on the disk of the steps' folders
     """
@@ -38,21 +39,27 @@ class Skeletons:
     def place(self, folder: Path) -> bool:
         """Make a step's folders at a path, with those of its first instance. Return False if there is something at the
         path, or no skeleton is ready."""
-        if not self._ready:
+        try:
+            ready = self._ready.pop()  # first, because another thread may be placing one too
+        except IndexError:
             return False
-        with contextlib.suppress(OSError):
+        try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            os.rename(self._ready[-1], folder)
-            self._ready.pop()
-            return True
-        return False
+            os.rename(ready, folder)
+        except OSError:
+            self._ready.append(ready)
+            return False
+        return True
 
     def make_file(self, path: Path) -> None:
         """Make an empty file, unless there is one. Raise OSError if that fails."""
         if self._files and not os.path.lexists(path):
-            with contextlib.suppress(OSError):
-                os.rename(self._files[-1], path)
-                self._files.pop()
+            file = self._files.pop()
+            try:
+                os.rename(file, path)
+            except OSError:
+                self._files.append(file)
+            else:
                 return
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
 
