@@ -1,9 +1,10 @@
-"""Writes the table of measured figures in the README.
+"""Writes the tables of measured figures in the README and in docs/performance.md.
 
 python docs/make_figures.py [LOG...]
 
-Without logs it runs benchmarks/steps.py and benchmarks/imports.py: 3 minutes on a machine that does nothing else.
-A log is what such a run has printed; its date is that of the file.
+A log is what a run of a benchmark has printed, and has its name: launch.log of benchmarks/launch.py. Its date is that
+of the file. A table whose logs are not given stays as it is. Without logs, the benchmarks of the README's table are
+run: 3 minutes on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+PERFORMANCE = ROOT / "docs" / "performance.md"
 BENCHMARKS = ("steps.py", "imports.py")
 BEGIN, END = "<!-- table: python docs/make_figures.py -->\n", "<!-- end of the table -->\n"
 
@@ -53,16 +56,48 @@ ROWS: Sequence[tuple[str, str, Mapping[str, str]]] = (
 """What was measured, its unit, and the benchmark's figure for each peer."""
 
 
+BLOCK = re.compile(r"(<!-- table: benchmarks/(\w+)\.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
+"""A table of docs/performance.md."""
+
+
 def table(text: str, measured: date, machine: str) -> str:
-    """Return the table of what benchmarks have printed."""
-    lines = [json.loads(line) for line in text.splitlines() if line.startswith('{"figure"')]
-    figures = {line["figure"]: line for line in lines}
+    """Return the README's table of what benchmarks have printed."""
+    figures = {line["figure"]: line for line in _figures(text)}
     rows = [f"Measured on {measured:%Y-%m-%d}, {machine}:", "", "| | allranks | peers |", "|---|---|---|"]
     for name, unit, names in ROWS:
         peers = ", ".join(f"{peer} {_number(figures[figure]['peer'])} {unit}" for peer, figure in names.items())
         ours = figures[next(iter(names.values()))]["ours"]
         rows.append(f"| {name} | {_number(ours)} {unit} | {peers} |")
     return "\n".join(rows) + "\n"
+
+
+def performance_table(text: str, measured: date, machine: str) -> str:
+    """Return the table of every figure that a benchmark has printed, its peer, and its goal."""
+    rows = [f"Measured on {measured:%Y-%m-%d}, {machine}:", "", "| | allranks | peer | ratio | goal |"]
+    rows.append("|---|---:|---:|---:|---|")
+    for line in _figures(text):
+        cells = ["" if line[key] is None else f"{line[key]:.3g}" for key in ("ours", "peer", "ratio")]
+        goal = "" if line["goal"] is None else f"{line['goal']}{'' if line['holds'] else ', missed'}"
+        rows.append(f"| {line['figure']} | {' | '.join(cells)} | {goal.replace('<=', '≤')} |")
+    return "\n".join(rows) + "\n"
+
+
+def with_tables(page: str, logs: Sequence[Path], machine: str) -> str:
+    """Return the page about performance with the tables of the benchmarks whose logs are given."""
+    by_benchmark = {log.stem: log for log in logs}
+
+    def renewed(block: re.Match[str]) -> str:
+        log = by_benchmark.get(block[2])
+        if log is None:
+            return block[0]
+        measured = date.fromtimestamp(log.stat().st_mtime)
+        return f"{block[1]}\n{performance_table(log.read_text(encoding='utf-8'), measured, machine)}\n{block[3]}"
+
+    return BLOCK.sub(renewed, page)
+
+
+def _figures(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith('{"figure"')]
 
 
 def _number(value: float | None) -> str:
@@ -74,10 +109,15 @@ def _machine() -> str:
     return f"{os.cpu_count()} cores of {model[1] if model else platform.machine()}, Python {platform.python_version()}"
 
 
-def main(logs: Sequence[str]) -> None:
+def main(logs: Sequence[Path]) -> None:
+    machine = _machine()
+    PERFORMANCE.write_text(with_tables(PERFORMANCE.read_text(encoding="utf-8"), logs, machine), encoding="utf-8")
+    of_readme = [log for log in logs if f"{log.stem}.py" in BENCHMARKS]
+    if logs and len(of_readme) < len(BENCHMARKS):
+        return
     if logs:
-        text = "\n".join(Path(log).read_text(encoding="utf-8") for log in logs)
-        measured = date.fromtimestamp(min(Path(log).stat().st_mtime for log in logs))
+        text = "\n".join(log.read_text(encoding="utf-8") for log in of_readme)
+        measured = date.fromtimestamp(min(log.stat().st_mtime for log in of_readme))
     else:
         commands = [[sys.executable, str(ROOT / "benchmarks" / name)] for name in BENCHMARKS]
         # A missed goal is exit code 1; the figures are printed all the same.
@@ -87,8 +127,8 @@ def main(logs: Sequence[str]) -> None:
         measured = date.today()
     before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n{table(text, measured, _machine())}\n{END}{after}", encoding="utf-8")
+    README.write_text(f"{before}{BEGIN}\n{table(text, measured, machine)}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main([Path(log) for log in sys.argv[1:]])
