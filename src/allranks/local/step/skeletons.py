@@ -23,8 +23,8 @@ LINK = "../../../outputs"
 
 
 class Skeletons:
-    """Folders of steps of one run that do not contain anything yet. Threads may call `place`; use all else on the thread
-    of the event loop.
+    """Folders of steps of one run that do not contain anything yet. Threads may call `place`; use all else on the
+    thread of the event loop.
 
     parent: returns the folder for them, on the disk of the steps' folders
     """
