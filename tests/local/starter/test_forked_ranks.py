@@ -84,3 +84,22 @@ def test_what_imports_print_is_in_the_log_of_each_rank(run_ranks, tmp_path: Path
     forked = run_ranks("loopback", source, forked=True, modules=("talking",), shared=shared, ranks=2)
     assert forked == cold
     assert forked.logs == ("hello\n1\n",) * 2
+
+
+SCRATCH = "import os, tempfile\nos.environ['CACHE'] = os.path.join(tempfile.gettempdir(), 'cache')\n"
+
+
+def test_an_import_s_temporary_files_are_in_the_folder_of_the_rank(run_ranks, tmp_path: Path) -> None:
+    folder, temporary = tmp_path / "code", tmp_path / "own"
+    for path in (folder, temporary):
+        path.mkdir()
+    (folder / "scratch.py").write_text(SCRATCH, encoding="utf-8")
+    source = "import os, scratch, tempfile\nprint(os.environ['CACHE'], tempfile.gettempdir())\n"
+    program = PythonProgram((), script="train.py", variables={"TMPDIR": str(temporary)})
+    command = f"TMPDIR={temporary} python train.py"
+    shared = {"PYTHONPATH": str(folder)}
+    cold = run_ranks("loopback", source, forked=False, command=command, shared=shared)
+    given = {"modules": ("scratch",), "command": command, "program": program, "shared": shared}
+    forked = run_ranks("loopback", source, forked=True, **given)
+    assert forked == cold
+    assert forked.logs == (f"{temporary}/cache {temporary}\n",)

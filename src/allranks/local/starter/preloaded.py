@@ -30,6 +30,7 @@ class Preloaded:
     handlers:    by signal, what Python and the imports have set
     mask:        the blocked signals
     variables:   what the start of the interpreter and the imports have set in the environment; None: removed
+    temporary:   the folder for temporary files, if an import has asked for it
     output:      what the imports have printed
     main:        the variables of a new `__main__`
     """
@@ -40,6 +41,7 @@ class Preloaded:
     handlers: Mapping[int, Any] = field(default_factory=dict)
     mask: Collection[int] = ()
     variables: Mapping[str, str | None] = field(default_factory=dict)
+    temporary: str | None = None
     output: bytes = b""
     main: Mapping[str, Any] = field(default_factory=dict)
 
@@ -79,6 +81,7 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
         handlers={number: signal.getsignal(number) for number in sorted(signal.valid_signals())},
         mask=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         variables={name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)},
+        temporary=getattr(sys.modules.get("tempfile"), "tempdir", None),
         output=os.pread(output, OUTPUT, 0),
         main=main,
     )

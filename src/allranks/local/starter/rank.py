@@ -95,16 +95,29 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
         return None, environment
     environment = shell_variables.added(program, command.executable)
     set_title(command.original_arguments, environment)
-    for name, value in preloaded.variables.items():
-        if value is None:
-            environment.pop(name, None)
-        else:
-            environment.setdefault(name, value)
     os.environ.clear()
     os.environ.update(environment)
+    _repeat_changes(preloaded)
     if preloaded.output:
         os.write(2, preloaded.output)
     return command, environment
+
+
+def _repeat_changes(preloaded: Preloaded) -> None:
+    """Change this process's environment as the imports have changed that of the starter."""
+    here = ""
+    if preloaded.temporary is not None:
+        import tempfile
+
+        tempfile.tempdir = None  # of the starter
+        here = tempfile.gettempdir()
+    for name, value in preloaded.variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            if preloaded.temporary and value.startswith(f"{preloaded.temporary}{os.sep}"):
+                value = here + value.removeprefix(preloaded.temporary)
+            os.environ.setdefault(name, value)
 
 
 def _fail(program: Mapping[str, Any], error: BaseException) -> NoReturn:
