@@ -89,8 +89,6 @@ def test_accelerate(model: Path, data: Path, tmp_path: Path) -> None:
     variables = environment(tmp_path, ["finetune_accelerate", "finetune_transformers"])
     started = [sys.executable, *command("finetune_accelerate", model, data / "count.txt", tmp_path)]
     check(by_platform(PyTorch(2), 1, started, tmp_path, variables), 2, tmp_path)
-    found = losses(tmp_path)
-    assert sorted(found)[::2] == sorted(found)[1::2], "the ranks do not agree on the mean loss"
 
 
 @pytest.mark.slow

@@ -44,7 +44,6 @@ def check(ended: Ended, folder: Path) -> None:
     assert (folder / "checkpoints/last.ckpt").is_file()
     found = losses(folder)
     assert found[-1] < found[0], "this training learns nothing"
-    assert len(set(found[-2:])) == 1, "the ranks do not agree on the mean loss"
 
 
 @pytest.mark.slow

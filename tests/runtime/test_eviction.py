@@ -55,13 +55,17 @@ def test_all_ranks_save_at_the_same_steps_by_the_clock(start: Callable) -> None:
 def test_a_forked_process_ends_at_its_first_sigterm() -> None:
     """As a DataLoader ends its workers."""
     program = """
-import os, signal
+import os, signal, time
 from allranks.runtime.eviction import Eviction
 eviction = Eviction()
+reader, writer = os.pipe()
 child = os.fork()
 if child == 0:
-    while True:
-        signal.pause()
+    os.write(writer, b"1")  # a signal that arrives during the fork itself is lost
+    for _ in range(1000):
+        time.sleep(0.05)
+    os._exit(1)
+os.read(reader, 1)
 os.kill(child, signal.SIGTERM)
 _, status = os.waitpid(child, 0)
 print(os.WTERMSIG(status), eviction.requested)

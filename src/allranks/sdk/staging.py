@@ -91,6 +91,7 @@ def _exact_code(stage: _Stage) -> Iterator[None]:
 @contextlib.contextmanager
 def _exact_operations(stage: _Stage) -> Iterator[None]:
     """Replace what the operations of the SDK's client do with folders."""
+    import azure.ai.ml._ml_client  # noqa: F401  # first: the modules below import each other, in this order only
     from azure.ai.ml._artifacts import _artifact_utilities as utilities
     from azure.ai.ml._utils._asset_utils import IgnoreFile
     from azure.ai.ml.exceptions import ErrorTarget

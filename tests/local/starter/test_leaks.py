@@ -35,6 +35,7 @@ def test_descriptors_and_processes_of_many_steps(kind: str, tmp_path: Path) -> N
 
 async def _run(kind: str, folder: Path) -> list[list[int]]:
     """Return the numbers of descriptors of the processes that stay, after the first steps and after the last one."""
+    others = _children()  # that other tests share
     supervisor = await Supervisor.start(kind)
     counts = []
     try:
@@ -63,19 +64,23 @@ async def _run(kind: str, folder: Path) -> list[list[int]]:
                 assert event is not None
                 assert event.kind != "failed", event.reason
             if step + 1 in (FIRST, STEPS):
-                counts.append(await _descriptors_of_staying(STAYING[kind]))
+                counts.append(await _descriptors_of_staying(STAYING[kind], others))
     finally:
         await supervisor.close()
-    assert psutil.Process().children(recursive=True) == []
+    assert _children() <= others
     return counts
 
 
-async def _descriptors_of_staying(count: int) -> list[int]:
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+async def _descriptors_of_staying(count: int, others: set[psutil.Process]) -> list[int]:
     """Wait until the step's processes have ended, and return the numbers of descriptors of the others."""
     end = time.monotonic() + BOUND
     while True:
         with contextlib.suppress(psutil.NoSuchProcess):
-            below = psutil.Process().children(recursive=True)
+            below = _children() - others
             if len(below) == count:
                 return sorted(process.num_fds() for process in below)
         assert time.monotonic() < end, [(process.pid, process.ppid(), process.cmdline()[-3:]) for process in below]

@@ -38,23 +38,31 @@ async def created(tracking: Tracking) -> int:
         await tracking.close()
 
 
+def children() -> set[psutil.Process]:
+    """The children of this process, among them those that other tests share."""
+    return set(psutil.Process().children())
+
+
 def test_a_run_uses_it_and_ends_it(echo: None, workspace: Workspace) -> None:
+    others = children()
     with EarlyTracker(workspace, enabled=True) as early:
-        (child,) = psutil.Process().children()
+        (child,) = children() - others
         assert asyncio.run(created(Tracking(workspace, early=early))) == child.pid
         assert not child.is_running()
         assert early.take() is None
 
 
 def test_it_ends_if_no_run_takes_it(echo: None, workspace: Workspace) -> None:
+    others = children()
     with EarlyTracker(workspace, enabled=True):
-        (child,) = psutil.Process().children()
+        (child,) = children() - others
     assert not child.is_running()
 
 
 def test_it_is_not_started_without_tracking(echo: None, workspace: Workspace) -> None:
+    others = children()
     with EarlyTracker(workspace, enabled=False) as early:
-        assert psutil.Process().children() == []
+        assert children() == others
         assert early.take() is None
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from allranks.local import boot
 from allranks.local.instances.programs import StarterSpec
-from allranks.local.warm.server import serve
 from allranks.runs.workspace import Workspace, private_file
 from allranks.secrets import is_secret_name
 
@@ -76,7 +73,7 @@ class EarlyStarters:
                 left.unlink(missing_ok=True)
         socket = str(self._workspace.root / f"early-{os.getpid()}.sock")
         self._process = subprocess.Popen(
-            boot.command("warm.early", socket, str(os.getpid())),
+            boot.command("warm.early_process", socket, str(os.getpid())),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -86,23 +83,6 @@ class EarlyStarters:
         assert self._process.stdin is not None
         with self._process.stdin as stream:
             stream.write(json.dumps(list(specs)).encode())
-
-
-def main(path: str, engine: str) -> None:
-    """Import the modules of the specs on stdin, and lend starters at a socket until this process is terminated.
-
-    engine: the process id of the engine
-    """
-    from allranks.local.instances.kernel import die_with_parent
-
-    def _end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, _end)
-    die_with_parent()
-    if os.getppid() == int(engine):
-        with contextlib.suppress(KeyboardInterrupt):
-            serve(Path(path), float("inf"), lambda _: None, json.load(sys.stdin))
 
 
 def _remembered(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
