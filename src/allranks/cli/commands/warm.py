@@ -11,14 +11,14 @@ from allranks.cli.options import FolderOption
 
 def warm(
     idle_minutes: Annotated[
-        float, typer.Option("--idle-minutes", min=0.0, help="End when no run has needed a process for so long.")
+        float, typer.Option("--idle-minutes", min=0.0, help="End after so many minutes without a run that needs it.")
     ] = 30.0,
     workspace: FolderOption = None,
 ) -> None:
     """Keep imported packages in memory, so that runs start at once.
 
     The first run of a script imports its packages, and later runs in this workspace fork their ranks from the process
-    that has done so. It runs until Ctrl-C, or until it has been idle for long.
+    that has done so. It runs until Ctrl-C, or until no run has needed it for `--idle-minutes`.
     """
     from allranks.local.warm.server import serve
     from allranks.runs.workspace import Workspace

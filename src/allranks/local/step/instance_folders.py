@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.local.step.skeletons import CODE, FOLDERS, INSTANCE, OUTPUTS, Skeletons
+from allranks.local.step.next_folders import CODE, FOLDERS, INSTANCE, OUTPUTS, NextFolders
 from allranks.local.step.staging import Ports, remove, stage
 from allranks.plan import file_tree
 from allranks.plan.artifacts import ARTIFACTS
@@ -39,7 +39,7 @@ def prepare(
     *,
     mounts: bool,
     stop: Stop,
-    skeletons: Skeletons,
+    next_folders: NextFolders,
 ) -> list[InstanceFolders]:
     """Make a step's folders, and on each instance the copy of its code and its ports.
 
@@ -47,13 +47,13 @@ def prepare(
     places: each output with its final path
     count:  how many instances the step has
     mounts: whether an instance can mount
-    skeletons: folders that were made beforehand
+    next_folders: folders that were made beforehand
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     code = Path(step.code.folder) if step.code else None
     is_root = any(output.name == ARTIFACTS for output, _ in places)
-    if not is_root and skeletons.place(folder):
+    if not is_root and next_folders.place(folder):
         if not code and count == 1:
             copy = folder / "instances" / INSTANCE / CODE
             return [InstanceFolders(copy, stage(given, places, copy.parent, mounts=mounts, stop=stop))]

@@ -34,9 +34,9 @@ from allranks.local.step.file_digests import FileDigests
 from allranks.local.step.file_work import judged, run_io
 from allranks.local.step.launch import launch_of
 from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
+from allranks.local.step.next_folders import NextFolders
 from allranks.local.step.rank_programs import JobSettings, rank_programs
 from allranks.local.step.running_steps import RunningSteps
-from allranks.local.step.skeletons import Skeletons
 from allranks.local.step.staging import Ports
 from allranks.local.step.step_starters import StepStarters
 from allranks.local.step.stop import StepStops
@@ -107,7 +107,7 @@ class CommandRunner:
         self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, cold=settings.cold)
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._temporary_folders = TemporaryFolders(workspace.temporary)
-        self._skeletons = Skeletons(lambda: self._temporary_folders.folder)
+        self._next_folders = NextFolders(lambda: self._temporary_folders.folder)
         self._file_digests = FileDigests(workspace.file_digests)
         self._digests = Digests(self._file_digests)
         for record in run.steps:
@@ -178,7 +178,7 @@ class CommandRunner:
     def close(self) -> None:
         """Close the runner's files, and remove its folders. Call it when no step runs any more."""
         self._file_digests.close()
-        for folder in self._skeletons.returned():
+        for folder in self._next_folders.returned():
             self._remove_later(folder)
         self._temporary_folders.close()
 
@@ -244,7 +244,7 @@ class CommandRunner:
             len(instances),
             mounts=self._kind.isolated,
             stop=stops.staging,
-            skeletons=self._skeletons,
+            next_folders=self._next_folders,
         )
         prepared = await run_io(prepare, in_thread=bool(step.code or resolved))
         ports = [instance.ports for instance in prepared]
@@ -289,7 +289,7 @@ class CommandRunner:
                     prepared,
                     own_variables,
                     variables,
-                    self._skeletons.make_file,
+                    self._next_folders.make_file,
                 )
             )
             starter = self._starters.choose(step, [rank.program for rank in ranks], interpreter)
@@ -317,7 +317,7 @@ class CommandRunner:
                 await self._starters.prepare_followers(step, scope)
                 # The ranks are starting, so there is time for what need not precede them.
                 self._recorder.flush()
-                self._skeletons.make_next()
+                self._next_folders.make_next()
                 handles = AttemptHandles(
                     record,
                     frozenset(launched),
@@ -343,7 +343,7 @@ class CommandRunner:
             self._recorder.note(record, hint)
         await tracked_run.end(self._tracking, self._recorder, record)
         record.ended = time.time()
-        if record.status is Status.COMPLETED and not self._skeletons.take_back(folder):
+        if record.status is Status.COMPLETED and not self._next_folders.take_back(folder):
             self._remove_later(folder / "instances")
 
     def _remove_later(self, folder: str | Path) -> None:

@@ -9,50 +9,50 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.step.skeletons import Skeletons
+from allranks.local.step.next_folders import NextFolders
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
 
 
 @pytest.fixture
-def skeletons(tmp_path: Path) -> Skeletons:
+def next_folders(tmp_path: Path) -> NextFolders:
     parent = tmp_path / "parent"
     parent.mkdir()
-    return Skeletons(lambda: parent)
+    return NextFolders(lambda: parent)
 
 
-def test_a_step_gets_the_folders_of_the_next_skeleton(tmp_path: Path, skeletons: Skeletons) -> None:
+def test_a_step_gets_the_folders_that_were_made_beforehand(tmp_path: Path, next_folders: NextFolders) -> None:
     folder = tmp_path / "run" / "step"
-    assert not skeletons.place(folder), "none is ready"
-    skeletons.make_next()
-    assert skeletons.place(folder)
+    assert not next_folders.place(folder), "none is ready"
+    next_folders.make_next()
+    assert next_folders.place(folder)
     assert sorted(os.listdir(folder)) == ["instances", "outputs", "reports", "user_logs"]
     (folder / "instances" / "0" / "code" / "outputs" / "file").touch()
     assert os.listdir(folder / "outputs") == ["file"]
-    skeletons.make_next()
-    assert not skeletons.place(folder), "it has folders already"
+    next_folders.make_next()
+    assert not next_folders.place(folder), "it has folders already"
 
 
-def test_threads_do_not_place_the_same_skeleton(tmp_path: Path, skeletons: Skeletons) -> None:
+def test_threads_do_not_place_the_same_folders(tmp_path: Path, next_folders: NextFolders) -> None:
     steps = 8
     with ThreadPoolExecutor(steps) as threads:
         for round_ in range(100):
-            skeletons.make_next()
-            placed = list(threads.map(skeletons.place, [tmp_path / f"{round_}-{step}" for step in range(steps)]))
+            next_folders.make_next()
+            placed = list(threads.map(next_folders.place, [tmp_path / f"{round_}-{step}" for step in range(steps)]))
             assert placed.count(True) == 1
 
 
-def test_a_file_is_made_where_there_is_none(tmp_path: Path, skeletons: Skeletons) -> None:
-    skeletons.make_file(tmp_path / "not ready")
-    skeletons.make_next()
+def test_a_file_is_made_where_there_is_none(tmp_path: Path, next_folders: NextFolders) -> None:
+    next_folders.make_file(tmp_path / "not ready")
+    next_folders.make_next()
     (tmp_path / "existing").write_text("kept")
     for name in ("existing", "ready", "none left"):
-        skeletons.make_file(tmp_path / name)
+        next_folders.make_file(tmp_path / name)
     assert (tmp_path / "existing").read_text() == "kept"
     assert [(tmp_path / name).read_text() for name in ("not ready", "ready", "none left")] == ["", "", ""]
     with pytest.raises(FileNotFoundError):
-        skeletons.make_file(tmp_path / "no folder" / "file")
+        next_folders.make_file(tmp_path / "no folder" / "file")
 
 
 LEFT: dict[str, Callable[[Path], object]] = {
@@ -65,20 +65,20 @@ LEFT: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("left", LEFT)
-def test_what_a_step_has_changed_serves_no_other_step(tmp_path: Path, skeletons: Skeletons, left: str) -> None:
-    skeletons.make_next()
-    skeletons.place(tmp_path / "step")
+def test_what_a_step_has_changed_serves_no_other_step(tmp_path: Path, next_folders: NextFolders, left: str) -> None:
+    next_folders.make_next()
+    next_folders.place(tmp_path / "step")
     LEFT[left](tmp_path / "step" / "instances" / "0" / "code")
-    assert not skeletons.take_back(tmp_path / "step")
+    assert not next_folders.take_back(tmp_path / "step")
 
 
-def test_unchanged_instances_serve_another_step(tmp_path: Path, skeletons: Skeletons) -> None:
-    skeletons.make_next()
-    skeletons.place(tmp_path / "one")
+def test_unchanged_instances_serve_another_step(tmp_path: Path, next_folders: NextFolders) -> None:
+    next_folders.make_next()
+    next_folders.place(tmp_path / "one")
     inode = (tmp_path / "one" / "instances").stat().st_ino
-    assert skeletons.take_back(tmp_path / "one")
-    skeletons.make_next()
-    skeletons.place(tmp_path / "two")
+    assert next_folders.take_back(tmp_path / "one")
+    next_folders.make_next()
+    next_folders.place(tmp_path / "two")
     assert (tmp_path / "two" / "instances").stat().st_ino == inode
     assert not (tmp_path / "one" / "instances").exists()
 

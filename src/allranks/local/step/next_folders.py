@@ -22,7 +22,7 @@ LINK = "../../../outputs"
 """From the working directory of an instance to the step's artifacts."""
 
 
-class Skeletons:
+class NextFolders:
     """Folders of steps of one run that do not contain anything yet. Threads may call `place`; use all else on the
     thread of the event loop.
 
@@ -38,7 +38,7 @@ class Skeletons:
 
     def place(self, folder: Path) -> bool:
         """Make a step's folders at a path, with those of its first instance. Return False if there is something at the
-        path, or no skeleton is ready."""
+        path, or none is ready."""
         try:
             ready = self._ready.pop()  # first, because another thread may be placing one too
         except IndexError:
@@ -72,7 +72,7 @@ class Skeletons:
         return True
 
     def make_next(self) -> None:
-        """Make a skeleton and a file, unless they are ready. Call it when there is nothing else to do."""
+        """Make the folders of a step and a file, unless they are ready. Call it when there is nothing else to do."""
         with contextlib.suppress(OSError):
             if not self._files:
                 file = os.path.join(self._parent(), f"file-{self._count}")
@@ -101,7 +101,7 @@ class Skeletons:
 
 
 def _is_unused(instances: Path) -> bool:
-    """Return whether the folder of a step's instances is as in a skeleton."""
+    """Return whether the folder of a step's instances is as it was made."""
     code = f"{instances}/{INSTANCE}/{CODE}"
     try:
         return (
