@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _pytorch(workspace: Workspace) -> Iterator[Figure]:
-    python = peers.python()
+    python = peers.python(peers.TORCHX)
     for layout, goal in GOALS.items():
         launchers: list[Launcher] = [torchrun, *(by_engine(workspace, kind) for kind in INSTANCE_KINDS)]
         launchers += [torchx(python)] if python else []

@@ -100,7 +100,7 @@ def _figures(folders: Iterator[str]) -> Iterator[Figure]:
         folders,
     ).values()
     peer_costs: dict[str, dict[str, Cost]] = {}
-    if (python := peers.python()) is None:
+    if (python := peers.python(peers.PIPELINES)) is None:
         print("no other peer is available", file=sys.stderr)
     else:
         for name, script in (("kfp.local", "kfp_local.py"), ("Metaflow", "metaflow_local.py")):

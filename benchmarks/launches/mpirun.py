@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from bench.timing import environment
-
 from allranks.contract.layout import Layout
-from launches.torchrun import VARIABLES, started
+from launches.torchrun import started
 
 BIN = Path(sys.executable).parent
 
@@ -19,4 +17,4 @@ def mpirun(code: Path, file: str, layout: Layout, folder: Path) -> float:
     # Without it, a rank that waits takes the core of the rank that it waits for.
     program += ["--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader"]
     command = [*program, "-np", str(layout.world_size), sys.executable, str(code / file), str(folder)]
-    return started([command], environment(**VARIABLES, OPAL_PREFIX=str(BIN.parent)))
+    return started([command], OPAL_PREFIX=str(BIN.parent))

@@ -3,12 +3,13 @@ same agents."""
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def torchrun(code: Path, file: str, layout: Layout, folder: Path) -> float:
     commands = [
         [*agent, "--node-rank", str(rank), str(code / file), str(folder)] for rank in range(layout.instance_count)
     ]
-    return started(commands, environment(**VARIABLES))
+    return started(commands)
 
 
 def torchx(python: str) -> Launcher:
@@ -43,12 +44,17 @@ def _torchx(program: Path, code: Path, file: str, layout: Layout, folder: Path) 
     variables = ",".join(f"{name}={value}" for name, value in VARIABLES.items())
     command = [str(program), "run", "--scheduler", "local_cwd", "--wait", "dist.ddp", "-j", replicas]
     command += ["--env", variables, "--script", str(code / file), "--", str(folder)]
-    paths = environment(**VARIABLES)
-    return started([command], paths | {"PATH": f"{BIN}:{paths['PATH']}"}, str(code))
+    return started([command], str(code))
 
 
-def started(commands: Sequence[Sequence[str]], variables: Mapping[str, str], folder: str | None = None) -> float:
-    """Start commands side by side, wait for all, and return the time of the start. Raise RuntimeError if one fails."""
+def started(commands: Sequence[Sequence[str]], folder: str | None = None, **more: str) -> float:
+    """Start commands side by side, wait for all, and return the time of the start. Raise RuntimeError if one fails.
+
+    more: environment variables in addition to VARIABLES
+    """
+    # Programs of this environment, such as ninja, come before the machine's, as in the engine's ranks.
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    variables = environment(**VARIABLES, PATH=path, **more)
     with tempfile.TemporaryFile("w+") as output:
         begin = time.time()
         processes = [

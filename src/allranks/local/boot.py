@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2]
+SOURCE = os.path.realpath(f"{__file__}/../../..")
 """The folder that contains the package `allranks`: of an installed one, site-packages. There, a package may have the
 name of a module of the standard library, which comes first."""
 
@@ -16,4 +16,4 @@ def command(module: str, *arguments: str) -> tuple[str, ...]:
     """Return a command that calls `main(*arguments)` of a module below `allranks.local`, such as
     launchers.rsh.server."""
     # Isolated and without site-packages, Python starts in a fifth of the time, whatever is installed.
-    return (sys.executable, "-I", "-S", "-c", _BOOT.format(module=module), str(SOURCE), *arguments)
+    return (sys.executable, "-I", "-S", "-c", _BOOT.format(module=module), SOURCE, *arguments)

@@ -52,7 +52,7 @@ def _import_folder(workspace: Workspace) -> Path:
     folder = workspace.root / "imports"
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
-        (folder / "allranks").symlink_to(SOURCE / "allranks")
+        (folder / "allranks").symlink_to(Path(SOURCE, "allranks"))
     return folder
 
 

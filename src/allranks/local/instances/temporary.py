@@ -11,12 +11,13 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path  # the supervisor starts faster without it
 
 
-@dataclass(frozen=True)
-class TemporaryFolders:
+class TemporaryFolders(NamedTuple):
     """The folders of one attempt.
 
     folder:    their parent folder, which only this user may enter
@@ -35,7 +36,9 @@ class TemporaryFolders:
 
 def make(root: Path, count: int) -> TemporaryFolders:
     """Make the folders of an attempt below `root`. Raise OSError on failure."""
-    import tempfile  # not needed by the supervisor, which starts faster without it
+    # Not needed by the supervisor.
+    import tempfile
+    from pathlib import Path
 
     root.mkdir(exist_ok=True)
     with _locked(root, fcntl.LOCK_SH):  # no sweep between creating the folder and locking it

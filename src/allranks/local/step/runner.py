@@ -364,7 +364,7 @@ class CommandRunner:
 
     def _paths_of_interpreter(self, interpreter: Path) -> tuple[str, ...]:
         """Return the folders that every step with this interpreter needs."""
-        paths = (str(self._workspace.root), *interpreters.prefixes(interpreter), str(SOURCE))
+        paths = (str(self._workspace.root), *interpreters.prefixes(interpreter), SOURCE)
         return tuple(path for path in paths if os.path.exists(path))
 
 

@@ -86,7 +86,7 @@ def stamp_of(interpreter: str) -> str:
     """Return a digest of the packages that an interpreter has, and of the code that runs in such a process."""
     own = []
     for name in _OWN_CODE:
-        for folder, _, files in os.walk(SOURCE / "allranks" / "local" / name):
+        for folder, _, files in os.walk(os.path.join(SOURCE, "allranks", "local", name)):
             paths = (os.path.join(folder, file) for file in sorted(files) if file.endswith(".py"))
             own += [f"{path} {os.stat(path).st_mtime_ns}" for path in paths]
     return digest.of_text(installed.of(Path(interpreter)), *own)

@@ -156,7 +156,7 @@ def spawn(spec: Mapping[str, Any], connection: int) -> int:
     ]
     return os.posix_spawn(
         interpreter,
-        [interpreter, "-c", _BOOT, str(SOURCE), str(os.getpid()), *spec["modules"]],
+        [interpreter, "-c", _BOOT, SOURCE, str(os.getpid()), *spec["modules"]],
         dict(spec["environment"]),
         file_actions=streams,
         setsid=True,
