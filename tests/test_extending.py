@@ -13,7 +13,9 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.loopback.kind import Loopback
-from allranks.local.launchers import LAUNCHERS, Assignment, Launching, per_process
+from allranks.local.launchers import per_process
+from allranks.local.launchers.by_distribution import LAUNCHERS
+from allranks.local.launchers.launching import Assignment, Launching
 from allranks.local.nodes.execution import Execution
 from allranks.local.nodes.runners import RUNNERS
 from allranks.local.scope import Scope

@@ -17,7 +17,7 @@ from allranks.local import interpreters, machine_variables
 from allranks.local.imports import code, interpreter, packages
 from allranks.local.imports.code import Import, Program
 from allranks.local.imports.commands import Start, starts
-from allranks.local.launchers import LAUNCHERS
+from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.plan.graph import Plan, Step, steps
 
 WHERE = "this machine"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from allranks.contract import report
 from allranks.local.instances.supervisor import Event, Supervisor
-from allranks.local.launchers import Launching
 from allranks.local.launchers import events as launcher_events
+from allranks.local.launchers.launching import Launching
 from allranks.local.step import usage_watch, verdict
 from allranks.local.step.usage_watch import UsageWatch
 from allranks.runs.log_tail import tail

@@ -23,7 +23,8 @@ from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.programs import StarterSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
-from allranks.local.launchers import LAUNCHERS, Assignment
+from allranks.local.launchers.by_distribution import LAUNCHERS
+from allranks.local.launchers.launching import Assignment
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Machines, Share
