@@ -75,6 +75,14 @@ def test_a_launcher_is_preloaded_with_what_its_script_imports(tmp_path: Path) ->
     assert {"torch", "torch.distributed.run", "pandas"} <= set(found)
 
 
+def test_names_of_a_package_that_imports_its_parts_late(tmp_path: Path) -> None:
+    text = "from transformers import AutoModel, Trainer\nfrom transformers.utils import logging\n"
+    found = modules(tmp_path, text)
+    assert found[:2] == ("transformers", "torch._dynamo")
+    names = ("AutoModel", "PreTrainedModel", "Trainer", "utils")
+    assert found[2:] == tuple(f"transformers:{name}" for name in names)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "is_served"),
     [

@@ -49,6 +49,8 @@ class Preloaded:
 def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
     """Import the modules in this process, which has just started. A module that fails to import is left out.
 
+    modules: names, or PACKAGE:NAME for what a package imports when NAME is first asked for
+
     stdin is then empty, and what the imports print is kept instead of shown.
 
     spared: descriptors of the caller
@@ -63,7 +65,10 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
     gc.disable()  # a collection while modules are imported frees nothing
     for module in modules:
         try:
-            importlib.import_module(module)
+            package, _, name = module.partition(":")
+            imported = importlib.import_module(package)
+            if name:
+                getattr(imported, name)
         except Exception:  # the rank's own import fails as well, and says why
             continue
     _keep_operators()

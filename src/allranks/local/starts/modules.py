@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from allranks.local.imports import code
 from allranks.local.imports.commands import Start
-from allranks.local.starts.packages import ATTRIBUTES, LAUNCHERS, PRELOADED, RUNTIME, RUNTIME_WITHOUT_TORCH, TRACKED
+from allranks.local.starts import packages
 
 _IMPORTS_MLFLOW = re.compile(r"^\s*(?:import|from)\s+mlflow\b", re.MULTILINE)
 
@@ -18,35 +18,52 @@ def preloaded(
 ) -> tuple[str, ...]:
     """Return the modules to import before a program is forked, in order; none if that is not worth a starter.
 
+    PACKAGE:NAME stands for the part of a package that is imported when NAME is first asked for.
+
     folder:      the working directory of the program
     python_path: of its process
     gpus:        whether its process sees GPUs
     tracked:     whether it has an MLflow run
     """
     imported, text = code.names(start, folder, python_path)
-    launcher = LAUNCHERS.get(os.path.basename(start.program))
+    launcher = packages.LAUNCHERS.get(os.path.basename(start.program))
     names = {*imported, *filter(None, (start.module, launcher))}
     later: tuple[str, ...] = ()
     uses_runtime = _uses_runtime(names)
     if uses_runtime:
-        names.update(RUNTIME)
+        names.update(packages.RUNTIME)
     if tracked and (uses_runtime or _IMPORTS_MLFLOW.search(text)):
-        later = TRACKED
-    if _has(names, "torch"):
-        names.update(name for name, pattern in ATTRIBUTES.items() if re.search(pattern, text))
-    packages = [
-        package for name, package in PRELOADED.items() if _has(names, name) and not (gpus and package.looks_for_gpus)
+        later = packages.TRACKED
+    names.update(
+        name
+        for name, pattern in packages.ATTRIBUTES.items()
+        if _has(names, name.partition(".")[0]) and re.search(pattern, text)
+    )
+    known = [
+        package
+        for name, package in packages.PRELOADED.items()
+        if _has(names, name) and not (gpus and package.looks_for_gpus)
     ]
-    if not later and not any(package.heavy for package in packages):
+    if not later and not any(package.heavy for package in known):
         return ()
-    return tuple(dict.fromkeys([*(module for package in packages for module in package.modules), *later]))
+    modules = [module for package in known for module in package.modules]
+    parts = [part for package in packages.LAZY if package in modules for part in _parts(package, names)]
+    return tuple(dict.fromkeys([*modules, *parts, *later]))
+
+
+def _parts(package: str, names: Iterable[str]) -> Iterator[str]:
+    """Return what `from PACKAGE import NAME` imports of a package that imports its parts late."""
+    for part in sorted(name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}.")):
+        if part.isidentifier():
+            yield f"{package}:{part}"
+            yield from (f"{package}:{need}" for use, need in packages.LAZY[package].items() if part.startswith(use))
 
 
 def _uses_runtime(names: Iterable[str]) -> bool:
     """Return whether a script uses the part of the runtime that needs torch."""
     used = {name for name in names if name.startswith("allranks.runtime.")}
     if used:
-        return not all(name.startswith(RUNTIME_WITHOUT_TORCH) for name in used)
+        return not all(name.startswith(packages.RUNTIME_WITHOUT_TORCH) for name in used)
     return any(name in ("allranks.runtime", "allranks") for name in names)
 
 

@@ -55,11 +55,13 @@ PRELOADED: Mapping[str, Package] = MappingProxyType(
         "tokenizers": Package(("tokenizers",), heavy=False),
         "safetensors": Package(("safetensors", "safetensors.torch"), heavy=False),
         "transformers": Package(("transformers", "torch._dynamo")),
-        "transformers.Trainer": Package(("transformers.trainer",)),
-        "transformers.TrainingArguments": Package(("transformers.training_args",)),
         "accelerate": Package(("accelerate", "torch._dynamo")),
         "accelerate.commands.launch": Package(("accelerate.commands.launch",)),
-        "deepspeed": Package(("deepspeed", "torch._dynamo"), looks_for_gpus=True),
+        # What it imports to find the operators that it has built.
+        "deepspeed": Package(
+            ("deepspeed", "torch.utils.cpp_extension", "deepspeed.ops.op_builder.all_ops"), looks_for_gpus=True
+        ),
+        "deepspeed.initialize": Package(("torch._dynamo",)),
         "mlflow": Package(("mlflow",)),
         # What a model is exported with.
         "allranks.runtime.mlflow_pytorch": Package(("torch.export", "torch.export._trace")),
@@ -69,6 +71,12 @@ PRELOADED: Mapping[str, Package] = MappingProxyType(
     }
 )
 """By the module or name that a script imports. Larger packages come after those that they need."""
+
+LAZY: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {"transformers": MappingProxyType({"AutoModel": "PreTrainedModel", "AutoTokenizer": "PreTrainedTokenizerFast"})}
+)
+"""Packages that import a part of themselves when its name is first asked for. The names that a script imports from them
+are asked for ahead. To the beginning of a name that only chooses another part later: what all such parts need."""
 
 RUNTIME = ("torch", "torch.optim")
 """What a script with `allranks.runtime` imports besides its own imports."""
@@ -90,10 +98,11 @@ ATTRIBUTES: Mapping[str, str] = MappingProxyType(
         "torch.distributed.fsdp": r"\bFullyShardedDataParallel\b|\bfully_shard\b",
         "torch.distributed.tensor": r"\bDTensor\b|\bDeviceMesh\b|\binit_device_mesh\b",
         "torch.export": r"\btorch\.(export|onnx)\b",
+        "deepspeed.initialize": r"\bdeepspeed\.initialize\b",
     }
 )
-"""Parts of torch that are reached through torch itself, with what is written in a script that uses them. They change
-nothing but sys.modules, so a script that does not use them after all may have them too."""
+"""Parts of a package that are reached through the package itself, with what is written in a script that uses them. They
+change nothing but sys.modules, so a script that does not use them after all may have them too."""
 
 LAUNCHERS: Mapping[str, str] = MappingProxyType(
     {
