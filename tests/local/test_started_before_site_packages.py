@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from allranks.local.boot import SOURCE
 from allranks.local.instances.kinds import INSTANCE_KINDS
 
-LOCAL = SOURCE / "allranks" / "local"
+LOCAL = Path(SOURCE, "allranks", "local")
 SPARED = {"__future__", *sys.stdlib_module_names}
 
 
@@ -80,11 +83,22 @@ def test_they_import_the_standard_library_alone() -> None:
     assert starts
     # The supervisor imports the one that it is started for.
     starts |= {kind.isolation.partition(":")[0] for kind in INSTANCE_KINDS.values()}
-    seen, others = reached(starts, SOURCE)
+    seen, others = reached(starts, Path(SOURCE))
     assert starts <= seen
     # The one dynamic import loads a kind's isolation, added above.
     assert others == {"<import_module(module)>": "allranks.local.instances.agent.isolation"}
     assert "allranks.secrets" not in seen, "its patterns are another package's"
+
+
+@pytest.mark.parametrize(
+    "module", ["instances.agent.main", "launchers.rsh.client", "launchers.rsh.rank", "launchers.rsh.server"]
+)
+def test_what_each_run_or_rank_waits_for_imports_little(module: str) -> None:
+    show = f"import sys; sys.path.append({SOURCE!r}); import allranks.local.{module}; print(*sys.modules)"
+    command = [sys.executable, "-I", "-S", "-c", show]
+    imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert f"allranks.local.{module}" in imported
+    assert not {"asyncio", "dataclasses", "inspect", "pathlib", "subprocess", "urllib"} & set(imported)
 
 
 def test_the_search_finds_what_only_a_function_imports(tmp_path: Path) -> None:
