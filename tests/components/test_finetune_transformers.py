@@ -20,6 +20,9 @@ from allranks.errors import InputError
 
 Importer = Callable[[str, str], Any]
 
+needs_model = pytest.mark.xdist_group("transformers")
+"""One process of pytest imports Transformers, for all of these."""
+
 WORDS = ("one", "two", "three", "four", "five")
 
 
@@ -76,6 +79,7 @@ def check(ended: Ended, ranks: int, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@needs_model
 def test_the_trainer(model: Path, data: Path, tmp_path: Path) -> None:
     """By the platform; under each of its launches the Trainer is tried in tests/docs/test_stacks.py."""
     (data / "labelled.jsonl").unlink()
@@ -85,6 +89,7 @@ def test_the_trainer(model: Path, data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@needs_model
 def test_accelerate(model: Path, data: Path, tmp_path: Path) -> None:
     variables = environment(tmp_path, ["finetune_accelerate", "finetune_transformers"])
     started = [sys.executable, *command("finetune_accelerate", model, data / "count.txt", tmp_path)]
@@ -92,6 +97,7 @@ def test_accelerate(model: Path, data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@needs_model
 def test_ranks_that_would_train_alone_are_stopped(model: Path, data: Path, tmp_path: Path) -> None:
     variables = environment(tmp_path, ["finetune_transformers"]) | {"ACCELERATE_USE_CPU": "false"}
     started = [sys.executable, *command("finetune_transformers", model, data / "count.txt", tmp_path)]
@@ -128,6 +134,7 @@ def test_bad_texts_are_refused(code: Importer, tmp_path: Path, name: str, conten
 
 
 @pytest.mark.slow
+@needs_model
 def test_examples_of_both_tasks(code: Importer, model: Path, data: Path) -> None:
     texts = code("finetune_transformers", "texts")
     pretrained = code("finetune_transformers", "pretrained")
@@ -147,6 +154,7 @@ def test_examples_of_both_tasks(code: Importer, model: Path, data: Path) -> None
 
 
 @pytest.mark.slow
+@needs_model
 def test_a_folder_without_a_model_and_labels_that_lack_are_refused(code: Importer, model: Path, data: Path) -> None:
     texts = code("finetune_transformers", "texts").read(data / "count.txt")
     load = code("finetune_transformers", "pretrained").load

@@ -89,6 +89,7 @@ def by_path(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.xdist_group("train until good")  # they look at the same runs
 class TestKilledInTheLoopAndResumed:
     def test_the_killed_run_says_how_far_it_came(self, story: Story) -> None:
         steps = by_path(story.killed)

@@ -85,6 +85,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("new project")
 @pytest.mark.parametrize("command", [shown.command for shown in commands_of("allranks", README)])
 def test_a_command_of_its_readme_works(command: str, project: Path) -> None:
     _, *words = shlex.split(command)
@@ -95,6 +96,7 @@ def test_a_command_of_its_readme_works(command: str, project: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("new project")
 def test_its_steps_are_uploaded_with_the_runtime_only_if_they_use_it(project: Path) -> None:
     done = forked("run", "pipelines/two_spirals.py", "--dry-run", "--json", folder=project)
     uploads = {tuple(each["steps"]): each["files"] for each in done.json["uploads"] if each["kind"] == "code"}

@@ -1,4 +1,4 @@
-"""The first hour of a user who has the wheel and an empty folder, as root and as an ordinary user."""
+"""The first hour of an ordinary user who has the wheel and an empty folder. Other tests run the commands as root."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from allranks_command import Ended
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 ORDINARY = 54321
@@ -41,7 +41,7 @@ print(json.dumps([cell.get("outputs") for cell in notebook.cells]))
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def root() -> Iterator[Path]:
     """A folder that every user may enter, unlike pytest's own."""
     with tempfile.TemporaryDirectory(dir=os.environ["PYTEST_DEBUG_TEMPROOT"], prefix="allranks-") as name:
@@ -49,7 +49,7 @@ def root() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def environment(root: Path) -> Path:
     """A virtual environment with the wheel. All other packages are those of the tests: torch is not installed again."""
     wheels, venv = root / "wheels", root / "venv"
@@ -68,7 +68,7 @@ def environment(root: Path) -> Path:
 
 @dataclass(frozen=True)
 class User:
-    """A user in a new folder. uid: None: the one that runs the tests"""
+    """A user in a new folder. uid: None: the one that runs the tests, who is not root"""
 
     uid: int | None
     venv: Path
@@ -106,12 +106,10 @@ class User:
         return Ended(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.fixture(params=[None, ORDINARY], ids=["this user", "ordinary user"])
-def user(request: pytest.FixtureRequest, root: Path, environment: Path) -> Iterator[User]:
-    uid: int | None = request.param
-    if uid is not None and os.getuid() != 0:
-        pytest.skip("only root can be another user")
-    home = root / f"home-{uid}"
+@pytest.fixture
+def user(root: Path, environment: Path) -> Iterator[User]:
+    uid = ORDINARY if os.getuid() == 0 else None  # only root can be another user
+    home = root / "home"
     folder = home / "Erste Stunde für Jürgen"
     for path in (home, home / "tmp", folder):
         path.mkdir()
