@@ -27,7 +27,7 @@ demo-lm: $(VENV)/.demo-lm
 # What is to be compiled is compiled while the rest is installed and checked.
 test:
 	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 test-quick: lint
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow"
