@@ -74,7 +74,7 @@ def main() -> None:
         workspace = Workspace(Path(folder))
         imports = Path(folder) / "imports"
         imports.mkdir()
-        (imports / "allranks").symlink_to(SOURCE / "allranks")
+        (imports / "allranks").symlink_to(Path(SOURCE, "allranks"))
         own, stacks = list(_own(imports)), list(_stacks(imports))
         cold_seconds, cold_run = _run([*own, *stacks], workspace, cold=True)
         expected = {job.step.name: _ending(record, job) for job, record in _pairs([*own, *stacks], cold_run)}
