@@ -47,6 +47,7 @@ STACK_ROUNDS = 3
 
 ENDINGS = ("well", "in a thread", "by an exception", "with a code", "with a message", "by a signal", "at once")
 STRATEGIES = ("ddp", "fsdp", "deepspeed")
+_NUMBER = re.compile(r"0x[0-9a-f]+|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,8 @@ def _ending(record: StepRecord, job: Job) -> Ending:
 def _log(path: Path, record: StepRecord, job: Job) -> str:
     text = path.read_text(encoding="utf-8", errors="replace").replace(record.folder, "FOLDER")
     # Warnings of libraries contain times, process ids and ports; the lines of several processes may change places.
-    return text if job.exact else "\n".join(sorted(re.sub(r"0x[0-9a-f]+|\d+", "#", text).splitlines()))
+    # Numbers that are aligned have more or fewer spaces before them.
+    return text if job.exact else "\n".join(sorted(re.sub(" +", " ", _NUMBER.sub("#", text)).splitlines()))
 
 
 def _difference(expected: Ending, found: Ending) -> str:

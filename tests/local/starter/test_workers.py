@@ -57,13 +57,25 @@ if "FAIL" in os.environ:
 """
 
 
-def _run(run_ranks, folder: Path, kind: str, *, forked: bool):
+def _run(run_ranks, folder: Path, kind: str, *, forked: bool, launcher: str = LAUNCHER, **settings):
     (folder / "code").mkdir(exist_ok=True)
-    (folder / "code" / "torchrun").write_text(LAUNCHER, encoding="utf-8")
+    (folder / "code" / "torchrun").write_text(launcher, encoding="utf-8")
     (folder / "code" / "work.py").write_text(WORK, encoding="utf-8")
     program = PythonProgram((), script="torchrun")
-    modules = ("json", "wave")
-    return run_ranks(kind, "", forked=forked, command="python torchrun", program=program, modules=modules)
+    modules = ("json", "wave", "talking")
+    command = "python torchrun"
+    return run_ranks(kind, "", forked=forked, command=command, program=program, modules=modules, **settings)
+
+
+def test_what_imports_print_is_in_the_log_once_for_each_worker(run_ranks, tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "talking.py").write_text("print('hello', flush=True)\n", encoding="utf-8")
+    launcher = "import subprocess, sys\nfor _ in range(2):\n    subprocess.run([sys.executable, '-u', 'talk.py'])\n"
+    (tmp_path / "code" / "talk.py").write_text("import talking\n", encoding="utf-8")
+    settings = {"launcher": launcher, "shared": {"PYTHONPATH": str(tmp_path / "code")}}
+    cold = _run(run_ranks, tmp_path, "loopback", forked=False, **settings)
+    assert cold.logs == ("hello\n" * 2,)
+    assert _run(run_ranks, tmp_path, "loopback", forked=True, **settings) == cold
 
 
 def test_workers_are_the_same(kind: str, run_ranks, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
     os.environ.clear()
     os.environ.update(environment)
     _repeat_changes(preloaded)
-    if preloaded.output:
+    if preloaded.output and not workers.is_torchrun(program["python"]):
         os.write(2, preloaded.output)
     return command, environment
 

@@ -19,6 +19,9 @@ from typing import Any, NoReturn
 from allranks.local.instances import kernel
 from allranks.local.starter import streams
 
+TORCHRUN = frozenset({"torchrun", "torch.distributed.run", "torch.distributed.launch"})
+"""The launcher of torch: console script and modules."""
+
 SCRIPTS = frozenset({"torchrun", "accelerate", "deepspeed"})
 MODULES = frozenset(
     {
@@ -44,6 +47,11 @@ Run = Callable[[Mapping[str, Any], Sequence[int]], NoReturn]
 def launches_workers(python: Mapping[str, Any]) -> bool:
     """Return whether a program is a launcher. python: as of `programs.PythonProgram`"""
     return os.path.basename(python["script"]) in SCRIPTS or python["module"] in MODULES
+
+
+def is_torchrun(python: Mapping[str, Any]) -> bool:
+    """Return whether a program is torchrun, which imports nothing that its workers import besides torch."""
+    return os.path.basename(python["script"]) in TORCHRUN or python["module"] in TORCHRUN
 
 
 def start_helper(run: Run, kept: frozenset[int]) -> int:
