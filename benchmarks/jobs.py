@@ -47,7 +47,8 @@ STACK_ROUNDS = 3
 
 ENDINGS = ("well", "in a thread", "by an exception", "with a code", "with a message", "by a signal", "at once")
 STRATEGIES = ("ddp", "fsdp", "deepspeed")
-_NUMBER = re.compile(r"0x[0-9a-f]+|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_NUMBER = re.compile(r"0x[0-9a-f]+|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|(?<=goo\.gle/debug)\w+")
+"""What differs between runs. The last is a word that protobuf chooses at random."""
 
 
 @dataclass(frozen=True)
