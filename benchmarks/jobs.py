@@ -3,7 +3,7 @@
 Each kind of job runs once with `cold`, then all run in one run of the engine, one after another: every stack's launches
 of `allranks doctor`, trainings by the runtime under each strategy, and scripts that end in every way a process can.
 Compared are the ranks' states, exit codes and signals, the verdict, the metrics, and the logs: byte for byte, except
-that those of DeepSpeed and of the stacks' own launches are compared without numbers, as they print times and ports.
+that those of DeepSpeed and of the stacks' own launches are compared without numbers: they print times and ports.
 
 The figures are counts, whose goal is 0: jobs that ended otherwise, processes of the runs that are left, and file
 descriptors that this process or a rank has more than at the beginning. For information: seconds of a forked job, over
@@ -47,8 +47,8 @@ STACK_ROUNDS = 3
 
 ENDINGS = ("well", "in a thread", "by an exception", "with a code", "with a message", "by a signal", "at once")
 STRATEGIES = ("ddp", "fsdp", "deepspeed")
-_NUMBER = re.compile(r"0x[0-9a-f]+|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|(?<=goo\.gle/debug)\w+")
-"""What differs between runs. The last is a word that protobuf chooses at random."""
+_VARYING = re.compile(r"0x[0-9a-f]+|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|(?<=goo\.gle/debug)\w+")
+"""Numbers, and a word that protobuf chooses at random in each process."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _log(path: Path, record: StepRecord, job: Job) -> str:
     text = path.read_text(encoding="utf-8", errors="replace").replace(record.folder, "FOLDER")
     # Warnings of libraries contain times, process ids and ports; the lines of several processes may change places.
     # Numbers that are aligned have more or fewer spaces before them.
-    return text if job.exact else "\n".join(sorted(re.sub(" +", " ", _NUMBER.sub("#", text)).splitlines()))
+    return text if job.exact else "\n".join(sorted(re.sub(" +", " ", _VARYING.sub("#", text)).splitlines()))
 
 
 def _difference(expected: Ending, found: Ending) -> str:

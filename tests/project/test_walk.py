@@ -1,4 +1,5 @@
-"""The first hour of an ordinary user who has the wheel and an empty folder. Other tests run the commands as root."""
+"""The first hour of an ordinary user who has the wheel and an empty folder. Other tests run the commands as
+the user who runs the tests."""
 
 from __future__ import annotations
 

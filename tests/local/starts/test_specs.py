@@ -75,7 +75,7 @@ def test_a_launcher_is_preloaded_with_what_its_script_imports(tmp_path: Path) ->
     assert {"torch", "torch.distributed.run", "pandas"} <= set(found)
 
 
-def test_names_of_a_package_that_imports_its_parts_late(tmp_path: Path) -> None:
+def test_names_that_are_imported_from_a_lazy_package(tmp_path: Path) -> None:
     text = "from transformers import AutoModel, Trainer\nfrom transformers.utils import logging\n"
     found = modules(tmp_path, text)
     assert found[:2] == ("transformers", "torch._dynamo")

@@ -49,7 +49,7 @@ class Preloaded:
 def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
     """Import the modules in this process, which has just started. A module that fails to import is left out.
 
-    modules: names, or PACKAGE:NAME for what a package imports when NAME is first asked for
+    modules: names, or PACKAGE:NAME for what a package imports when NAME is first used
 
     stdin is then empty, and what the imports print is kept instead of shown.
 

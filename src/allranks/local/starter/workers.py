@@ -20,20 +20,15 @@ from allranks.local.instances import kernel
 from allranks.local.starter import streams
 
 TORCHRUN = frozenset({"torchrun", "torch.distributed.run", "torch.distributed.launch"})
-"""The launcher of torch: console script and modules."""
-
-SCRIPTS = frozenset({"torchrun", "accelerate", "deepspeed"})
-MODULES = frozenset(
-    {
-        "torch.distributed.run",
-        "torch.distributed.launch",
-        "accelerate.commands.launch",
-        "accelerate.commands.accelerate_cli",
-        "deepspeed.launcher.launch",
-        "deepspeed.launcher.runner",
-    }
-)
-"""The launchers: console scripts and modules."""
+LAUNCHERS = TORCHRUN | {
+    "accelerate",
+    "accelerate.commands.launch",
+    "accelerate.commands.accelerate_cli",
+    "deepspeed",
+    "deepspeed.launcher.launch",
+    "deepspeed.launcher.runner",
+}
+"""Launchers that start workers: the names of their console scripts and modules."""
 
 IMPORT_TIME = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "LD_", "MALLOC_", "PYTHON", "TF_", "XLA_", "HF_", "USE_")
 """How variables begin that are read when packages are imported. A worker with another value of one is not forked."""
@@ -46,12 +41,16 @@ Run = Callable[[Mapping[str, Any], Sequence[int]], NoReturn]
 
 def launches_workers(python: Mapping[str, Any]) -> bool:
     """Return whether a program is a launcher. python: as of `programs.PythonProgram`"""
-    return os.path.basename(python["script"]) in SCRIPTS or python["module"] in MODULES
+    return _name(python) in LAUNCHERS
 
 
 def is_torchrun(python: Mapping[str, Any]) -> bool:
-    """Return whether a program is torchrun, which imports nothing that its workers import besides torch."""
-    return os.path.basename(python["script"]) in TORCHRUN or python["module"] in TORCHRUN
+    """Return whether a program is torchrun. Of what its workers import, it imports torch alone."""
+    return _name(python) in TORCHRUN
+
+
+def _name(python: Mapping[str, Any]) -> str:
+    return str(python["module"]) or os.path.basename(python["script"])
 
 
 def start_helper(run: Run, kept: frozenset[int]) -> int:

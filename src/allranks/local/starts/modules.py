@@ -18,7 +18,7 @@ def preloaded(
 ) -> tuple[str, ...]:
     """Return the modules to import before a program is forked, in order; none if that is not worth a starter.
 
-    PACKAGE:NAME stands for the part of a package that is imported when NAME is first asked for.
+    PACKAGE:NAME stands for what a package imports when NAME is first used.
 
     folder:      the working directory of the program
     python_path: of its process
@@ -52,7 +52,7 @@ def preloaded(
 
 
 def _parts(package: str, names: Iterable[str]) -> Iterator[str]:
-    """Return what `from PACKAGE import NAME` imports of a package that imports its parts late."""
+    """Return what a script imports by name from a package of `packages.LAZY`, each as PACKAGE:NAME."""
     for part in sorted(name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}.")):
         if part.isidentifier():
             yield f"{package}:{part}"

@@ -75,8 +75,9 @@ PRELOADED: Mapping[str, Package] = MappingProxyType(
 LAZY: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {"transformers": MappingProxyType({"AutoModel": "PreTrainedModel", "AutoTokenizer": "PreTrainedTokenizerFast"})}
 )
-"""Packages that import a part of themselves when its name is first asked for. The names that a script imports from them
-are asked for ahead. To the beginning of a name that only chooses another part later: what all such parts need."""
+"""Packages that import their modules when a name is first used. The names that a script imports from them are imported
+ahead. If such a name begins with a key, so is the value: AutoModelForCausalLM imports no model before it loads one, and
+every model needs the module of PreTrainedModel."""
 
 RUNTIME = ("torch", "torch.optim")
 """What a script with `allranks.runtime` imports besides its own imports."""
