@@ -5,16 +5,19 @@ ready for an eviction; no checkpoint is due. The loop written by hand only train
 or fully_shard, DeepSpeed's engine or Horovod's optimizer. Accelerate and Lightning Fabric train with
 DistributedDataParallel too, and are for information. See ranks/loops.py.
 
-Two ranks with a core each train the same model on the same data in one process group. The loops take turns in blocks of
-10 steps, in an order that changes. There are several launches, because a loop may be slower than another throughout a
-process, depending on where its memory lies. The value of the peer is the median over its blocks. Ours is that plus the
-median difference to the peer's block of the same turn, so that other load on the machine affects both equally. The CPU
-time of a step, on all threads of rank 0, is affected less by other load.
+Two ranks with a core each train on the same data in one process group. The loops take turns in blocks of 10 steps, in
+an order that changes. Our loop and the peer's train the same model, which our strategy has prepared: of two copies of a
+model in one process, one may be 10 % slower than the other for as long as the process lives, depending on where their
+memory lies. A model of its own, prepared by hand, is for information, as are Accelerate's and Fabric's.
+
+The value of the peer is the median over its blocks in all launches. Ours is that plus the median difference to the
+peer's block of the same turn, so that other load on the machine affects both equally. The CPU time of a step, on all
+threads of rank 0, is affected less by other load.
 
 Peak memory is the resident memory of rank 0 in a training with one of the loops alone.
 
 RUNTIME_CASES=ddp-small,fsdp-large measures some of the cases, RUNTIME_BLOCKS=50 with so many blocks in a launch.
-All cases take half an hour.
+All cases take a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -47,9 +50,8 @@ CASES = {
 }
 """Strategies and models, with the number of blocks in a launch."""
 
-LAUNCHES = 12
-"""The same loop twice in one process differs by up to 10 %, for as long as the process lives."""
-
+LAUNCHES = 5
+PEER = "by hand"
 OTHERS = ("accelerate", "fabric")
 MEMORY_BLOCKS = 5
 
@@ -63,23 +65,23 @@ def main() -> None:
             print(f"no {name}: {strategy} is not installed", file=sys.stderr)
             continue
         blocks = int(os.environ.get("RUNTIME_BLOCKS", CASES[name]))
-        others = OTHERS if strategy == "ddp" else ()
-        times = _times(strategy, model, blocks, ["ours", strategy, *others])
+        others = (strategy, *(OTHERS if strategy == "ddp" else ()))
+        labels = {"ours": "our loop", strategy: f"{PEER} on a model of its own"}
+        times = _times(strategy, model, blocks, ["ours", PEER, *others])
         for loop in ("ours", *others):
             goal = GOAL if loop == "ours" else None
-            by_clock = (_milliseconds(times[loop], 0), _milliseconds(times[strategy], 0))
-            by_cpu = (_milliseconds(times[loop], 1), _milliseconds(times[strategy], 1))
-            label = "our loop" if loop == "ours" else loop
-            peer = f"(peer: {strategy} by hand)"
+            by_clock = (_milliseconds(times[loop], 0), _milliseconds(times[PEER], 0))
+            by_cpu = (_milliseconds(times[loop], 1), _milliseconds(times[PEER], 1))
+            label, peer = labels.get(loop, loop), f"(peer: {strategy} {PEER})"
             figures.append(_figure(f"{model} model, {label}, ms a step {peer}", *by_clock, goal))
             figures.append(_figure(f"{model} model, {label}, CPU ms a step {peer}", *by_cpu, goal=None))
         ours, peers = (_measure(strategy, model, MEMORY_BLOCKS, loop)["megabytes"] for loop in ("ours", strategy))
-        figures.append(Figure(f"{model} model, our loop, peak MB of a rank (peer: {strategy} by hand)", ours, peers))
+        figures.append(Figure(f"{model} model, our loop, peak MB of a rank (peer: {strategy} {PEER})", ours, peers))
     finish("The runtime's overhead per training step", figures)
 
 
 def _times(strategy: str, model: str, blocks: int, loops: list[str]) -> dict[str, list[list[float]]]:
-    """Return the times of the loops' blocks in all launches, each of which makes another loop first."""
+    """Return the times of the loops' blocks in all launches, each of which makes the models in another order."""
     times: dict[str, list[list[float]]] = {loop: [] for loop in loops}
     for number in range(LAUNCHES):
         first = number % len(loops)

@@ -3,13 +3,16 @@
 Each loop is a generator that yields after each step, so that a benchmark can run them in turn. Our loop uses what the
 runtime offers: it counts the batches for a resume, logs the mean loss over the ranks and the rate every 10 steps, and
 saves a checkpoint if it is evicted. The others only train.
+
+Two copies of a model in one process differ by up to 10 % in the time of a step, for as long as the process lives,
+depending on where their memory lies. So a loop is compared on the model of the other loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -79,6 +82,14 @@ class Data:
             epoch += 1
 
 
+class Wrapped(NamedTuple):
+    """A model and its optimizer as a library has distributed them, and what takes the place of `loss.backward()`."""
+
+    model: Any
+    optimizer: Any
+    backward: Callable[[Tensor], None] = torch.autograd.backward
+
+
 def model_of(name: str) -> tuple[Small | Large, torch.optim.Optimizer]:
     """Return a model and its optimizer, with the same weights in each call."""
     torch.manual_seed(0)
@@ -86,11 +97,9 @@ def model_of(name: str) -> tuple[Small | Large, torch.optim.Optimizer]:
     return model, torch.optim.AdamW(model.parameters(), lr=RATE)
 
 
-def ours(ranks: runtime.Ranks, name: str, data: Data, folder: Path) -> Loop:
-    """Our loop, under the strategy of the ranks."""
-    model, optimizer = model_of(name)
-    training = ranks.strategy.prepare(model, optimizer)
-    sampler = runtime.ResumableSampler(SAMPLES, ranks, batch_size=model.batch_size, drop_last=True)
+def our_loop(ranks: runtime.Ranks, training: runtime.Training, batch_size: int, data: Data, folder: Path) -> Loop:
+    """Our loop over a model that our strategy has prepared."""
+    sampler = runtime.ResumableSampler(SAMPLES, ranks, batch_size=batch_size, drop_last=True)
     checkpoints = runtime.Checkpoints(folder, ranks, {"training": training, "sampler": sampler}, every_minutes=1e6)
     step = checkpoints.load()
     while True:
@@ -106,13 +115,31 @@ def ours(ranks: runtime.Ranks, name: str, data: Data, folder: Path) -> Loop:
             yield
 
 
-def ddp(ranks: runtime.Ranks, name: str, data: Data, _folder: Path) -> Loop:
+def plain_loop(ranks: runtime.Ranks, wrapped: Wrapped, batch_size: int, data: Data) -> Loop:
+    """The loop that a user writes by hand."""
+    model, optimizer, backward = wrapped
+    for samples, labels in data.batches(ranks, batch_size):
+        backward(functional.cross_entropy(model(samples), labels))
+        optimizer.step()
+        optimizer.zero_grad()
+        yield
+
+
+def deepspeed_loop(ranks: runtime.Ranks, engine: Any, batch_size: int, data: Data) -> Loop:
+    """The loop that a user of DeepSpeed's engine writes by hand."""
+    for samples, labels in data.batches(ranks, batch_size):
+        engine.backward(functional.cross_entropy(engine(samples), labels))
+        engine.step()
+        yield
+
+
+def ddp(_ranks: runtime.Ranks, name: str) -> Wrapped:
     """torch's DistributedDataParallel."""
     model, optimizer = model_of(name)
-    return _plain_loop(ranks, DistributedDataParallel(model), optimizer, data, model.batch_size)
+    return Wrapped(DistributedDataParallel(model), optimizer)
 
 
-def fsdp(ranks: runtime.Ranks, name: str, data: Data, _folder: Path) -> Loop:
+def fsdp(ranks: runtime.Ranks, name: str) -> Wrapped:
     """torch's fully_shard."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -120,20 +147,19 @@ def fsdp(ranks: runtime.Ranks, name: str, data: Data, _folder: Path) -> Loop:
     torch.manual_seed(0)
     model = MODELS[name]()
     fully_shard(model, mesh=init_device_mesh("cpu", (ranks.world_size,)))
-    return _plain_loop(ranks, model, torch.optim.AdamW(model.parameters(), lr=RATE), data, model.batch_size)
+    return Wrapped(model, torch.optim.AdamW(model.parameters(), lr=RATE))
 
 
-def horovod(ranks: runtime.Ranks, name: str, data: Data, _folder: Path) -> Loop:
+def horovod(_ranks: runtime.Ranks, name: str) -> Wrapped:
     """Horovod's DistributedOptimizer."""
     import horovod.torch as hvd
 
     model, optimizer = model_of(name)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    distributed = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-    return _plain_loop(ranks, model, distributed, data, model.batch_size)
+    return Wrapped(model, hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters()))
 
 
-def deepspeed(ranks: runtime.Ranks, name: str, data: Data, _folder: Path) -> Loop:
+def deepspeed(_ranks: runtime.Ranks, name: str) -> Wrapped:
     """DeepSpeed's engine, with ZeRO stage 2."""
     import deepspeed as library
 
@@ -148,55 +174,27 @@ def deepspeed(ranks: runtime.Ranks, name: str, data: Data, _folder: Path) -> Loo
         "zero_force_ds_cpu_optimizer": False,
     }
     engine, *_ = library.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=False)
-
-    def loop() -> Loop:
-        for samples, labels in data.batches(ranks, model.batch_size):
-            engine.backward(functional.cross_entropy(engine(samples), labels))
-            engine.step()
-            yield
-
-    return loop()
+    return Wrapped(engine, engine.optimizer)
 
 
-def accelerate(ranks: runtime.Ranks, name: str, data: Data, _folder: Path) -> Loop:
+def accelerate(_ranks: runtime.Ranks, name: str) -> Wrapped:
     """Hugging Face Accelerate, which uses DistributedDataParallel here."""
     from accelerate import Accelerator
 
     accelerator = Accelerator(cpu=True)
-    model, optimizer = model_of(name)
-    prepared, prepared_optimizer = accelerator.prepare(model, optimizer)
-    return _plain_loop(ranks, prepared, prepared_optimizer, data, model.batch_size, accelerator.backward)
+    return Wrapped(*accelerator.prepare(*model_of(name)), accelerator.backward)
 
 
-def fabric(ranks: runtime.Ranks, name: str, data: Data, _folder: Path) -> Loop:
+def fabric(ranks: runtime.Ranks, name: str) -> Wrapped:
     """Lightning Fabric, which uses DistributedDataParallel here."""
     from lightning.fabric import Fabric
 
     lightning = Fabric(accelerator="cpu", devices=ranks.local_world_size, num_nodes=1, strategy="ddp")
     lightning.launch()
-    model, optimizer = model_of(name)
-    prepared, prepared_optimizer = lightning.setup(model, optimizer)
-    return _plain_loop(ranks, prepared, prepared_optimizer, data, model.batch_size, lightning.backward)
+    return Wrapped(*lightning.setup(*model_of(name)), lightning.backward)
 
 
-def _plain_loop(
-    ranks: runtime.Ranks,
-    model: nn.Module,
-    optimizer: Any,
-    data: Data,
-    batch_size: int,
-    backward: Callable[[Tensor], None] = torch.autograd.backward,
-) -> Loop:
-    for samples, labels in data.batches(ranks, batch_size):
-        loss = functional.cross_entropy(model(samples), labels)
-        backward(loss)
-        optimizer.step()
-        optimizer.zero_grad()
-        yield
-
-
-LOOPS: dict[str, Callable[[runtime.Ranks, str, Data, Path], Loop]] = {
-    "ours": ours,
+BY_HAND: dict[str, Callable[[runtime.Ranks, str], Wrapped]] = {
     "ddp": ddp,
     "fsdp": fsdp,
     "horovod": horovod,
@@ -204,3 +202,25 @@ LOOPS: dict[str, Callable[[runtime.Ranks, str, Data, Path], Loop]] = {
     "accelerate": accelerate,
     "fabric": fabric,
 }
+"""Libraries, with what prepares a model as their users do by hand."""
+
+
+def loops_of(
+    names: Sequence[str], ranks: runtime.Ranks, strategy: str, model: str, data: Data, folder: Path
+) -> dict[str, Loop]:
+    """Return loops by name: "ours"; "by hand", on the same model; a library's name for a model that it has prepared."""
+    batch_size = MODELS[model].batch_size
+    training = ranks.strategy.prepare(*model_of(model)) if {"ours", "by hand"} & set(names) else None
+
+    def loop_of(name: str) -> Loop:
+        if training is not None and name == "ours":
+            return our_loop(ranks, training, batch_size, data, folder)
+        if training is not None and name == "by hand":
+            wrapped = Wrapped(training.model, training.optimizer)
+        else:
+            wrapped = BY_HAND[name](ranks, model)
+        if strategy == "deepspeed":
+            return deepspeed_loop(ranks, wrapped.model, batch_size, data)
+        return plain_loop(ranks, wrapped, batch_size, data)
+
+    return {name: loop_of(name) for name in names}

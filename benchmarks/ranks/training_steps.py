@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from loops import LOG_EVERY, LOOPS, Data, Loop
+from loops import LOG_EVERY, Data, Loop, loops_of
 
 from allranks import runtime
 
@@ -23,10 +23,9 @@ WARM_UP_BLOCKS = 3
 
 
 def train(ranks: runtime.Ranks) -> None:
-    model, blocks, names = sys.argv[2], int(sys.argv[3]), sys.argv[4:]
-    data = Data()
+    strategy, model, blocks, names = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
     with tempfile.TemporaryDirectory() as folder:
-        loops = {name: LOOPS[name](ranks, model, data, Path(folder)) for name in names}
+        loops = loops_of(names, ranks, strategy, model, Data(), Path(folder))
         # The same order on every rank. Shuffled, because a block is slower or faster after certain others.
         order, shuffle = list(names), random.Random(0).shuffle
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
