@@ -14,7 +14,7 @@ from allranks.runs.workspace import Workspace
 PROJECT = Path(__file__).resolve().parents[2]
 TABLE = PROJECT / "docs" / "stacks.md"
 
-CELLS = ((Layout(2, 1), "rack"), (Layout(1, 2), "loopback"), (Layout(1, 2), "rack"), (Layout(2, 1), "loopback"))
+CELLS = ((Layout(1, 2), "rack"), (Layout(2, 1), "loopback"), (Layout(2, 1), "rack"), (Layout(1, 2), "loopback"))
 """Of those that a launch can be in, one launch after the other is tried in the next: four ranks would take twice as
 long."""
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.pytorch import PyTorch
-from allranks.plan.graph import Step
+from allranks.plan import digest
+from allranks.plan.graph import Code, Step
 from allranks.runs.records import Status
+from allranks_command import write
 
 NAMES = """
 import socket
@@ -59,9 +61,12 @@ def test_an_address_has_a_name_also_in_its_ipv6_form(
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no torch")
-def test_torch_finds_the_names_of_its_peers(kind: str, rack_works: bool, run_steps) -> None:
+def test_torch_finds_the_names_of_its_peers(kind: str, rack_works: bool, run_steps, tmp_path: Path) -> None:
     if not rack_works:
         pytest.skip("without user namespaces, addresses on this machine have its own names")
-    record = run_steps(Step("train", _script(DDP), instance_count=2, distribution=PyTorch(2)), instances=kind, slots=4)
+    write(tmp_path, "code/train.py", DDP)
+    code = Code(str(tmp_path / "code"), digest.of_path(tmp_path / "code"))
+    step = Step("train", "python train.py", code=code, instance_count=2, distribution=PyTorch(2))
+    record = run_steps(step, instances=kind, slots=4)
     assert record.status is Status.COMPLETED, record.verdict
     assert [Path(rank.log).read_text() for rank in record.step("train").ranks] == ["trained\n"] * 4

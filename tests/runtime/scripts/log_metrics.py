@@ -21,7 +21,9 @@ def train(ranks: runtime.Ranks) -> None:
     Path("report.txt").write_text("all is well")
     ranks.metrics.log_artifact("report.txt", "reports")
     if "model" in sys.argv:
-        ranks.metrics.log_model(torch.nn.Linear(2, 1), input_example=numpy.zeros((1, 2), dtype=numpy.float32))
+        ranks.metrics.log_model(
+            torch.nn.Linear(2, 1), input_example=numpy.zeros((1, 2), dtype=numpy.float32), pip_requirements=["torch"]
+        )
     if "fail" in sys.argv:
         raise ValueError("no more")
     print("mlflow" in sys.modules)

@@ -23,6 +23,7 @@ DEFERRED = (
     "mlflow.tracing.display",
     "mlflow.tracing.fluent",
     "pandas",
+    "pyarrow",
 )
 
 _STORES = ("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store")
