@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import sys
@@ -32,8 +33,8 @@ os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "true"
 os.environ["TQDM_DISABLE"] = "1"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 
-FOLDERS_OF_PROCESSES = {"api", "azure", "cli", "instances", "launchers"}
-"""In which nearly every test starts the command or an engine, or submits: `make test-quick` leaves them out."""
+FOLDERS_OF_PROCESSES = {"api", "azure", "cli", "instances", "launchers", "starter", "warm"}
+"""In which nearly every test starts the command, an engine or ranks, or submits: `make test-quick` leaves them out."""
 
 # How long an example takes says nothing about it.
 settings.register_profile("untimed", deadline=None, database=None)
@@ -71,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     The processes of pytest-xdist have the folders of the one that started them, and below the temporary one a folder
     each: the runs of a user share slots by a file in it.
     """
+    gc.disable()  # a tenth of the time in which tests are collected, and it finds nothing to free
     # DeepSpeed offers to be seeded before each test: for that it would be imported in each of pytest's processes, and
     # torch and MLflow with it. Tests draw from generators of their own.
     if randomly := sys.modules.get("pytest_randomly"):
@@ -106,6 +108,11 @@ def _folder(config: pytest.Config, parent: str, prefix: str = "allranks-") -> Pa
 def pytest_itemcollected(item: pytest.Item) -> None:
     if FOLDERS_OF_PROCESSES & set(item.path.relative_to(item.config.rootpath).parts):
         item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -349,6 +349,7 @@ def test_no_folder(preparation: Any, prepared: Any, tmp_path: Path, folder: Path
 # ---- the component as a process, and the folder that it writes
 
 
+@pytest.mark.slow
 def test_bad_data_ends_the_process_with_a_message_and_no_traceback(photographs: Path, tmp_path: Path) -> None:
     spoil(photographs)
     output = tmp_path / "images"

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow  # nearly every test imports the SDK in a new process
+
 LIGHT = """
 import json, sys
 from pathlib import Path

@@ -201,6 +201,7 @@ def make_large(shape: Callable[[int], list[StepRecord]], count: int) -> RunRecor
     return make_run(*steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [fan, nested, loop])
 def test_a_page_of_ten_thousand_steps_is_of_at_most_ten_megabytes(shape: Callable[[int], list[StepRecord]]) -> None:
     assert len(page(make_large(shape, 10_000), NOW).encode()) < 10_000_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from allranks.runs.page.page import page
 from allranks.runs.page.usage import usage_of
 from allranks.runs.records import StepRecord
@@ -99,6 +101,7 @@ def test_a_step_of_which_nothing_is_known_shows_nothing() -> None:
     assert "Resource usage" not in page(make_run(reused), NOW)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_run_with_many_ranks_and_steps_stays_small() -> None:
     steps = [_step(f"train_{number}", 8, 8, 500, gpus=True) for number in range(12)]
     html = page(make_run(*steps), NOW)
