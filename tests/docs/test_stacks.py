@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from allranks.contract.layout import Layout
 from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
 from allranks.local.doctor.trial import try_out
 from allranks.runs.workspace import Workspace
+from allranks_command import PATIENCE, started
 
 PROJECT = Path(__file__).resolve().parents[2]
 TABLE = PROJECT / "docs" / "stacks.md"
@@ -28,13 +31,29 @@ def test_the_table_is_of_these_launches_and_all_of_them_work() -> None:
         assert row[1:] == ["yes, yes" if layout in launch.layouts else "-" for layout in LAYOUTS]
 
 
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A workspace that is kept warm: launches of the same stack import it once."""
+    folder = tmp_path_factory.mktemp("stacks")
+    found = Workspace(folder / ".allranks")
+    with started("warm", folder=folder) as warm:
+        assert warm.stdout is not None
+        assert "serves runs" in warm.stdout.readline()
+        yield found
+        below = psutil.Process(warm.pid).children(recursive=True)
+        warm.terminate()
+        warm.wait(PATIENCE)
+        assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
+
+
 @pytest.mark.slow
+@pytest.mark.xdist_group("stacks")  # they share the workspace
 @pytest.mark.parametrize(("number", "launch"), list(enumerate(LAUNCHES)), ids=[launch.name for launch in LAUNCHES])
-def test_a_launch(number: int, launch: Launch, tmp_path: Path, rack_works: bool) -> None:
+def test_a_launch(number: int, launch: Launch, workspace: Workspace, rack_works: bool) -> None:
     if stack := launch.missing(PROJECT):
         pytest.skip(f"no {stack.name}: {stack.install}")
     cells = [cell for cell in CELLS if cell[0] in launch.layouts]
     layout, kind = cells[number % len(cells)]
     if kind == "rack" and not rack_works:
         kind = "loopback"
-    assert try_out(launch, layout, kind, Workspace(tmp_path), PROJECT) == ""
+    assert try_out(launch, layout, kind, workspace, PROJECT) == ""

@@ -24,6 +24,5 @@ def warm(
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    print(f"serves runs in {place.root} until Ctrl-C, or until it is idle for {idle_minutes:g} minutes", flush=True)
     place.make()
     serve(place.warm, idle_minutes * 60, lambda text: print(text, flush=True))

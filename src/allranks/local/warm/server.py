@@ -38,6 +38,8 @@ def serve(
     Raise InputError if another process uses the socket.
     """
     with _listening(path) as listener:
+        minutes = f"{idle_seconds / 60:g} minutes"
+        notice(f"serves runs in {path.parent} until Ctrl-C, or until it is idle for {minutes}")
         processes = _Processes(notice)
         last = time.monotonic()
         try:
