@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.project.create import create
-from allranks_command import PATIENCE, environment
+from allranks_command import PATIENCE, environment, kept_warm
 from documents import FENCE
 
 pytestmark = pytest.mark.slow
@@ -21,16 +21,17 @@ def test_the_examples(tmp_path: Path) -> None:
     create(tmp_path)
     blocks = [code for language, code in FENCE.findall(PAGE.read_text(encoding="utf-8")) if language == "python"]
     assert len(blocks) == 9
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=2 * PATIENCE,
-        check=False,
-    )
+    with kept_warm(tmp_path):
+        done = subprocess.run(
+            [sys.executable, "-c", "\n".join(blocks)],
+            cwd=tmp_path,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Completed 0.")
     for printed in (

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from allranks.contract.layout import Layout
 from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
 from allranks.local.doctor.trial import try_out
 from allranks.runs.workspace import Workspace
-from allranks_command import PATIENCE, started
+from allranks_command import kept_warm
 
 PROJECT = Path(__file__).resolve().parents[2]
 TABLE = PROJECT / "docs" / "stacks.md"
@@ -33,17 +32,8 @@ def test_the_table_is_of_these_launches_and_all_of_them_work() -> None:
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """A workspace that is kept warm: launches of the same stack import it once."""
-    folder = tmp_path_factory.mktemp("stacks")
-    found = Workspace(folder / ".allranks")
-    with started("warm", folder=folder) as warm:
-        assert warm.stdout is not None
-        assert "serves runs" in warm.stdout.readline()
-        yield found
-        below = psutil.Process(warm.pid).children(recursive=True)
-        warm.terminate()
-        warm.wait(PATIENCE)
-        assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
+    with kept_warm(tmp_path_factory.mktemp("stacks")) as kept:
+        yield kept
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ from allranks.local.options import Options
 from allranks.plan.reader import read_plan
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
+from allranks_command import kept_warm
 
 FILE = Path(__file__).resolve().parents[2] / "pipelines" / "recurring_training.py"
 MODEL = "recurring-image-classifier"
@@ -72,8 +74,7 @@ class Recurrences:
 
     def __init__(self, folder: Path) -> None:
         self.incoming = folder / "incoming"
-        self.workspace = Workspace(folder / "workspace")
-        self.workspace.make()
+        self.workspace = Workspace(folder / ".allranks")
 
     def deliver(self, batch: str, first: int, last: int) -> None:
         """Digits of scikit-learn's come."""
@@ -111,8 +112,9 @@ def outcome(record: RunRecord) -> dict[str, Any]:
 
 
 @pytest.fixture
-def recurrences(tmp_path: Path) -> Recurrences:
-    return Recurrences(tmp_path)
+def recurrences(tmp_path: Path) -> Iterator[Recurrences]:
+    with kept_warm(tmp_path):
+        yield Recurrences(tmp_path)
 
 
 @pytest.mark.slow
