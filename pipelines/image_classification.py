@@ -65,7 +65,7 @@ def image_classification(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,
         name=model_name,
-        minimum_accuracy=minimum_accuracy,
+        threshold=minimum_accuracy,
     )
     return {
         "model": train.outputs.model,

@@ -100,7 +100,7 @@ def language_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,
         name=model_name,
-        minimum_accuracy=minimum_accuracy,
+        threshold=minimum_accuracy,
     )
     return {
         "model": train.outputs.model,

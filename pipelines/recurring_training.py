@@ -88,7 +88,7 @@ def recurring_training(
         selection=select.outputs.selection,
         name=model_name,
         margin=margin,
-        minimum=minimum_accuracy,
+        threshold=minimum_accuracy,
         trigger_time=trigger_time,
         code_version=code_version,
     )

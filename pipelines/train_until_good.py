@@ -71,7 +71,7 @@ def train_and_validate(
     return {
         "model": train.outputs.model,
         "accuracy": check.outputs.value,
-        "below_target": check.outputs.below,
+        "below_target": check.outputs.missed,
     }
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-ROUNDING = 1e-9
-"""Tolerance for rounding errors in differences of fractions."""
+from metric import Metric
 
 
 @dataclass(frozen=True)
 class Rules:
-    """metric: its name; margin: the required improvement over the champion; minimum: the required value"""
+    """What a challenger must reach.
 
-    metric: str = "accuracy"
+    margin:    by how much it must be better than the champion; it must be better in any case
+    threshold: the least good value; None for no bound
+    """
+
+    metric: Metric = field(default_factory=Metric)
     margin: float = 0.0
-    minimum: float = 0.0
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)
@@ -25,19 +28,24 @@ class Decision:
     reason: str
 
 
-def decide(challenger: float, champion: float | None, new: int, rules: Rules) -> Decision:
-    """Decide. champion: None if there is none; new: images in the challenger's training but not the champion's."""
-    scored = f"{rules.metric} {challenger:.4f}"
-    if not new:
+def decide(challenger: float, champion: float | None, rules: Rules, *, new: int | None = None) -> Decision:
+    """Decide by the values of the metric.
+
+    champion: None if there is none
+    new:      number of samples in the challenger's training but not the champion's; None if it is unknown
+    """
+    metric = rules.metric
+    value = f"{metric.name} {challenger:.4f}"
+    if new == 0:
         return Decision(False, "there is no new data, so nothing was trained")
-    if challenger < rules.minimum - ROUNDING:
-        return Decision(False, f"{scored} is below the minimum of {rules.minimum:.4f}")
+    if rules.threshold is not None and not metric.reaches(challenger, rules.threshold):
+        missed = "below the minimum" if metric.goal == "maximize" else "above the maximum"
+        return Decision(False, f"{value} is {missed} of {rules.threshold:.4f}")
     if champion is None:
-        return Decision(True, f"{scored}, and there is no champion yet")
-    compared = f"{scored} against the champion's {champion:.4f}"
-    gain = challenger - champion
-    if gain <= ROUNDING:
+        return Decision(True, f"{value}, and there is no champion yet")
+    compared = f"{value} against the champion's {champion:.4f}"
+    if not metric.exceeds(challenger, champion):
         return Decision(False, f"{compared} is no better")
-    if gain < rules.margin - ROUNDING:
+    if not metric.exceeds(challenger, champion, rules.margin):
         return Decision(False, f"{compared} is not better by {rules.margin:.4f}")
     return Decision(True, f"{compared} is better")

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from metric import baseline_of, read_metrics, value_of
+from mlmodel import read_mlmodel
+
 
 class BadInput(Exception):
     """An input cannot be used. The message says which, and what to give; the registry is unchanged."""
@@ -15,12 +18,12 @@ class BadInput(Exception):
 
 @dataclass(frozen=True)
 class Files:
-    """The component's input folders."""
+    """The component's input folders. selection: None if the data was not selected by select_new_data."""
 
     model: Path
     metrics: Path
     champion: Path
-    selection: Path
+    selection: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -29,36 +32,50 @@ class Compared:
 
     champion:         its metric, None if there is none
     champion_version: None if there is none
-    selection:        the content of selection.json
+    source:           the data that was scored, "" if the evaluation does not say
+    selection:        the content of selection.json, None without it
     code:             the digest of the training code, "" if the model has none
     """
 
     challenger: float
     champion: float | None
     champion_version: str | None
-    selection: dict[str, Any]
+    source: str
+    selection: dict[str, Any] | None
     code: str
 
 
 def read(files: Files, metric: str) -> Compared:
-    """Read the files. Raise BadInput if one is missing or they do not belong together."""
-    if not (files.model / "MLmodel").is_file():
-        raise BadInput(f"{files.model} holds no file MLmodel. Give a model in MLflow's format.")
-    scores = (metric, "baseline", "split", "count")
-    metrics = document(files.metrics / "metrics.json", "metrics` of an evaluation with a baseline", scores)
-    baseline = metrics["baseline"]
+    """Read the files. Raise BadInput, BadMetrics or BadModel if one is missing or they do not belong together."""
+    described = read_mlmodel(files.model)
+    metrics = read_metrics(files.metrics)
+    if "baseline" not in metrics:
+        raise BadInput(f"{files.metrics / 'metrics.json'} lacks baseline. Give the champion to the evaluation as well.")
+    champion = baseline_of(metrics, metric, files.metrics)
     about = document(files.champion / "champion.json", "champion` of get_champion", ("version",))
-    needed = ("new", "held_out", "data_version", "held_out_version", "trained_on")
-    selection = document(files.selection / "selection.json", "selection` of select_new_data", needed)
-    if (baseline is None) != (about["version"] is None):
+    if (champion is None) != (about["version"] is None):
         raise BadInput("metrics and champion do not belong together: only one of them says that there is a champion.")
-    if (metrics["split"], metrics["count"]) != ("test", selection["held_out"]):
+    return Compared(
+        challenger=value_of(metrics, metric, files.metrics),
+        champion=champion,
+        champion_version=about["version"],
+        source=str(metrics.get("source", "")),
+        selection=None if files.selection is None else selection_of(files.selection, metrics),
+        code=str((described.get("metadata") or {}).get("code", "")),
+    )
+
+
+def selection_of(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of selection.json. Raise BadInput if other data was scored than it holds out."""
+    needed = ("new", "held_out", "data_version", "held_out_version", "trained_on")
+    selection = document(folder / "selection.json", "selection` of select_new_data", needed)
+    split, count = metrics.get("split"), metrics.get("count")
+    if (split, count) != ("test", selection["held_out"]):
         raise BadInput(
-            f"{metrics['count']} images of {metrics['split']} were scored, and {selection['held_out']} are held out. "
+            f"{count} images of {split} were scored, and {selection['held_out']} are held out. "
             "Give the metrics of the test split of the same selection."
         )
-    champion = None if baseline is None else float(baseline[metric])
-    return Compared(float(metrics[metric]), champion, about["version"], selection, code_of(files.model))
+    return selection
 
 
 def document(file: Path, expected: str, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -73,37 +90,26 @@ def document(file: Path, expected: str, keys: tuple[str, ...]) -> dict[str, Any]
     return content
 
 
-def code_of(model: Path) -> str:
-    """Return the digest of the code that trained the model, from MLmodel's metadata. Raise BadInput."""
-    import yaml
-
-    file = model / "MLmodel"
-    try:
-        described = yaml.safe_load(file.read_text(encoding="utf-8"))
-        return str((described.get("metadata") or {}).get("code", ""))
-    except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise BadInput(f"{file} describes no model ({reason}). Give a model in MLflow's format.") from None
-
-
-def tags(compared: Compared, metric: str, run: str, given: dict[str, str | None]) -> dict[str, str]:
+def tags(compared: Compared, metric: str, given: dict[str, str | None]) -> dict[str, str]:
     """Return the tags of the version: strings, whose names have no colon (mlflow#8008).
 
     given: the user's tags; those without a value are omitted
     """
-    selection = compared.selection
     lineage = {
         metric: f"{compared.challenger:.4f}",
-        "data": str(selection.get("source", "")),
-        "data_version": str(selection["data_version"]),
-        "held_out_version": str(selection["held_out_version"]),
-        "new_images": str(selection["new"]),
-        "trained_on_images": str(selection["trained_on"]),
-        "held_out_images": str(selection["held_out"]),
+        "data": compared.source,
         "code": compared.code,
-        "run": run,
         "parent_run": os.environ.get("AZUREML_ROOT_RUN_ID", ""),
     }
+    if selection := compared.selection:
+        lineage |= {
+            "data": str(selection.get("source", "")),
+            "data_version": str(selection["data_version"]),
+            "held_out_version": str(selection["held_out_version"]),
+            "new_images": str(selection["new"]),
+            "trained_on_images": str(selection["trained_on"]),
+            "held_out_images": str(selection["held_out"]),
+        }
     if compared.champion is not None:
         lineage["champion_version"] = str(compared.champion_version)
         lineage[f"champion_{metric}"] = f"{compared.champion:.4f}"

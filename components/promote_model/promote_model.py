@@ -11,7 +11,9 @@ from typing import Any
 
 from decision import Decision, Rules, decide
 from lineage import BadInput, Compared, Files, read, tags
-from registry import RegistryError, newest, require_address
+from metric import GOALS, BadMetrics, Metric
+from mlmodel import BadModel
+from registry import RegistryError, newest, register, require_address
 from result import report
 
 
@@ -20,11 +22,13 @@ def promote(files: Files, name: str, rules: Rules, given: dict[str, str | None],
 
     given: additional tags
 
-    Raise BadInput if an input cannot be used, RegistryError if the registry refuses.
+    Raise BadInput, BadMetrics or BadModel if an input cannot be used, RegistryError if the registry refuses.
     """
     require_address()
-    compared = read(files, rules.metric)
-    decision = decide(compared.challenger, compared.champion, int(compared.selection["new"]), rules)
+    compared = read(files, rules.metric.name)
+    selection = compared.selection
+    new = None if selection is None else int(selection["new"])
+    decision = decide(compared.challenger, compared.champion, rules, new=new)
     version = None
     if decision.promoted:
         version, decision = registered(files, name, compared, rules, given, decision)
@@ -33,14 +37,16 @@ def promote(files: Files, name: str, rules: Rules, given: dict[str, str | None],
         "version": version,
         "promoted": decision.promoted,
         "reason": decision.reason,
-        "metric": rules.metric,
+        "metric": rules.metric.name,
+        "goal": rules.metric.goal,
         "challenger": compared.challenger,
         "champion": compared.champion,
         "champion_version": compared.champion_version,
         "margin": rules.margin,
-        "new_images": compared.selection["new"],
-        "data_version": compared.selection["data_version"],
+        "threshold": rules.threshold,
     }
+    if selection is not None:
+        content |= {"new_images": selection["new"], "data_version": selection["data_version"]}
     registration.mkdir(parents=True, exist_ok=True)
     (registration / "registration.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return content
@@ -63,41 +69,31 @@ def registered(
 
 
 def new_version(files: Files, name: str, compared: Compared, rules: Rules, given: dict[str, str | None]) -> str:
-    """Register the challenger with what it was trained on, and return the version.
-
-    The files are logged as artifacts of this run first: Azure ML registers a run's artifacts, and its tracking server
-    does not support the logged models that MLflow 3's log_model creates (azure-sdk-for-python#44896).
-    """
-    import mlflow
-    from mlflow.exceptions import MlflowException
-
-    try:
-        with mlflow.start_run() as run:
-            mlflow.log_artifacts(str(files.model), "model")
-            # The next recurrence reads it from the model. One in the challenger's folder would be the champion's.
-            mlflow.log_artifact(str(files.selection / "trained_on.json"), "model")
-            version_tags = tags(compared, rules.metric, run.info.run_id, given)
-            return str(mlflow.register_model(f"runs:/{run.info.run_id}/model", name, tags=version_tags).version)
-    except (MlflowException, OSError) as error:
-        raise RegistryError(f"MLflow refused {name!r}: {error}") from None
+    """Register the challenger, with what it was trained on if that is known, and return the version."""
+    # The next recurrence reads it from the model. One in the challenger's folder would be the champion's.
+    beside = () if files.selection is None else (files.selection / "trained_on.json",)
+    return register(files.model, name, tags(compared, rules.metric.name, given), beside=beside)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for folder in ("model", "metrics", "champion", "selection", "registration"):
+    for folder in ("model", "metrics", "champion", "registration"):
         parser.add_argument(f"--{folder}", type=Path, required=True)
+    parser.add_argument("--selection", type=Path)
     parser.add_argument("--name", required=True)
     parser.add_argument("--metric", default="accuracy")
+    parser.add_argument("--goal", choices=GOALS, default="maximize")
     parser.add_argument("--margin", type=float, default=0.0)
-    parser.add_argument("--minimum", type=float, default=0.0)
+    parser.add_argument("--threshold", type=float)
     parser.add_argument("--trigger_time")
     parser.add_argument("--code_version")
     args = parser.parse_args()
     files = Files(args.model, args.metrics, args.champion, args.selection)
     extra_tags = {"trigger_time": args.trigger_time, "code_version": args.code_version}
+    rules = Rules(Metric(args.metric, args.goal), args.margin, args.threshold)
     try:
-        result = promote(files, args.name, Rules(args.metric, args.margin, args.minimum), extra_tags, args.registration)
-    except (BadInput, RegistryError) as error:
+        result = promote(files, args.name, rules, extra_tags, args.registration)
+    except (BadInput, BadMetrics, BadModel, RegistryError) as error:
         print(f"promote_model: {error}", file=sys.stderr)
         sys.exit(2)
     became = f"registered as {args.name}, version {result['version']}" if result["version"] else "not registered"

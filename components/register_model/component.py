@@ -16,8 +16,10 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
     version="0.1.0",
     display_name="Register model",
     description=(
-        "Registers an MLflow model under a name, as a new version, if its accuracy is high enough. "
-        "The version carries the accuracy, the data and the run as tags."
+        "Registers an MLflow model under a name, as a new version, if a metric of its evaluation reaches a threshold. "
+        "The version carries the metric, the data and the run as tags. For example: register_model(model="
+        'train.outputs.model, metrics=evaluate.outputs.metrics, name="my-model", metric="loss", goal="minimize", '
+        "threshold=2.5)."
     ),
     tags={"task": "model-management", "launch": "single process"},
     # It changes the registry, so an earlier result must not be reused.
@@ -29,24 +31,37 @@ def register_model(
         type="mlflow_model", description="The model, in any of MLflow's formats: a folder with a file MLmodel."
     ),
     metrics: Input(
-        type="uri_folder", description="metrics.json of an evaluating step: a JSON object with the number accuracy."
+        type="uri_folder",
+        description="The output `metrics` of an evaluation: metrics.json, an object of numbers by name.",
     ),
     registration: Output(
         type="uri_folder",
-        description="registration.json: the name, the version (null if not registered), the accuracy.",
+        description="registration.json: the name, the version (null if not registered), the metric and its value.",
     ),
-    name: Input(type="string", description="The name under which the model is registered.") = "image-classifier",
-    minimum_accuracy: Input(
-        type="number", min=0.0, max=1.0, description="The accuracy below which the model is not registered."
-    ) = 0.0,
+    name: Input(type="string", description="The name under which the model is registered."),
+    metric: Input(type="string", description="The metric in metrics.json that decides.") = "accuracy",
+    goal: Input(
+        type="string", enum=["maximize", "minimize"], description="Whether a higher or a lower value is better."
+    ) = "maximize",
+    threshold: Input(
+        type="number",
+        min=-1e9,
+        max=1e9,
+        optional=True,
+        description="The least good value with which a model is registered. Without it, every value is good enough.",
+    ) = None,
 ):
     # Imported here: only a job has this folder on its path, and only a job needs MLflow.
-    from registration import CannotRegister, register
+    from metric import BadMetrics, Metric
+    from mlmodel import BadModel
+    from registration import register_if_good
+    from registry import RegistryError
     from result import report
 
+    decisive = Metric(metric, goal)
     try:
-        registered = register(Path(model), Path(metrics), name, minimum_accuracy, Path(registration))
-    except CannotRegister as error:
+        registered = register_if_good(Path(model), Path(metrics), name, decisive, threshold, Path(registration))
+    except (BadMetrics, BadModel, RegistryError) as error:
         print(f"register_model: {error}", file=sys.stderr)
         sys.exit(2)
     report(str(registered))

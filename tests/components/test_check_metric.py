@@ -17,26 +17,36 @@ Importer = Callable[[str, str], Any]
 
 
 @pytest.mark.parametrize(
-    ("value", "baseline", "target", "margin", "below", "improved"),
+    ("goal", "value", "baseline", "target", "margin", "missed", "improved"),
     [
-        (0.90, None, 0.95, 0.0, True, True),
-        (0.95, None, 0.95, 0.0, False, True),
-        (0.95 - 1e-16, 0.95, 0.95, 0.0, False, False),
-        (0.90, 0.90, 0.80, 0.0, False, False),
-        (0.91, 0.90, 0.80, 0.02, False, False),
-        (0.92, 0.90, 0.80, 0.02, False, True),
-        (0.70, 0.90, 0.80, 0.0, True, False),
+        ("maximize", 0.90, None, 0.95, 0.0, True, True),
+        ("maximize", 0.95, None, 0.95, 0.0, False, True),
+        ("maximize", 0.95 - 1e-16, 0.95, 0.95, 0.0, False, False),
+        ("maximize", 0.90, 0.90, 0.80, 0.0, False, False),
+        ("maximize", 0.91, 0.90, 0.80, 0.02, False, False),
+        ("maximize", 0.92, 0.90, 0.80, 0.02, False, True),
+        ("maximize", 0.70, 0.90, 0.80, 0.0, True, False),
+        ("minimize", 0.70, 0.90, 0.80, 0.0, False, True),
+        ("minimize", 0.89, 0.90, 0.80, 0.02, True, False),
     ],
 )
 def test_a_value_is_compared_with_the_target_and_the_baseline(
-    code: Importer, value: float, baseline: float | None, target: float, margin: float, below: bool, improved: bool
+    code: Importer,
+    goal: str,
+    value: float,
+    baseline: float | None,
+    target: float,
+    margin: float,
+    missed: bool,
+    improved: bool,
 ) -> None:
     script = code("check_metric", "check_metric")
-    assert script.answers(value, baseline, target, margin) == script.Answers(value, below, improved)
+    metric = script.Metric("accuracy", goal)
+    assert script.answers(metric, value, baseline, target, margin) == script.Answers(value, missed, improved)
 
 
 def check(folder: Path, *arguments: str) -> Ended:
-    places = [f"--{name}={folder / name}" for name in ("metrics", "value", "below", "improved")]
+    places = [f"--{name}={folder / name}" for name in ("metrics", "value", "missed", "improved")]
     return run_small_script("check_metric", *places, *arguments, folder=folder, included=("register_model",))
 
 
@@ -46,7 +56,7 @@ def test_the_answers_are_files_with_texts(tmp_path: Path) -> None:
     (tmp_path / "metrics/metrics.json").write_text(json.dumps(scores))
     ended = check(tmp_path, "--metric", "macro_f1", "--target", "0.7")
     assert ended.codes == [0], ended.errors
-    written = [(tmp_path / name).read_text() for name in ("value", "below", "improved")]
+    written = [(tmp_path / name).read_text() for name in ("value", "missed", "improved")]
     assert written == ["0.75", "False", "False"]
     line = "macro_f1 0.7500 reaches the target of 0.7000, not better than 0.8750\n"
     assert line in ended.output
@@ -60,9 +70,9 @@ def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str | No
         (tmp_path / "metrics/metrics.json").write_text(content)
     ended = check(tmp_path)
     assert ended.codes == [2]
-    assert f"check_metric: {tmp_path / 'metrics/metrics.json'} has no accuracy" in ended.errors[0]
+    assert f"check_metric: {tmp_path / 'metrics/metrics.json'}" in ended.errors[0]
     assert "Traceback" not in ended.errors[0]
-    assert not (tmp_path / "below").exists()
+    assert not (tmp_path / "missed").exists()
 
 
 def test_on_azure_ml_the_answers_are_properties_of_the_run_too(

@@ -23,16 +23,27 @@ Importer = Callable[[str, str], Any]
         (0.9, 0.8, 0, {}, False, "there is no new data"),
         (0.82, 0.8, 5, {"margin": 0.05}, False, "is not better by 0.0500"),
         (36 / 40, 35 / 40, 5, {"margin": 0.025}, True, "is better"),
-        (0.9, 0.8, 5, {"minimum": 0.95}, False, "below the minimum of 0.9500"),
-        (0.9, None, 5, {"minimum": 0.95, "metric": "macro_f1"}, False, "macro_f1 0.9000 is below"),
+        (0.9, 0.8, 5, {"threshold": 0.95}, False, "below the minimum of 0.9500"),
+        (0.9, None, 5, {"threshold": 0.95, "metric": ("macro_f1", "maximize")}, False, "macro_f1 0.9000 is below"),
+        (0.9, 0.8, None, {}, True, "is better"),
+        (0.9, 0.8, 5, {"metric": ("loss", "minimize")}, False, "is no better"),
+        (0.7, 0.8, 5, {"metric": ("loss", "minimize"), "margin": 0.05}, True, "loss 0.7000 against"),
+        (0.7, None, 5, {"metric": ("loss", "minimize"), "threshold": 0.6}, False, "above the maximum of 0.6000"),
         (0.7, 0.7 - 1e-16, 5, {}, False, "is no better"),
     ],
 )
 def test_the_better_one_wins(
-    code: Importer, challenger: float, champion: float, new: int, rules: dict[str, Any], promoted: bool, reason: str
+    code: Importer,
+    challenger: float,
+    champion: float | None,
+    new: int | None,
+    rules: dict[str, Any],
+    promoted: bool,
+    reason: str,
 ) -> None:
     decision = code("promote_model", "decision")
-    found = decision.decide(challenger, champion, new, decision.Rules(**rules))
+    metric = decision.Metric(*rules.get("metric", ()))
+    found = decision.decide(challenger, champion, decision.Rules(**{**rules, "metric": metric}), new=new)
     assert found.promoted is promoted
     assert reason in found.reason
 
@@ -54,9 +65,9 @@ class Given:
         self.write("metrics/metrics.json", split="test", count=40, accuracy=challenger, baseline=baseline)
         self.write("champion/champion.json", name="digits", version=version)
 
-    def promote(self, **tags: str | None) -> Any:
-        places = (self.folder / name for name in ("model", "metrics", "champion", "selection"))
-        files = self.script.Files(*places)
+    def promote(self, *, selected: bool = True, **tags: str | None) -> Any:
+        places = (self.folder / name for name in ("model", "metrics", "champion"))
+        files = self.script.Files(*places, self.folder / "selection" if selected else None)
         return self.script.promote(files, "digits", self.script.Rules(), tags, self.folder / "registration")
 
 
@@ -123,6 +134,15 @@ def test_a_challenger_that_wins_is_the_next_version_with_its_lineage(
 
 
 @pytest.mark.slow
+def test_data_that_nobody_selected_needs_no_selection(given: Given, registry_address: str) -> None:
+    given.write("metrics/metrics.json", source="tables", accuracy=0.9, baseline=None)
+    assert given.promote(selected=False)["version"] == "1"
+    (tags,) = versions(registry_address).values()
+    assert tags.pop("run")
+    assert tags == {"accuracy": "0.9000", "code": "c0de", "data": "tables"}
+
+
+@pytest.mark.slow
 def test_one_that_does_not_leaves_the_registry_as_it_is(given: Given, registry_address: str) -> None:
     given.promote()
     given.scores(0.85, 0.9, "1")
@@ -156,7 +176,7 @@ def test_a_step_that_is_tried_again_registers_nothing_twice(
     ("change", "said"),
     [
         (lambda given: (given.folder / "model/MLmodel").unlink(), "holds no file MLmodel"),
-        (lambda given: (given.folder / "metrics/metrics.json").unlink(), "cannot be used"),
+        (lambda given: (given.folder / "metrics/metrics.json").unlink(), "cannot be read"),
         (lambda given: given.write("metrics/metrics.json", split="test", count=40, accuracy=1.0), "lacks baseline"),
         (lambda given: given.scores(0.9, 0.8, None), "do not belong together"),
         (lambda given: given.scores(0.9, None, "3"), "do not belong together"),
@@ -173,8 +193,9 @@ def test_what_does_not_fit_together_is_refused(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///nowhere.db")
     change(given)
-    with pytest.raises(given.script.BadInput, match=said):
+    with pytest.raises(Exception, match=said) as raised:
         given.promote()
+    assert raised.typename in ("BadInput", "BadMetrics", "BadModel")
     assert not (given.folder / "registration").exists()
 
 

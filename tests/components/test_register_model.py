@@ -35,7 +35,7 @@ def model(tmp_path: Path) -> Path:
 def metrics(tmp_path: Path) -> Path:
     folder = tmp_path / "metrics"
     folder.mkdir()
-    (folder / "metrics.json").write_text(json.dumps({"accuracy": 0.975, "source": "digits"}))
+    (folder / "metrics.json").write_text(json.dumps({"accuracy": 0.975, "loss": 0.25, "source": "digits"}))
     return folder
 
 
@@ -45,7 +45,7 @@ def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, met
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     ended = execute(
         "register_model",
-        {"model": model, "metrics": metrics, "name": "digits", "minimum_accuracy": 0.97},
+        {"model": model, "metrics": metrics, "name": "digits", "threshold": 0.97},
         {"registration": tmp_path / "registration"},
         tmp_path,
         MLFLOW_TRACKING_URI=uri,
@@ -55,7 +55,14 @@ def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, met
     assert line in ended.output
     assert (tmp_path / "outputs/result.txt").read_text() == line
     written = json.loads((tmp_path / "registration/registration.json").read_text())
-    assert written == {"name": "digits", "version": "1", "accuracy": 0.975, "minimum_accuracy": 0.97}
+    assert written == {
+        "name": "digits",
+        "version": "1",
+        "metric": "accuracy",
+        "value": 0.975,
+        "goal": "maximize",
+        "threshold": 0.97,
+    }
     client = MlflowClient(uri, uri)
     found = client.get_model_version("digits", "1")
     assert found.tags == {"accuracy": "0.9750", "data": "digits", "run": found.run_id}
@@ -63,12 +70,29 @@ def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, met
     assert Path(weights).read_bytes() == b"\0\1\2"
 
 
-def test_a_poor_model_is_not_registered(
-    registration: Any, model: Path, metrics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("metric", "goal", "threshold", "said"),
+    [
+        ("accuracy", "maximize", 0.98, "accuracy 0.9750 is below the minimum of 0.9800"),
+        ("loss", "minimize", 0.1, "loss 0.2500 is above the maximum of 0.1000"),
+    ],
+)
+def test_a_model_that_misses_the_threshold_is_not_registered(
+    registration: Any,
+    code: Importer,
+    model: Path,
+    metrics: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    metric: str,
+    goal: str,
+    threshold: float,
+    said: str,
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
-    found = registration.register(model, metrics, "digits", 0.98, tmp_path / "registration")
-    assert str(found) == "not registered as digits: accuracy 0.9750 is below the minimum of 0.9800"
+    decisive = code("register_model", "metric").Metric(metric, goal)
+    found = registration.register_if_good(model, metrics, "digits", decisive, threshold, tmp_path / "registration")
+    assert str(found) == f"not registered as digits: {said}"
     assert json.loads((tmp_path / "registration/registration.json").read_text())["version"] is None
     assert not (tmp_path / "mlflow.db").exists()
 
@@ -79,11 +103,24 @@ def test_a_poor_model_is_not_registered(
         ("model/MLmodel", None, "holds no file MLmodel"),
         ("model/MLmodel", "artifact_path: model", "names no flavors"),
         ("model/MLmodel", "{", "names no flavors"),
-        ("metrics/metrics.json", None, "gives no accuracy"),
-        ("metrics/metrics.json", '{"loss": 0.1}', "gives no accuracy"),
-        ("metrics/metrics.json", "accuracy: 0.97", "gives no accuracy"),
+        ("metrics/metrics.json", None, "cannot be read"),
+        ("metrics/metrics.json", "accuracy: 0.97", "cannot be read"),
+        ("metrics/metrics.json", "[0.97]", "holds a list"),
+        ("metrics/metrics.json", '{"loss": 0.1}', r"no accuracy, .* It has loss\."),
+        ("metrics/metrics.json", '{"accuracy": NaN}', "accuracy is nan"),
+        ("metrics/metrics.json", '{"accuracy": "high"}', "accuracy is 'high'"),
     ],
-    ids=["no model", "no flavors", "no YAML", "no metrics", "no accuracy", "no JSON"],
+    ids=[
+        "no model",
+        "no flavors",
+        "no YAML",
+        "no metrics",
+        "no JSON",
+        "no object",
+        "no accuracy",
+        "no finite number",
+        "no number",
+    ],
 )
 def test_what_cannot_be_registered(
     registration: Any,
@@ -99,8 +136,9 @@ def test_what_cannot_be_registered(
     (tmp_path / file).unlink()
     if content is not None:
         (tmp_path / file).write_text(content)
-    with pytest.raises(registration.CannotRegister, match=said):
-        registration.register(model, metrics, "digits", 0.0, tmp_path / "registration")
+    with pytest.raises(Exception, match=said) as raised:
+        registration.register_if_good(model, metrics, "digits", registration.Metric(), None, tmp_path / "registration")
+    assert raised.typename in ("BadMetrics", "BadModel")
     assert not (tmp_path / "registration").exists()
 
 
@@ -108,5 +146,5 @@ def test_without_a_registry_nothing_is_registered(
     registration: Any, model: Path, metrics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(registration.CannotRegister, match="MLFLOW_TRACKING_URI is not set"):
-        registration.register(model, metrics, "digits", 0.0, tmp_path / "registration")
+    with pytest.raises(Exception, match="MLFLOW_TRACKING_URI is not set"):
+        registration.register_if_good(model, metrics, "digits", registration.Metric(), None, tmp_path / "registration")

@@ -108,7 +108,7 @@ class TestKilledInTheLoopAndResumed:
         steps = by_path(story.resumed)
         assert story.resumed["status"] == "Completed"
         rounds = [path for path in steps if path.startswith("loop[") and path.endswith(".check")]
-        below = [value_of(steps[path], "below") for path in rounds]
+        below = [value_of(steps[path], "missed") for path in rounds]
         assert len(rounds) >= 2
         assert below == ["True"] * (len(rounds) - 1) + ["False"]
         last = rounds[-1].removesuffix(".check")

@@ -1,10 +1,11 @@
-"""The newest version of a model in MLflow's registry, which on Azure ML is the workspace's."""
+"""Versions of a model in MLflow's registry, which on Azure ML is the workspace's."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -48,3 +49,28 @@ def newest(name: str) -> Version | None:
         if error.error_code == "RESOURCE_DOES_NOT_EXIST":
             return None
         raise RegistryError(f"MLflow did not say which versions {name!r} has: {error}") from None
+
+
+def register(model: Path, name: str, tags: Mapping[str, str], *, beside: tuple[Path, ...] = ()) -> str:
+    """Register the model as a new version of a name, with tags and the id of this run, and return the version.
+
+    beside: files to add to the model's folder
+
+    Raise RegistryError if the registry refuses.
+
+    The files are logged as artifacts of this run first: Azure ML registers a run's artifacts, and its tracking server
+    does not support the logged models that MLflow 3's log_model creates (azure-sdk-for-python#44896).
+    """
+    import mlflow
+    from mlflow.exceptions import MlflowException
+
+    try:
+        with mlflow.start_run() as run:
+            mlflow.log_artifacts(str(model), "model")
+            for file in beside:
+                mlflow.log_artifact(str(file), "model")
+            run_id = run.info.run_id
+            version = mlflow.register_model(f"runs:/{run_id}/model", name, tags={**tags, "run": run_id})
+            return str(version.version)
+    except (MlflowException, OSError) as error:
+        raise RegistryError(f"MLflow refused {name!r}: {error}") from None
