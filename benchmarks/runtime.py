@@ -17,7 +17,7 @@ threads of rank 0, is affected less by other load.
 Peak memory is the resident memory of rank 0 in a training with one of the loops alone.
 
 RUNTIME_CASES=ddp-small,fsdp-large measures some of the cases, RUNTIME_BLOCKS=50 with so many blocks in a launch.
-All cases take a quarter of an hour.
+All cases take 18 minutes.
 """
 
 from __future__ import annotations

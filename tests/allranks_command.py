@@ -102,6 +102,7 @@ def kept_warm(folder: Path) -> Iterator[Workspace]:
         try:
             yield Workspace(folder / ".allranks")
         finally:
+            assert process.poll() is None, "allranks warm has ended"
             below = psutil.Process(process.pid).children(recursive=True)
             process.terminate()
             process.wait(PATIENCE)

@@ -5,7 +5,7 @@ runtime offers: it counts the batches for a resume, logs the mean loss over the 
 saves a checkpoint if it is evicted. The others only train.
 
 Two copies of a model in one process differ by up to 10 % in the time of a step, for as long as the process lives,
-depending on where their memory lies. So a loop is compared on the model of the other loop.
+depending on where their memory lies. So our loop and the loop that it is compared with train the same model.
 """
 
 from __future__ import annotations

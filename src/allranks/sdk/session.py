@@ -23,7 +23,9 @@ from allranks.sdk import bounded_yaml, light_import
 from allranks.sdk.staging import exact_uploads
 
 _PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
-_PACKAGES = ("azure", "mldesigner")
+_READS_FRAMES_ONLY = ("azure", "mldesigner")
+"""Packages that call `inspect.stack` and use only the frames and the names of their functions."""
+
 _LOGGERS = ("azure", "azure.ai.ml", "marshmallow", "mldesigner", "msrest", "opentelemetry")
 
 
@@ -138,7 +140,7 @@ def _faster_nodes() -> Iterator[None]:
 
     def without_source(context: int = 1) -> list[inspect.FrameInfo]:
         caller = sys._getframe(1)
-        if caller.f_globals.get("__name__", "").partition(".")[0] not in _PACKAGES:
+        if caller.f_globals.get("__name__", "").partition(".")[0] not in _READS_FRAMES_ONLY:
             return frames(context)[1:]
         return [
             inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
