@@ -100,6 +100,7 @@ def check(
 def _result(file: str, values: dict[str, str]) -> _Result:
     """Return what is in a file or folder and what is wrong with it."""
     from allranks.api import jobs
+    from allranks.components import variants
     from allranks.components.check.rules import check as check_specs
     from allranks.errors import InputError
     from allranks.plan.graph import steps
@@ -110,7 +111,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     except InputError as error:
         return _Result(file, (), error.problems, ())
     components = list(specs.components) if specs else []
-    problems = check_specs(components) if components else []
+    problems = [*check_specs(components), *variants.check(components)] if components else []
     warnings: list[Problem] = []
     machine: list[Problem] = []
     plans: list[Plan] = []

@@ -29,17 +29,25 @@ def components(
         ),
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    write_variants: Annotated[
+        bool,
+        typer.Option("--write-variants", help="Write the specs that variants.yaml files describe, and list nothing."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """List the components of a project with their ports.
 
-    --page and --open show the components as Azure ML's designer does.
+    --page and --open show the components as Azure ML's designer does. --write-variants updates the specs that are
+    generated from another component and the variants.yaml beside it.
     """
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
     from allranks.cli.views.tables import print_components
     from allranks.components.find import find_components
 
+    if write_variants:
+        _write_variants(folder)
+        return
     infos = find_components(folder)
     if page or open_:
         _show_page(infos, page, open_)
@@ -47,6 +55,20 @@ def components(
         print(to_json(list(infos)))
     else:
         print_components(console(), infos)
+
+
+def _write_variants(folder: Path | None) -> None:
+    from allranks.cli.console import console
+    from allranks.components import variants
+    from allranks.components.find import components_folder
+
+    root = folder or components_folder(Path.cwd())
+    tables = [root / variants.TABLE, *sorted(root.glob(f"*/{variants.TABLE}"))]
+    written = variants.write(table.parent for table in tables)
+    for path in written:
+        console().print(f"written  {path}", soft_wrap=True)
+    if not written:
+        console().print("everything is up to date")
 
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:

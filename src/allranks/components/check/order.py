@@ -18,14 +18,15 @@ _KINDS = ("data that must be connected", "optional data", "parameters without a 
 
 def order(subject: Subject) -> Iterator[Problem]:
     for before, port in pairwise(subject.inputs):
-        if _rank(port) < _rank(before):
-            found = f"{port.name} ({_KINDS[_rank(port)]}) is below {before.name} ({_KINDS[_rank(before)]})"
-            first = next(other for other in subject.inputs if _rank(other) > _rank(port))
+        if rank(port) < rank(before):
+            found = f"{port.name} ({_KINDS[rank(port)]}) is below {before.name} ({_KINDS[rank(before)]})"
+            first = next(other for other in subject.inputs if rank(other) > rank(port))
             fix = f"move {port.name} above {first.name}"
             yield subject.wrong(("inputs", port.name), found, f"the order: {', '.join(_KINDS)}", fix)
 
 
-def _rank(port: PortSpec) -> int:
+def rank(port: PortSpec) -> int:
+    """Return the position of a port's group of ports."""
     if port.type in DATA:
         return 1 if port.optional else 0
     return 2 if not port.optional and port.default is None else 3

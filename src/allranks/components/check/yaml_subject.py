@@ -37,8 +37,8 @@ def read(path: Path) -> Subject:
         description=" ".join(str(document.get("description") or "").split()),
         tags=tags if isinstance(tags, dict) else {},
         deterministic=deterministic if isinstance(deterministic, bool) else None,
-        inputs=tuple(_ports(document.get("inputs"))),
-        outputs=tuple(_ports(document.get("outputs"))),
+        inputs=tuple(ports(document.get("inputs"))),
+        outputs=tuple(ports(document.get("outputs"))),
         environment=_environment(settings.get("environment"), path.parent),
         place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
         command=command,
@@ -51,7 +51,7 @@ def read(path: Path) -> Subject:
     )
 
 
-def _ports(section: Any) -> Iterator[PortSpec]:
+def ports(section: Any) -> Iterator[PortSpec]:
     if not isinstance(section, dict):
         return
     for name, port in section.items():
