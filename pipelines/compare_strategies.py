@@ -42,7 +42,6 @@ STRATEGIES = {
     name="compare_strategies",
     display_name="Strategies compared",
     description="Trains the same model on the same data by DDP, FSDP, DeepSpeed ZeRO or Horovod, and compares them.",
-    default_compute="cpu-cluster",
     non_pipeline_inputs=["strategies"],
 )
 def compare_strategies(

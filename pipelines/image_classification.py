@@ -28,7 +28,6 @@ evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifi
     name="image_classification",
     display_name="Image classification",
     description="Prepares images, trains a classifier on all ranks, evaluates it on all ranks and registers it.",
-    default_compute="cpu-cluster",
 )
 def image_classification(
     source: Input(type="string", enum=["digits", "cifar10", "folder"]) = "digits",

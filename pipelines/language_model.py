@@ -36,7 +36,6 @@ LAUNCHES = {
     name="language_model",
     display_name="Language model",
     description="Prepares text, trains a GPT on all ranks, evaluates it on all ranks, samples text and registers it.",
-    default_compute="cpu-cluster",
     non_pipeline_inputs=["launch"],
 )
 def language_model(

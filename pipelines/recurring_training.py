@@ -34,7 +34,6 @@ LABELLED_IMAGES = "LABELLED_IMAGES"
         "Trains the registered model further on the images that came since, and registers the result if it is better "
         "on the same held-out images."
     ),
-    default_compute="cpu-cluster",
 )
 def recurring_training(
     source: Input(type="string", enum=["digits", "folder"]) = "digits",

@@ -9,7 +9,7 @@ training that needs other steps first, write a pipeline:
 
     from pipelines.scaling_study import study_scaling
 
-    @pipeline(default_compute="gpu-cluster")
+    @pipeline()
     def my_study():
         data = my_preparation()
         study = study_scaling(lambda count: my_training(data=data.outputs.data, batch_size=512), [1, 2, 4, 8])
@@ -74,7 +74,6 @@ def study_scaling(train: Callable[[int], Any], instance_counts: Sequence[int], *
     name="scaling_study",
     display_name="Scaling study",
     description="Trains the same on more and more instances, and finds where more stop paying.",
-    default_compute="cpu-cluster",
     non_pipeline_inputs=["instance_counts", "scaling", "component", "inputs", "batch_input"],
 )
 def scaling_study(

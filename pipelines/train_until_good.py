@@ -100,7 +100,6 @@ def register_improvement(
         "Tries three seeds side by side, trains the best of them further until its accuracy reaches the target, and "
         "registers the model only if it is better than the registered one."
     ),
-    default_compute="cpu-cluster",
 )
 def train_until_good(
     target_accuracy: Input(type="number", min=0.0, max=1.0) = 0.95,

@@ -15,6 +15,8 @@ from fake.library import Library
 from fake.server import Server
 from fake.service import FakeAzure
 
+from allranks.azure.changes import place
+from allranks.azure.requirements import without_compute
 from allranks.plan import digest
 from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, walk
 from allranks.plan.ports import Input, Value
@@ -106,6 +108,8 @@ def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str,
         file = reader._open(path, None, None)
         job = file.build(reader._converted(file, values))
         plan = read_job(job, folder / "dsl")
+        if without_compute(job):  # as `submit --compute`
+            place(job, "cpu-cluster")
         name = azure.client.jobs.create_or_update(job).name
     body = {"name": name, "properties": azure.service.jobs[name].properties}
     back = read_rest(body, Library(azure.service, folder / "files"), folder / "rest")
@@ -121,8 +125,8 @@ def check_round_trip(
         plan, back = (replace(side, graph=_nameless(side.graph)) for side in (plan, back))
     here, there = dict(_walked(plan.graph)), dict(_walked(back.graph))
     assert list(there) == list(here)
-    for place, node in here.items():
-        assert there[place] == node, place
+    for path_in_plan, node in here.items():
+        assert there[path_in_plan] == node, path_in_plan
     assert back == plan
 
 

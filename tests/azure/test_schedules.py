@@ -220,3 +220,15 @@ def test_what_has_ended_is_not_applied(schedules: Command, azure: FakeAzure, pro
     done = schedules("apply")
     assert (done.code, "its end is in the past" in done.err) == (2, True)
     assert azure.schedules == {}
+
+
+def test_the_compute_of_a_pipeline_that_names_none(schedules: Command, azure: FakeAzure, project: Path) -> None:
+    edit(project, 'default_compute="cpu-cluster"', "")
+    done = schedules("apply")
+    assert (done.code, "no compute is given for say" in done.err) == (2, True)
+    assert azure.schedules == {}
+    assert schedules("apply", "--compute", "gpu-cluster").code == 0
+    job = azure.schedules["monthly"]["properties"]["action"]["jobDefinition"]
+    assert job["settings"]["default_compute"].endswith("/computes/gpu-cluster")
+    assert schedules("apply", "--compute", "gpu-cluster").out.count("unchanged") == 2
+    assert schedules("apply", "--compute", "cpu-cluster").out.count("updated") == 2

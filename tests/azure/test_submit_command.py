@@ -92,7 +92,6 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
             "settings.default_compute",
         ],
     ),
-    "steps without a place, without Azure": (["unplaced.yml", "--dry-run"], ["steps a, b, key compute"]),
     "no place": (["nowhere.yml"], ["the job, key compute", "no compute is given", "--compute NAME"]),
     "a tag": (["pipeline.yaml", "--tag", "a"], ["--tag a", "KEY=VALUE"]),
     "a tag twice": (["pipeline.yaml", "--tag", "a=1", "--tag", "a=2"], ["a is given twice"]),

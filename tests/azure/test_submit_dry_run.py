@@ -95,6 +95,14 @@ def test_a_cluster_for_the_steps_that_name_none(command: Command) -> None:
     assert body["settings"]["default_compute"].endswith("/computes/gpu-cluster")
 
 
+def test_steps_without_a_compute_have_a_placeholder(command: Command, project: Path) -> None:
+    step = {"type": "command", "command": "echo", "environment": {"image": "x"}}
+    write(project, "unplaced.yml", json.dumps({"type": "pipeline", "jobs": {"a": step}}))
+    done = command("submit", "unplaced.yml", "--dry-run")
+    assert (done.code, "no compute is given, so the body contains COMPUTE_NAME" in done.err) == (0, True)
+    assert done.json["properties"]["settings"]["default_compute"].endswith("/computes/COMPUTE_NAME")
+
+
 def test_it_needs_no_workspace_and_no_network(tmp_path: Path) -> None:
     """In a process of its own, where every request would fail."""
     write(tmp_path, "job.yml", json.dumps({"command": "echo", "environment": {"image": "x"}, "compute": "azureml:c"}))

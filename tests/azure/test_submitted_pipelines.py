@@ -44,7 +44,8 @@ def test_a_pipeline_completes_and_its_results_come_back(
     if "pattern" in given:
         given["folder"] = tmp_path / "texts"
         shutil.copytree(Path(sysconfig.get_path("stdlib"), "json"), given["folder"])
-    done = command("submit", str(PIPELINES / f"{name}.py"), *(f"--set={key}={value}" for key, value in given.items()))
+    settings = [f"--set={key}={value}" for key, value in given.items()]
+    done = command("submit", str(PIPELINES / f"{name}.py"), "--compute", "cpu-cluster", *settings)
     assert done.code == 0, done.out + done.err
     run = only_run(azure)
     assert {azure.jobs[step].status for step in run.children} == {"Completed"}

@@ -222,7 +222,9 @@ ROWS = {
         "register --dry-run --workspace a --registry b", ("--registry b", "the workspace a is given too", "one of them")
     ),
     "steps without a compute": Row(
-        "submit right.py --set data=data.csv --dry-run", ("--compute", "--size"), files=RIGHT
+        "submit right.py --set data=data.csv --subscription s --resource-group g --workspace w",
+        ("--compute", "--size"),
+        files=RIGHT,
     ),
     "a size that Azure does not have": Row(
         "submit right.py --set data=data.csv --size Standard_GPU_9 --dry-run", ("Standard_GPU_9",), files=RIGHT

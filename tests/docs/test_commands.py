@@ -116,7 +116,7 @@ def test_a_command_of_the_documents_works(
         run_schedules(arguments, project)
         return
     if arguments[0] == "schedules" and arguments[1] in ("enable", "disable", "delete"):
-        assert forked("schedules", "apply", folder=project, **variables).code == 0
+        assert forked("schedules", "apply", "--compute", "cpu-cluster", folder=project, **variables).code == 0
     done = forked(*arguments, folder=project, **variables)
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     assert done.out

@@ -64,12 +64,13 @@ def apply(job: Any, changes: Changes) -> None:
     if changes.tags:
         job.tags = {**(job.tags or {}), **changes.tags}
     if changes.compute:
-        _place(job, changes.compute)
+        place(job, changes.compute)
     if changes.size or changes.sizes:
         _resize(job, changes)
 
 
-def _place(job: Any, compute: str) -> None:
+def place(job: Any, compute: str) -> None:
+    """Set the cluster for the steps of the SDK's job that do not name one."""
     from azure.ai.ml.entities import PipelineJob
 
     if not isinstance(job, PipelineJob):
@@ -88,13 +89,13 @@ def _resize(job: Any, changes: Changes) -> None:
             step = next(iter(changes.sizes))
             raise InputError(Problem(f"--size {step}=...", "the job has no steps", "--size SIZE"))
         _set_size(job, changes.size)
-        _place(job, SERVERLESS)
+        place(job, SERVERLESS)
         return
     nodes = dict(job.jobs.items())
     if unknown := [step for step in changes.sizes if step not in nodes]:
         expected = f"one of: {', '.join(nodes)}"
         raise InputError.of(Problem(f"--size {step}=...", "there is no such step", expected) for step in unknown)
-    _place(job, SERVERLESS)
+    place(job, SERVERLESS)
     for name, node in nodes.items():
         size = changes.sizes.get(name, changes.size)
         if not size or not _runs_on_a_size(node):

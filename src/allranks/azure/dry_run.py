@@ -24,6 +24,9 @@ from allranks.sdk.session import variable
 NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
 """Placeholder in ids if no workspace is given."""
 
+NO_COMPUTE = "COMPUTE_NAME"
+"""Placeholder for the compute of steps that name none."""
+
 _AUDIENCE = "https://ml.azure.com"
 _NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
 """Disables the SDK's cache on disk of components that it has registered."""

@@ -15,8 +15,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from allranks.azure.changes import place
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
+from allranks.azure.requirements import without_compute
 from allranks.azure.uploads import quiet_uploads
 from allranks.azure.workspace import WorkspaceName
 from allranks.errors import InputError, Problem
@@ -107,16 +109,23 @@ def known(state: LastState) -> dict[str, Applied]:
 
 
 def changes(
-    target: Path | None, workspace: WorkspaceName, there: Mapping[str, Applied], now: datetime, *, prune: bool
+    target: Path | None,
+    workspace: WorkspaceName,
+    there: Mapping[str, Applied],
+    now: datetime,
+    *,
+    prune: bool,
+    compute: str = "",
 ) -> list[Change]:
     """Return the changes that applying the schedules of a file or a folder would make to a workspace.
 
-    prune: whether to delete schedules that were applied from the same files and are no longer declared
+    prune:   whether to delete schedules that were applied from the same files and are no longer declared
+    compute: the cluster for the steps that do not name one
 
-    Raise InputError for a schedule that is invalid or has ended.
+    Raise InputError for a schedule that is invalid or has ended, and for steps without a compute.
     """
     with session():
-        declared = find_schedules(target)
+        declared = _declared(target, compute)
         problems = [problem for each in declared if (problem := _ended(each, now))]
         if problems:
             raise InputError.of(problems)
@@ -137,17 +146,19 @@ def apply(
     there: Mapping[str, Applied],
     planned: Iterable[Change],
     done: Callable[[Change], None],
+    compute: str = "",
 ) -> None:
     """Make these changes in order.
 
-    done: is called after each change, including schedules that are unchanged
+    done:    is called after each change, including schedules that are unchanged
+    compute: as for `changes`
 
     Raise the errors of `service_errors`. Earlier changes remain, and are not repeated by the next call.
     """
     planned = list(planned)
     with session():
         # Read again: computing the digests has added ids to the first entities.
-        fresh = {each.schedule.name: each for each in _read_again(target, planned)}
+        fresh = {each.schedule.name: each for each in _read_again(target, planned, compute)}
         for change in planned:
             if change.action in (CREATE, UPDATE):
                 _put(client, fresh[change.name], change.digest, there.get(change.name))
@@ -221,11 +232,34 @@ def _put(client: Any, declared: Declared, digest: str, other: Applied | None) ->
         client.schedules.begin_create_or_update(entity).result()
 
 
-def _read_again(target: Path | None, planned: list[Change]) -> tuple[Declared, ...]:
+def _declared(target: Path | None, compute: str) -> tuple[Declared, ...]:
+    """Return the declared schedules with every step's compute. Raise InputError for steps without one."""
+    declared = find_schedules(target)
+    if compute:
+        for each in declared:
+            if hasattr(each.entity.create_job, "compute"):
+                place(each.entity.create_job, compute)
+    problems = [
+        Problem(
+            f"schedule {each.schedule.name}, key compute ({each.schedule.where})",
+            f"no compute is given for {', '.join(steps)}",
+            "a cluster",
+            "--compute NAME; or name one in the pipeline: settings.default_compute",
+            code="no-compute",
+        )
+        for each in declared
+        if (steps := without_compute(each.entity.create_job))
+    ]
+    if problems:
+        raise InputError.of(problems)
+    return declared
+
+
+def _read_again(target: Path | None, planned: list[Change], compute: str) -> tuple[Declared, ...]:
     changing = {change.name for change in planned if change.action in (CREATE, UPDATE)}
     if not changing:
         return ()
-    return tuple(each for each in find_schedules(target) if each.schedule.name in changing)
+    return tuple(each for each in _declared(target, compute) if each.schedule.name in changing)
 
 
 def _digest(declared: Declared, workspace: WorkspaceName) -> str:

@@ -109,8 +109,9 @@ def _changes(compute: str, size: list[str], experiment: str, display_name: str, 
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
     from json import dumps
 
-    from allranks.azure.changes import apply
-    from allranks.azure.dry_run import NO_WORKSPACE, body_of
+    from allranks.azure.changes import apply, place
+    from allranks.azure.dry_run import NO_COMPUTE, NO_WORKSPACE, body_of
+    from allranks.azure.requirements import without_compute
     from allranks.azure.workspace import WorkspaceName, named
     from allranks.cli.console import errors
     from allranks.cli.views.uploads import print_uploads
@@ -126,11 +127,16 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     )
     with opened(file, settings, client=True) as job:
         apply(job.job, changes)
+        if nowhere := without_compute(job.job):
+            place(job.job, NO_COMPUTE)
         _checked(job)
         uploads = uploads_of(job.job)
         body = body_of(job.job, where)
     if not (workspace.subscription_id and workspace.resource_group and workspace.workspace_name):
         errors().print("note: no workspace is given, so ids contain placeholders", soft_wrap=True)
+    if nowhere:
+        note = f"note: no compute is given, so the body contains {NO_COMPUTE}; to submit it, give --compute or --size"
+        errors().print(note, soft_wrap=True)
     # Standard output holds the body only, for programs.
     print_uploads(errors(), uploads)
     print(dumps(shown(body), indent=2))

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 def apply(
     target: SchedulesArgument = None,
+    compute: Annotated[
+        str,
+        typer.Option("--compute", metavar="NAME", help="Cluster for steps that do not name one.", show_default=False),
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
     offline: OfflineOption = False,
     prune: Annotated[
@@ -53,20 +57,22 @@ def apply(
     options = workspace_options(subscription, resource_group, workspace, config=config)
     out = console()
     if dry_run:
-        planned, comparison = _planned(options, target, prune, offline)
+        planned, comparison = _planned(options, target, prune, compute, offline)
         if not json:
             for change in planned:
                 _print_change(out, change, dry_run)
         if comparison:
             (errors() if json else out).print(comparison, soft_wrap=True)
     else:
-        planned = _applied(options, target, prune, lambda change: None if json else _print_change(out, change, dry_run))
+        planned = _applied(
+            options, target, prune, compute, lambda change: None if json else _print_change(out, change, dry_run)
+        )
     if json:
         print(to_json(planned))
 
 
 def _planned(
-    options: WorkspaceOptions, target: Path | None, prune: bool, only_offline: bool
+    options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, only_offline: bool
 ) -> tuple[list[Change], str]:
     """Return what would change; and what it was compared with, if that is not the service."""
     from datetime import datetime, timezone
@@ -81,11 +87,11 @@ def _planned(
 
     def online() -> tuple[list[Change], str]:
         client, name = sign_in(options)
-        return schedules.changes(target, name, schedules.seen(client, state), now, prune=prune), ""
+        return schedules.changes(target, name, schedules.seen(client, state), now, prune=prune, compute=compute), ""
 
     def offline(reason: str) -> tuple[list[Change], str]:
         known = schedules.known(state)
-        planned = schedules.changes(target, workspace_of(options), known, now, prune=prune)
+        planned = schedules.changes(target, workspace_of(options), known, now, prune=prune, compute=compute)
         comparison = compared_with([state.listed], "schedules")
         return planned, f"{reason}; {comparison}" if reason else comparison
 
@@ -93,7 +99,7 @@ def _planned(
 
 
 def _applied(
-    options: WorkspaceOptions, target: Path | None, prune: bool, report: Callable[[Change], None]
+    options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, report: Callable[[Change], None]
 ) -> list[Change]:
     import contextlib
     from datetime import datetime, timezone
@@ -108,9 +114,10 @@ def _applied(
     client, name = sign_in(options)
     state = LastState.of(where_of(options))
     applied = schedules.seen(client, state)
-    planned = schedules.changes(target, name, applied, datetime.now(timezone.utc), prune=prune)
+    now = datetime.now(timezone.utc)
+    planned = schedules.changes(target, name, applied, now, prune=prune, compute=compute)
     try:
-        schedules.apply(client, target, applied, planned, report)
+        schedules.apply(client, target, applied, planned, report, compute)
     finally:
         if any(change.action != schedules.KEEP for change in planned):
             # Only a later dry run needs the new state.

@@ -24,7 +24,6 @@ evaluate_classifier = load_component(COMPONENTS / "evaluate_classifier/component
     name="two_spirals",
     display_name="Two spirals",
     description="Draws points on two spirals, trains a classifier on all ranks and evaluates it.",
-    default_compute="cpu-cluster",
 )
 def two_spirals(
     count: Input(type="integer", min=100) = 2000,
