@@ -139,11 +139,11 @@ def settings(args: argparse.Namespace) -> runtime.TrainingSettings:
     """Return the settings of the strategy. Raise InputError."""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.accumulate,
-        clip_norm=args.clip_norm or None,
+        max_grad_norm=args.max_grad_norm,
         precision=args.precision,
         blocks=(Block,),
         activation_checkpointing=args.activation_checkpointing,
-        zero_stage=args.zero_stage,
+        zero_stage=args.zero_stage if args.strategy == "deepspeed" else None,
         offload=args.offload,
         deepspeed_config=args.deepspeed_config,
     )
@@ -197,7 +197,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--learning_rate", type=float, default=0.002)
     parser.add_argument("--weight_decay", type=float, default=0.01)
-    parser.add_argument("--clip_norm", type=float, default=1.0)
+    parser.add_argument("--max_grad_norm", type=float, default=1.0)
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--activation_checkpointing", type=boolean, default=False)
     parser.add_argument("--checkpoint_every", type=int, default=100)

@@ -23,7 +23,7 @@ def made(path: Path, content: object, world_size: int = 4, **options: Any) -> di
 
 def test_defaults() -> None:
     config = configuration(
-        TrainingSettings(gradient_accumulation_steps=3, clip_norm=0.5, zero_stage=3, offload=True), 4, CPU
+        TrainingSettings(gradient_accumulation_steps=3, max_grad_norm=0.5, zero_stage=3, offload=True), 4, CPU
     )
     assert config["gradient_accumulation_steps"] == 3
     assert config["gradient_clipping"] == 0.5
@@ -34,7 +34,7 @@ def test_defaults() -> None:
 
 def test_a_users_keys_win(tmp_path: Path) -> None:
     given = {"gradient_accumulation_steps": 5, "gradient_clipping": "auto", "zero_optimization": {"stage": 1}}
-    config = made(tmp_path / "ds.json", given, gradient_accumulation_steps=2, clip_norm=0.5, zero_stage=3)
+    config = made(tmp_path / "ds.json", given, gradient_accumulation_steps=2, max_grad_norm=0.5, zero_stage=3)
     assert config["gradient_accumulation_steps"] == 5
     assert config["gradient_clipping"] == 0.5
     assert config["zero_optimization"] == {"stage": 1}

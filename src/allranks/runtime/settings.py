@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from allranks.errors import InputError, Problem
 if TYPE_CHECKING:
     from torch import nn
 
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16", "float16")
 COMPRESSIONS = ("none", "fp16")
 ZERO_STAGES = (0, 1, 2, 3)
 
@@ -20,45 +21,57 @@ ZERO_STAGES = (0, 1, 2, 3)
 class TrainingSettings:
     """Settings for `strategy.prepare`.
 
-    gradient_accumulation_steps: backward passes per optimizer step; their gradients are averaged
-    clip_norm:  maximum L2 norm of the gradient of all parameters over all ranks; None: no clipping
-    precision:  "float32", or "bfloat16": compute in bfloat16, with weights, gradient sums and outputs in float32
-    blocks:     classes of the modules to shard one by one (fsdp) and to recompute (activation checkpointing)
+    gradient_accumulation_steps: backward passes per optimizer step; their gradients are averaged; None: 1
+    max_grad_norm: maximum L2 norm of the gradient of all parameters over all ranks; 0 or None: no clipping;
+                infinity: only measure the norm, as `training.gradient_norm`
+    precision:  "float32", "bfloat16" or "float16": compute in this type, with weights, gradient sums and outputs in
+                float32; float16 scales the loss, and skips steps whose gradients overflow; None: float32
+    tf32:       compute float32 matrix products in TF32 on GPUs that have it; applies to the whole process
+    compile:    compile the blocks with torch.compile, each by itself; the whole model if `blocks` is empty
+    blocks:     classes of the modules to shard one by one (fsdp), to compile, and to recompute
     activation_checkpointing: recompute the blocks in the backward pass instead of storing their activations
-    zero_stage: deepspeed: what is sharded: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also weights
+    sync_batchnorm: compute the statistics of batch normalization over all ranks; GPUs only
+    find_unused_parameters, static_graph, gradient_as_bucket_view: ddp: options of DistributedDataParallel
+    shard_group_size: fsdp: ranks that share one copy of the model, usually those of an instance; the groups hold
+                replicas (HSDP); None: all ranks share one copy
+    zero_stage: deepspeed: what is sharded: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also weights;
+                None: 2
     offload:    fsdp, deepspeed: store the shards in CPU memory
-    deepspeed_config: deepspeed: a JSON file whose keys override these settings
+    deepspeed_config: deepspeed: a JSON file with DeepSpeed's own keys; "auto" stands for these settings
     compression: horovod: "none", or "fp16": send gradients as 16-bit floats
 
-    The constructor raises InputError for an invalid value.
+    The settings that can be None also have a key in DeepSpeed's file: None takes the file's value, and another value
+    must agree with the file. The constructor raises InputError for an invalid value.
     """
 
-    gradient_accumulation_steps: int = 1
-    clip_norm: float | None = None
-    precision: str = "float32"
+    gradient_accumulation_steps: int | None = None
+    max_grad_norm: float | None = None
+    precision: str | None = None
+    tf32: bool = False
+    compile: bool = False
     blocks: tuple[type[nn.Module], ...] = ()
     activation_checkpointing: bool = False
-    zero_stage: int = 2
+    sync_batchnorm: bool = False
+    find_unused_parameters: bool = False
+    static_graph: bool = False
+    gradient_as_bucket_view: bool = False
+    shard_group_size: int | None = None
+    zero_stage: int | None = None
     offload: bool = False
     deepspeed_config: Path | None = None
     compression: str = "none"
 
     def __post_init__(self) -> None:
-        _one_of("precision", self.precision, PRECISIONS)
+        _one_of("precision", self.precision, (*PRECISIONS, None))
         _one_of("compression", self.compression, COMPRESSIONS)
-        _one_of("zero_stage", self.zero_stage, ZERO_STAGES)
-        if self.gradient_accumulation_steps < 1:
+        _one_of("zero_stage", self.zero_stage, (*ZERO_STAGES, None))
+        for name in ("gradient_accumulation_steps", "shard_group_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(Problem(name, str(value), "at least 1", "use a positive number"))
+        if self.max_grad_norm is not None and (math.isnan(self.max_grad_norm) or self.max_grad_norm < 0):
             raise InputError(
-                Problem(
-                    "gradient_accumulation_steps",
-                    str(self.gradient_accumulation_steps),
-                    "at least 1",
-                    "use a positive number",
-                )
-            )
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise InputError(
-                Problem("clip_norm", str(self.clip_norm), "more than 0", "leave it out to disable clipping")
+                Problem("max_grad_norm", str(self.max_grad_norm), "0 or more", "use 0 to disable clipping")
             )
         if self.activation_checkpointing and not self.blocks:
             raise InputError(
@@ -73,7 +86,8 @@ class TrainingSettings:
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
-        raise InputError(Problem(name, repr(value), f"one of {', '.join(map(str, allowed))}", "use one of these"))
+        names = ", ".join(str(each) for each in allowed if each is not None)
+        raise InputError(Problem(name, repr(value), f"one of {names}", "use one of these"))
 
 
 def reject_unsupported(strategy: str, settings: TrainingSettings, *names: str) -> None:

@@ -106,7 +106,7 @@ def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
     step = runtime.Checkpoints(folder / name, ranks, {"training": resumed}).load()
     result["resumed"] = losses(resumed, ranks, step, RESUMED)
     result["resumed_weights"] = listed(resumed.weights())
-    clipped = prepare(name, ranks, replace(plain, gradient_accumulation_steps=2, clip_norm=0.05))
+    clipped = prepare(name, ranks, replace(plain, gradient_accumulation_steps=2, max_grad_norm=0.05))
     for group in clipped.optimizer.param_groups:
         group["lr"] = 0.02
     losses(clipped, ranks, 0, 3, accumulate=2)

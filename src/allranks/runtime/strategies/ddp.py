@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ from torch import distributed, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state, recomputation
-from allranks.runtime.strategies.bfloat16 import with_precision
+from allranks.runtime.strategies import checkpoint_state
+from allranks.runtime.strategies.precision import with_precision
+from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.torch_training import TorchTraining
+from allranks.runtime.strategies.training import Schedule
 
 
 @dataclass(frozen=True)
@@ -21,22 +24,39 @@ class Ddp:
 
     device: torch.device
 
+    def create(self, build: Callable[[], nn.Module]) -> nn.Module:
+        """Return the model that `build` returns: every rank has all of it."""
+        return build()
+
     def prepare(
-        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
+        self,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        settings: TrainingSettings | None = None,
+        schedule: Schedule | None = None,
     ) -> DdpTraining:
         """Move the model to its device and wrap it in DistributedDataParallel. A collective."""
         settings = settings or TrainingSettings()
-        reject_unsupported("ddp", settings, "offload", "deepspeed_config", "compression")
+        reject_unsupported("ddp", settings, "shard_group_size", "zero_stage", "offload")
+        reject_unsupported("ddp", settings, "deepspeed_config", "compression")
+        model, blocks = transform(model, settings, self.device)
         model = model.to(self.device)
-        if settings.activation_checkpointing:
-            recomputation.recompute(model, settings.blocks)
-        devices = [self.device.index] if self.device.type == "cuda" else None
-        wrapped = DistributedDataParallel(with_precision(settings.precision, model, self.device), device_ids=devices)
-        return DdpTraining(wrapped, model, optimizer, settings)
+        wrapped = DistributedDataParallel(
+            with_precision(settings.precision, model, self.device),
+            device_ids=[self.device.index] if self.device.type == "cuda" else None,
+            find_unused_parameters=settings.find_unused_parameters,
+            static_graph=settings.static_graph,
+            gradient_as_bucket_view=settings.gradient_as_bucket_view,
+        )
+        if settings.compile and not blocks:
+            wrapped.compile()  # outside, so that torch splits the graph where a bucket of gradients is complete
+        return DdpTraining(wrapped, model, optimizer, settings, schedule, self.device)
 
 
 class DdpTraining(TorchTraining):
     """A training under DistributedDataParallel; see `Training`."""
+
+    _recorded_passes = 0
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
@@ -44,15 +64,20 @@ class DdpTraining(TorchTraining):
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.pack("ddp", self._plain.state_dict(), self.optimizer.state_dict())
+        state = checkpoint_state.pack("ddp", self._plain.state_dict(), self.optimizer.state_dict())
+        return state | self._progress()
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
         model, optimizer = checkpoint_state.unpack("ddp", state)
         self._plain.load_state_dict(model)
         self.optimizer.load_state_dict(optimizer)
+        self._load_progress(state)
 
     def _set_gradient_sync(self, enabled: bool) -> None:
         # As no_sync() does, which would also have to surround the forward pass in the training loop.
         assert isinstance(self.model, DistributedDataParallel)
-        self.model.require_backward_grad_sync = enabled
+        # A static graph is recorded in the first two passes, which must synchronise: averaging more often than needed
+        # gives the same gradients.
+        self.model.require_backward_grad_sync = enabled or (self.model.static_graph and self._recorded_passes < 2)
+        self._recorded_passes += 1

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn, optim
+from torch.optim.lr_scheduler import LRScheduler
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state, deepspeed_config, recomputation, zero_states
-from allranks.runtime.strategies.bfloat16 import with_precision
+from allranks.runtime.strategies import checkpoint_state, deepspeed_config, zero_states
+from allranks.runtime.strategies.precision import with_precision
+from allranks.runtime.strategies.preparation import transform
+from allranks.runtime.strategies.training import Schedule
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,16 @@ class DeepSpeed:
         # DeepSpeed causes this warning in every collective of every step.
         warnings.filterwarnings("ignore", message=r"`torch\.distributed\.\w+` is deprecated", category=FutureWarning)
 
+    def create(self, build: Callable[[], nn.Module]) -> nn.Module:
+        """Return the model that `build` returns."""
+        return build()
+
     def prepare(
-        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
+        self,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        settings: TrainingSettings | None = None,
+        schedule: Schedule | None = None,
     ) -> DeepSpeedTraining:
         """Create DeepSpeed's engine for the model and its optimizer. A collective.
 
@@ -41,10 +53,10 @@ class DeepSpeed:
         import deepspeed
 
         settings = settings or TrainingSettings()
-        reject_unsupported("deepspeed", settings, "compression")
+        reject_unsupported("deepspeed", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
+        reject_unsupported("deepspeed", settings, "shard_group_size", "compression")
         config = deepspeed_config.configuration(settings, distributed.get_world_size(), self.device)
-        if settings.activation_checkpointing:
-            recomputation.recompute(model, settings.blocks)
+        model, _ = transform(model, settings, self.device)
         in_bfloat16 = settings.precision == "bfloat16" or deepspeed_config.enabled(config, "bf16")
         config_has_optimizer = "optimizer" in config
         engine, *_ = deepspeed.initialize(
@@ -52,6 +64,7 @@ class DeepSpeed:
             optimizer=None if config_has_optimizer else optimizer,
             model_parameters=[parameter for parameter in model.parameters() if parameter.requires_grad],
             config=config,
+            lr_scheduler=schedule,
             dist_init_required=False,
         )
         return DeepSpeedTraining(engine, model)
@@ -67,9 +80,30 @@ class DeepSpeedTraining:
 
     @property
     def optimizer(self) -> optim.Optimizer:
-        """DeepSpeed's optimizer, which wraps the loop's own. Its `param_groups` are the ones that are used."""
-        optimizer: optim.Optimizer = self._engine.optimizer
+        """See `Training`. ZeRO's optimizer, which is none of torch's, wraps it."""
+        optimizer: optim.Optimizer = getattr(self._engine.optimizer, "optimizer", self._engine.optimizer)
         return optimizer
+
+    @property
+    def schedule(self) -> LRScheduler | None:
+        """See `Training`."""
+        schedule: LRScheduler | None = self._engine.lr_scheduler
+        return schedule
+
+    @property
+    def gradient_accumulation_steps(self) -> int:
+        """See `Training`."""
+        return int(self._engine.gradient_accumulation_steps())
+
+    @property
+    def micro_batch_size(self) -> int | None:
+        """See `Training`."""
+        return None
+
+    @property
+    def gradient_norm(self) -> Tensor | None:
+        """See `Training`."""
+        return None
 
     def backward(self, loss: Tensor) -> None:
         """See `Training`."""

@@ -41,14 +41,15 @@ def enabled(config: Mapping[str, Any], key: str) -> bool:
 
 
 def _defaults(settings: TrainingSettings) -> dict[str, Any]:
-    zero: dict[str, Any] = {"stage": settings.zero_stage}
+    stage = 2 if settings.zero_stage is None else settings.zero_stage
+    zero: dict[str, Any] = {"stage": stage}
     if settings.offload:
         zero["offload_optimizer"] = {"device": "cpu"}
-        if settings.zero_stage == 3:
+        if stage == 3:
             zero["offload_param"] = {"device": "cpu"}
     return {
-        "gradient_accumulation_steps": settings.gradient_accumulation_steps,
-        "gradient_clipping": settings.clip_norm or 0.0,
+        "gradient_accumulation_steps": settings.gradient_accumulation_steps or 1,
+        "gradient_clipping": settings.max_grad_norm or 0.0,
         "zero_optimization": zero,
         # The optimizer is a torch optimizer, so no operation has to be compiled, on the CPU or on a GPU.
         "zero_allow_untested_optimizer": True,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import distributed, nn, optim
+from torch import Tensor, distributed, nn, optim
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -14,7 +15,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
     set_optimizer_state_dict,
 )
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
     FSDPModule,
@@ -22,11 +23,16 @@ from torch.distributed.fsdp import (
     OffloadPolicy,
     fully_shard,
 )
+from torch.distributed.tensor import DTensor, distribute_tensor
 
+from allranks.errors import InputError, Problem
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state, recomputation
-from allranks.runtime.strategies.bfloat16 import with_precision
+from allranks.runtime.strategies import checkpoint_state, deferred
+from allranks.runtime.strategies.deferred import Recording
+from allranks.runtime.strategies.precision import DTYPES, with_precision
+from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.torch_training import TorchTraining
+from allranks.runtime.strategies.training import Schedule
 
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
@@ -37,30 +43,72 @@ class Fsdp:
 
     device: torch.device
 
+    def create(self, build: Callable[[], nn.Module]) -> nn.Module:
+        """Return the model that `build` returns, on the meta device. `prepare` computes this rank's shard of it."""
+        return deferred.record(build)
+
     def prepare(
-        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
+        self,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        settings: TrainingSettings | None = None,
+        schedule: Schedule | None = None,
     ) -> FsdpTraining:
         """Shard the model, and replace the optimizer's parameters by the sharded ones. A collective."""
         settings = settings or TrainingSettings()
-        reject_unsupported("fsdp", settings, "deepspeed_config", "compression")
-        blocks = recomputation.modules(model, settings.blocks)
-        if settings.activation_checkpointing:
-            recomputation.recompute(model, settings.blocks)
-        model = model.to(self.device)
+        reject_unsupported("fsdp", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
+        reject_unsupported("fsdp", settings, "zero_stage", "deepspeed_config", "compression")
+        mesh = _mesh(settings.shard_group_size, self.device)
+        recording = deferred.take(model)
+        model, blocks = transform(model, settings, self.device)
+        if recording is None:
+            model = model.to(self.device)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
-        mesh = init_device_mesh(self.device.type, (distributed.get_world_size(),))
-        in_bfloat16 = settings.precision == "bfloat16"
-        precision = MixedPrecisionPolicy(
-            param_dtype=torch.bfloat16 if in_bfloat16 else None, reduce_dtype=torch.float32 if in_bfloat16 else None
-        )
+        low = DTYPES.get(settings.precision or "float32")
+        precision = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
         # On the CPU, offloading has no effect.
         offload = CPUOffloadPolicy() if settings.offload and self.device.type != "cpu" else OffloadPolicy()
         for module in (*blocks, model):
             fully_shard(module, mesh=mesh, mp_policy=precision, offload_policy=offload)
+        if recording is not None:
+            _fill(model, recording, torch.device("cpu") if settings.offload else self.device)
+        if settings.compile and not blocks:
+            model.compile()
         sharded = dict(model.named_parameters())
         for group in optimizer.param_groups:
             group["params"] = [sharded[names[id(parameter)]] for parameter in group["params"]]
-        return FsdpTraining(with_precision(settings.precision, model, self.device), model, optimizer, settings)
+        wrapped = with_precision(settings.precision, model, self.device)
+        return FsdpTraining(wrapped, model, optimizer, settings, schedule, self.device)
+
+
+def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
+    """Return the mesh of all ranks, or of groups that hold replicas. Raise InputError if the ranks do not divide."""
+    ranks = distributed.get_world_size()
+    size = shard_group_size or ranks
+    if ranks % size:
+        raise InputError(
+            Problem(
+                where="shard_group_size",
+                found=f"{size}, on {ranks} ranks",
+                expected=f"a divisor of {ranks}",
+                fix="use the number of ranks of an instance, or leave shard_group_size out",
+            )
+        )
+    if size == ranks:
+        return init_device_mesh(device.type, (ranks,))
+    return init_device_mesh(device.type, (ranks // size, size), mesh_dim_names=("replicate", "shard"))
+
+
+def _fill(model: nn.Module, recording: Recording, device: torch.device) -> None:
+    """Set the values of a sharded model on the meta device. Each rank computes every value, and copies its shard."""
+    model.to_empty(device=device)
+    targets: dict[str, Tensor] = dict(model.named_parameters()) | dict(model.named_buffers())
+    for name, value in recording.values():
+        target = targets[name]
+        if isinstance(target, DTensor):
+            value = distribute_tensor(value, target.device_mesh, target.placements, src_data_rank=None)
+        with torch.no_grad():
+            target.copy_(value)
 
 
 class FsdpTraining(TorchTraining):
@@ -72,18 +120,28 @@ class FsdpTraining(TorchTraining):
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.pack(
+        state = checkpoint_state.pack(
             "fsdp",
             get_model_state_dict(self._plain, options=_FULL_STATE),
             get_optimizer_state_dict(self._plain, self.optimizer, options=_FULL_STATE),
         )
+        return state | self._progress()
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
         model, optimizer = checkpoint_state.unpack("fsdp", state)
         set_model_state_dict(self._plain, model, options=StateDictOptions(full_state_dict=True))
         set_optimizer_state_dict(self._plain, self.optimizer, optimizer, options=StateDictOptions(full_state_dict=True))
+        self._load_progress(state)
 
     def _set_gradient_sync(self, enabled: bool) -> None:
         assert isinstance(self._plain, FSDPModule)
         self._plain.set_requires_gradient_sync(enabled)
+
+    def _clip(self, max_norm: float) -> Tensor:
+        parameters = list(self._plain.parameters())
+        norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
+        if isinstance(norm, DTensor):
+            norm = norm.full_tensor()  # one all-reduce, which clipping by a sharded norm would do as well
+        nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
+        return norm

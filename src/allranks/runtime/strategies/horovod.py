@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn, optim
+from torch import nn, optim
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state, horovod_launch, recomputation
-from allranks.runtime.strategies.accumulation import Accumulation
-from allranks.runtime.strategies.bfloat16 import with_precision
+from allranks.runtime.strategies import checkpoint_state, horovod_launch
+from allranks.runtime.strategies.precision import with_precision
+from allranks.runtime.strategies.preparation import transform
+from allranks.runtime.strategies.torch_training import TorchTraining
+from allranks.runtime.strategies.training import Schedule
 
 
 @dataclass(frozen=True)
@@ -23,18 +26,28 @@ class Horovod:
     def __post_init__(self) -> None:
         horovod_launch.initialise()
 
+    def create(self, build: Callable[[], nn.Module]) -> nn.Module:
+        """Return the model that `build` returns: every rank has all of it."""
+        return build()
+
     def prepare(
-        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings | None = None
+        self,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        settings: TrainingSettings | None = None,
+        schedule: Schedule | None = None,
     ) -> HorovodTraining:
         """Move the model to its device, broadcast rank 0's weights, and wrap the optimizer in Horovod's. A
         collective."""
         import horovod.torch as hvd
 
         settings = settings or TrainingSettings()
-        reject_unsupported("horovod", settings, "offload", "deepspeed_config")
+        reject_unsupported("horovod", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
+        reject_unsupported("horovod", settings, "shard_group_size", "zero_stage", "offload", "deepspeed_config")
+        model, blocks = transform(model, settings, self.device)
         model = model.to(self.device)
-        if settings.activation_checkpointing:
-            recomputation.recompute(model, settings.blocks)
+        if settings.compile and not blocks:
+            model.compile()
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         if optimizer.state:
             # If the state is empty, Horovod creates it with an optimizer step, which decays the weights and counts as a
@@ -44,39 +57,21 @@ class Horovod:
             optimizer,
             named_parameters=model.named_parameters(),
             compression=getattr(hvd.Compression, settings.compression),
-            backward_passes_per_step=settings.gradient_accumulation_steps,
+            backward_passes_per_step=settings.gradient_accumulation_steps or 1,
         )
-        return HorovodTraining(with_precision(settings.precision, model, self.device), model, distributed, settings)
+        wrapped = with_precision(settings.precision, model, self.device)
+        return HorovodTraining(wrapped, model, distributed, settings, schedule, self.device)
 
 
-class HorovodTraining:
+class HorovodTraining(TorchTraining):
     """A training with Horovod's optimizer; see `Training`."""
 
-    def __init__(self, model: nn.Module, plain: nn.Module, optimizer: Any, settings: TrainingSettings) -> None:
-        self.model = model
-        self.optimizer: optim.Optimizer = optimizer
-        self._horovod = optimizer
-        self._plain = plain
-        self._clip_norm = settings.clip_norm
-        self._accumulation = Accumulation(settings.gradient_accumulation_steps)
+    optimizer: Any
 
-    def backward(self, loss: Tensor) -> None:
-        """See `Training`."""
-        torch.autograd.backward(self._accumulation.share(loss))
-
-    def step(self) -> bool:
-        """See `Training`."""
-        complete = self._accumulation.count()
-        if complete:
-            if self._clip_norm is None:
-                self._horovod.step()
-            else:
-                self._horovod.synchronize()  # clip the averaged gradients, not this rank's
-                nn.utils.clip_grad_norm_(self._plain.parameters(), self._clip_norm)
-                with self._horovod.skip_synchronize():
-                    self._horovod.step()
-            self._horovod.zero_grad()
-        return complete
+    def _update(self) -> bool:
+        self.optimizer.synchronize()  # clip and check the averaged gradients, not this rank's
+        with self.optimizer.skip_synchronize():
+            return super()._update()
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
@@ -84,10 +79,12 @@ class HorovodTraining:
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.pack("horovod", self._plain.state_dict(), self._horovod.state_dict())
+        state = checkpoint_state.pack("horovod", self._plain.state_dict(), self.optimizer.state_dict())
+        return state | self._progress()
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
         model, optimizer = checkpoint_state.unpack("horovod", state)
         self._plain.load_state_dict(model)
-        self._horovod.load_state_dict(optimizer)
+        self.optimizer.load_state_dict(optimizer)
+        self._load_progress(state)

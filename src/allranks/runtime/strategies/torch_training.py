@@ -1,49 +1,105 @@
-"""Backward pass and optimizer step of the strategies whose gradients torch averages: DDP and FSDP."""
+"""Backward pass and optimizer step of the strategies that use a torch optimizer: DDP, FSDP and Horovod."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn, optim
 
 from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies.accumulation import Accumulation
+from allranks.runtime.strategies.loss_scale import LossScale
+from allranks.runtime.strategies.schedules import create_schedule
+from allranks.runtime.strategies.training import Schedule
 
 
-class TorchTraining(ABC):
-    """Base class of DdpTraining and FsdpTraining.
+class TorchTraining:
+    """Base class of DdpTraining, FsdpTraining and HorovodTraining; see `Training`.
 
     model: the module to call in the forward pass
     plain: the module whose parameters the optimizer has
     """
 
+    micro_batch_size: int | None = None
+
     def __init__(
-        self, model: nn.Module, plain: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings
+        self,
+        model: nn.Module,
+        plain: nn.Module,
+        optimizer: optim.Optimizer,
+        settings: TrainingSettings,
+        schedule: Schedule | None,
+        device: torch.device,
     ) -> None:
         self.model = model
         self.optimizer = optimizer
+        self.schedule = create_schedule(schedule, optimizer)
+        self.gradient_norm: Tensor | None = None
         self._plain = plain
-        self._clip_norm = settings.clip_norm
-        self._accumulation = Accumulation(settings.gradient_accumulation_steps)
+        self._max_grad_norm = settings.max_grad_norm
+        self._loss_scale = LossScale(optimizer, device) if settings.precision == "float16" else None
+        self._accumulation = Accumulation(settings.gradient_accumulation_steps or 1)
         self._set_gradient_sync(self._accumulation.is_last)
+
+    @property
+    def gradient_accumulation_steps(self) -> int:
+        """See `Training`."""
+        return self._accumulation.passes
 
     def backward(self, loss: Tensor) -> None:
         """See `Training`."""
-        torch.autograd.backward(self._accumulation.share(loss))
+        loss = self._accumulation.share(loss)
+        torch.autograd.backward(loss if self._loss_scale is None else self._loss_scale.scale(loss))
 
     def step(self) -> bool:
         """See `Training`."""
-        complete = self._accumulation.count()
-        if complete:
-            if self._clip_norm is not None:
-                nn.utils.clip_grad_norm_(self._plain.parameters(), self._clip_norm)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
+        stepped = self._accumulation.count() and self._update()
         if self._accumulation.passes > 1:  # otherwise every pass is the last; under FSDP this visits every module
             self._set_gradient_sync(self._accumulation.is_last)
-        return complete
+        return stepped
 
-    @abstractmethod
+    def _update(self) -> bool:
+        """Clip the gradients, step the optimizer and the schedule, and set the gradients to zero. Return whether the
+        optimizer took a step."""
+        norm = None
+        if self._max_grad_norm:
+            if self._loss_scale is not None:
+                self._loss_scale.unscale()
+            norm = self._clip(self._max_grad_norm)
+        stepped = self._step_optimizer()
+        self.optimizer.zero_grad()
+        if stepped:
+            self.gradient_norm = norm
+            if self.schedule is not None:
+                self.schedule.step()
+        return stepped
+
+    def _step_optimizer(self) -> bool:
+        if self._loss_scale is not None:
+            return self._loss_scale.step()
+        self.optimizer.step()
+        return True
+
+    def _clip(self, max_norm: float) -> Tensor:
+        """Clip the gradients, and return their norm before."""
+        return nn.utils.clip_grad_norm_(self._plain.parameters(), max_norm)
+
     def _set_gradient_sync(self, enabled: bool) -> None:
         """Enable or disable gradient synchronisation for the next backward pass."""
+
+    def _progress(self) -> dict[str, Any]:
+        """Return the state of the schedule and of the loss scale, for the training's state dict."""
+        state: dict[str, Any] = {}
+        if self.schedule is not None:
+            state["schedule"] = self.schedule.state_dict()
+        if self._loss_scale is not None:
+            state["loss_scale"] = self._loss_scale.state_dict()
+        return state
+
+    def _load_progress(self, state: dict[str, Any]) -> None:
+        """Load what `_progress` returned."""
+        if self.schedule is not None:
+            self.schedule.load_state_dict(state["schedule"])
+        if self._loss_scale is not None and "loss_scale" in state:
+            self._loss_scale.load_state_dict(state["loss_scale"])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 from torch import Tensor, nn, optim
+from torch.optim.lr_scheduler import LRScheduler
+
+Schedule: TypeAlias = Callable[[optim.Optimizer], LRScheduler]
+"""Creates the learning rate schedule of an optimizer."""
 
 
 class Training(Protocol):
@@ -25,17 +30,38 @@ class Training(Protocol):
 
     @property
     def optimizer(self) -> optim.Optimizer:
-        """The optimizer. Learning rate schedules change its `param_groups`."""
+        """The torch optimizer that updates the weights. Its `param_groups` have the learning rates in use."""
+
+    @property
+    def schedule(self) -> LRScheduler | None:
+        """The learning rate schedule that `step` steps; None without one."""
+
+    @property
+    def gradient_accumulation_steps(self) -> int:
+        """Backward passes per optimizer step."""
+
+    @property
+    def micro_batch_size(self) -> int | None:
+        """Samples per backward pass and rank, if DeepSpeed's file has them; the training loop must use them."""
+
+    @property
+    def gradient_norm(self) -> Tensor | None:
+        """L2 norm of the gradient of all parameters over all ranks in the last optimizer step, before it was clipped: a
+        tensor without dimensions on the rank's device, the same on every rank. None before the first step, and if
+        max_grad_norm is 0."""
 
     def backward(self, loss: Tensor) -> None:
         """Compute gradients of the loss, divided by the number of backward passes per step, and add them to the
         step's."""
 
     def step(self) -> bool:
-        """Clip the gradients, step the optimizer and set the gradients to zero, if the last backward pass completed a
-        step.
+        """Clip the gradients, step the optimizer and then the schedule, and set the gradients to zero, if the last
+        backward pass completed a step.
 
-        Return whether it did.
+        Return whether the optimizer took a step. In float16 it does not if a gradient of any rank is infinite or NaN:
+        the gradients are dropped, the loss scale is halved, and the schedule stays where it is, on every rank. A loop
+        that counts the steps that were taken needs nothing else. Raise FloatingPointError if the loss scale falls
+        below 1, because then the loss itself is infinite or NaN.
         """
 
     def weights(self) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+"""Compute in bfloat16, float16 or TF32, with float32 weights and outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+"""The 16-bit types by the names that the settings have for them."""
+
+
+class LowPrecision(nn.Module):
+    """A model under autocast. Its outputs are float32, so that the loss is computed in full precision."""
+
+    def __init__(self, model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.model = model
+        self._device_type = device.type
+        self._dtype = dtype
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """Return the model's outputs, with 16-bit tensors converted to float32."""
+        with torch.autocast(self._device_type, dtype=self._dtype):
+            outputs = self.model(*inputs, **options)
+        return tree_map(_widened, outputs)
+
+
+def with_precision(precision: str | None, model: nn.Module, device: torch.device) -> nn.Module:
+    """Return the model under autocast if the precision is a 16-bit type, else the model itself."""
+    return LowPrecision(model, device, DTYPES[precision]) if precision in DTYPES else model
+
+
+def allow_tf32() -> None:
+    """Let float32 matrix products and convolutions use TF32, in the whole process."""
+    torch.set_float32_matmul_precision("high")
+
+
+def _widened(value: object) -> object:
+    return value.float() if isinstance(value, Tensor) and value.dtype in DTYPES.values() else value
