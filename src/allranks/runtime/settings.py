@@ -22,10 +22,14 @@ class TrainingSettings:
     """Settings for `strategy.prepare`.
 
     gradient_accumulation_steps: backward passes per optimizer step; their gradients are averaged; None: 1
+    per_device_train_batch_size: samples of a rank in a backward pass, for DeepSpeed's file to agree with; the training
+                loop makes the batches
     max_grad_norm: maximum L2 norm of the gradient of all parameters over all ranks; 0 or None: no clipping;
                 infinity: only measure the norm, as `training.gradient_norm`
     precision:  "float32", "bfloat16" or "float16": compute in this type, with weights, gradient sums and outputs in
-                float32; float16 scales the loss, and skips steps whose gradients overflow; None: float32
+                float32; float16 scales the loss, and skips steps whose gradients overflow; None: float32. Under
+                deepspeed, float16 (GPUs, ZeRO 1 to 3) and a file with the section bf16 have 16-bit weights, with
+                float32 copies in the optimizer
     tf32:       compute float32 matrix products in TF32 on GPUs that have it; applies to the whole process
     compile:    compile the blocks with torch.compile, each by itself; the whole model if `blocks` is empty
     blocks:     classes of the modules to shard one by one (fsdp), to compile, and to recompute
@@ -45,6 +49,7 @@ class TrainingSettings:
     """
 
     gradient_accumulation_steps: int | None = None
+    per_device_train_batch_size: int | None = None
     max_grad_norm: float | None = None
     precision: str | None = None
     tf32: bool = False
@@ -65,7 +70,7 @@ class TrainingSettings:
         _one_of("precision", self.precision, (*PRECISIONS, None))
         _one_of("compression", self.compression, COMPRESSIONS)
         _one_of("zero_stage", self.zero_stage, (*ZERO_STAGES, None))
-        for name in ("gradient_accumulation_steps", "shard_group_size"):
+        for name in ("gradient_accumulation_steps", "per_device_train_batch_size", "shard_group_size"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(Problem(name, str(value), "at least 1", "use a positive number"))

@@ -5,16 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
+from allranks.errors import InputError, Problem
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state, deepspeed_config, zero_states
+from allranks.runtime.strategies import checkpoint_state, deepspeed_optimizers, deferred, zero_states
+from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
 from allranks.runtime.strategies.precision import with_precision
 from allranks.runtime.strategies.preparation import transform
+from allranks.runtime.strategies.schedules import create_schedule
 from allranks.runtime.strategies.training import Schedule
 
 
@@ -35,8 +40,9 @@ class DeepSpeed:
         warnings.filterwarnings("ignore", message=r"`torch\.distributed\.\w+` is deprecated", category=FutureWarning)
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Return the model that `build` returns."""
-        return build()
+        """Return the model that `build` returns, on the meta device. `prepare` computes the values, and with ZeRO 3
+        shards each of them before it computes the next."""
+        return deferred.record(build)
 
     def prepare(
         self,
@@ -48,35 +54,86 @@ class DeepSpeed:
         """Create DeepSpeed's engine for the model and its optimizer. A collective.
 
         The optimizer is the loop's own torch optimizer, so that no operation has to be compiled. If DeepSpeed's
-        configuration has an optimizer, that one replaces it.
+        configuration has an optimizer or a scheduler, that one replaces the loop's.
         """
         import deepspeed
 
         settings = settings or TrainingSettings()
         reject_unsupported("deepspeed", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
         reject_unsupported("deepspeed", settings, "shard_group_size", "compression")
-        config = deepspeed_config.configuration(settings, distributed.get_world_size(), self.device)
-        model, _ = transform(model, settings, self.device)
-        in_bfloat16 = settings.precision == "bfloat16" or deepspeed_config.enabled(config, "bf16")
-        config_has_optimizer = "optimizer" in config
+        config = configuration(settings, optimizer, distributed.get_world_size(), self.device)
+        values = dict(config.values)
+        if config.zero_stage == 0:
+            values["gradient_clipping"] = 0.0  # clipped by the training, because the engine drops the norm
+        _check(values, settings.deepspeed_config)
+        if settings.compile and config.zero_stage == 3:
+            raise InputError(
+                Problem(
+                    where="compile",
+                    found="with ZeRO stage 3",
+                    expected="ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph",
+                    fix="leave compile out, or use the strategy fsdp",
+                )
+            )
+        recording = deferred.take(model)
+        model, blocks = transform(model, settings, self.device)
+        if recording is not None:
+            deferred.fill(model, recording, _sharding(values) if config.zero_stage == 3 else lambda _: None)
+        model = model.to(self.device)
+        if settings.compile and not blocks:
+            model.compile()
+        replaced = "optimizer" in values
         engine, *_ = deepspeed.initialize(
-            model=with_precision("bfloat16" if in_bfloat16 else "float32", model.to(self.device), self.device),
-            optimizer=None if config_has_optimizer else optimizer,
-            model_parameters=[parameter for parameter in model.parameters() if parameter.requires_grad],
-            config=config,
-            lr_scheduler=schedule,
+            model=with_precision(config.precision, model, self.device),
+            optimizer=None if replaced else optimizer,
+            model_parameters=deepspeed_optimizers.parameters(optimizer),
+            config=values,
+            lr_scheduler=None if schedule is None or "scheduler" in values else partial(create_schedule, schedule),
             dist_init_required=False,
         )
-        return DeepSpeedTraining(engine, model)
+        return DeepSpeedTraining(engine, model, config, self.device)
+
+
+def _check(values: dict[str, Any], path: Path | None) -> None:
+    """Raise InputError if DeepSpeed refuses the configuration."""
+    from deepspeed.runtime.config import DeepSpeedConfig, DeepSpeedConfigError
+
+    try:
+        DeepSpeedConfig(values)
+    except (AssertionError, ValueError, TypeError, DeepSpeedConfigError) as error:
+        raise InputError(Problem(f"deepspeed_config {path}", str(error), "a file that DeepSpeed accepts")) from None
+
+
+def _sharding(values: dict[str, Any]) -> Callable[[nn.Parameter], None]:
+    """Return a function that shards a parameter as ZeRO 3 does. A collective."""
+    import deepspeed
+
+    first: list[Any] = []
+
+    def shard(parameter: nn.Parameter) -> None:
+        if not first:
+            holder = nn.Module()
+            holder.parameter = parameter
+            deepspeed.zero.Init(module=holder, config_dict_or_path=values)
+            first.append(parameter)
+        else:
+            first[0].convert_to_zero_parameters(param_list=[parameter])
+
+    return shard
 
 
 class DeepSpeedTraining:
     """A training with DeepSpeed's engine; see `Training`."""
 
-    def __init__(self, engine: Any, plain: nn.Module) -> None:
+    def __init__(self, engine: Any, plain: nn.Module, config: Configuration, device: torch.device) -> None:
         self.model: nn.Module = engine
+        self.gradient_norm: Tensor | None = None
+        self.gradient_accumulation_steps = config.gradient_accumulation_steps
+        self.per_device_train_batch_size = config.per_device_train_batch_size
         self._engine = engine
         self._plain = plain
+        self._config = config
+        self._device = device
 
     @property
     def optimizer(self) -> optim.Optimizer:
@@ -86,24 +143,9 @@ class DeepSpeedTraining:
 
     @property
     def schedule(self) -> LRScheduler | None:
-        """See `Training`."""
+        """See `Training`. DeepSpeed's own classes have the same methods."""
         schedule: LRScheduler | None = self._engine.lr_scheduler
         return schedule
-
-    @property
-    def gradient_accumulation_steps(self) -> int:
-        """See `Training`."""
-        return int(self._engine.gradient_accumulation_steps())
-
-    @property
-    def micro_batch_size(self) -> int | None:
-        """See `Training`."""
-        return None
-
-    @property
-    def gradient_norm(self) -> Tensor | None:
-        """See `Training`."""
-        return None
 
     def backward(self, loss: Tensor) -> None:
         """See `Training`."""
@@ -111,9 +153,16 @@ class DeepSpeedTraining:
 
     def step(self) -> bool:
         """See `Training`."""
-        complete: bool = self._engine.is_gradient_accumulation_boundary()
+        norm: Any = None
+        measured = self._config.max_grad_norm > 0
+        if measured and self._config.zero_stage == 0 and self._engine.is_gradient_accumulation_boundary():
+            norm = nn.utils.clip_grad_norm_(self._plain.parameters(), self._config.max_grad_norm)
         self._engine.step()
-        return complete
+        stepped: bool = self._engine.was_step_applied()
+        if stepped and measured:
+            norm = self._engine.get_global_grad_norm() if norm is None else norm
+            self.gradient_norm = torch.as_tensor(norm, dtype=torch.float32, device=self._device)
+        return stepped
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
@@ -121,11 +170,14 @@ class DeepSpeedTraining:
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.pack(
+        state = checkpoint_state.pack(
             "deepspeed", zero_states.weights(self._plain), zero_states.gather(self._engine, self._plain)
         )
+        return state if self.schedule is None else state | {"schedule": self.schedule.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
         weights, optimizer = checkpoint_state.unpack("deepspeed", state)
         zero_states.scatter(self._engine, self._plain, weights, optimizer)
+        if self.schedule is not None:
+            self.schedule.load_state_dict(state["schedule"])

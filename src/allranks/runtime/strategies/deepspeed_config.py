@@ -1,100 +1,116 @@
-"""DeepSpeed's configuration: defaults from the settings, and a user's JSON file on top of them."""
+"""DeepSpeed's configuration: a user's JSON file and the training's settings, which must agree."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import optim
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.settings import TrainingSettings
+from allranks.runtime.strategies import deepspeed_file, deepspeed_keys, deepspeed_optimizers, deepspeed_precision
+from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile
 
 
-def configuration(settings: TrainingSettings, world_size: int, device: torch.device) -> dict[str, Any]:
-    """Return the configuration for `deepspeed.initialize`. Keys whose value is "auto" come from the settings.
+@dataclass(frozen=True)
+class Configuration:
+    """The settings in effect, which are as in `TrainingSettings`, and `values` for `deepspeed.initialize`.
 
-    Raise InputError if the file cannot be read, contradicts the layout, or requires what the device does not support.
+    per_device_train_batch_size: None if neither the file nor the settings have it
     """
-    path = settings.deepspeed_config
-    user_config = {} if path is None else _read(path)
-    config = _defaults(settings) | {name: value for name, value in user_config.items() if name != "zero_optimization"}
-    config["zero_optimization"] = _defaults(settings)["zero_optimization"] | user_config.get("zero_optimization", {})
-    config |= _batches(config, world_size, str(path))
-    if device.type == "cpu" and enabled(config, "fp16"):
-        raise InputError(
-            Problem(
-                where=f"{path}, key fp16",
-                found="enabled, on the CPU",
-                expected="float32 or bfloat16: DeepSpeed has no fp16 without a GPU",
-                fix='leave fp16 out, or use "bf16": {"enabled": true}',
-            )
-        )
-    return config
+
+    values: dict[str, Any]
+    zero_stage: int
+    gradient_accumulation_steps: int
+    per_device_train_batch_size: int | None
+    max_grad_norm: float
+    precision: str
 
 
-def enabled(config: Mapping[str, Any], key: str) -> bool:
-    """Return whether a section such as bf16 is enabled."""
-    return bool(config.get(key, {}).get("enabled", False))
+def configuration(
+    settings: TrainingSettings, optimizer: optim.Optimizer, world_size: int, device: torch.device
+) -> Configuration:
+    """Return the configuration of a training.
 
+    A key of the file is used where the setting is None, and must have the same value otherwise. "auto" stands for the
+    setting, and in the file's optimizer for the value of `optimizer`. Where there is neither, DeepSpeed's default
+    applies.
 
-def _defaults(settings: TrainingSettings) -> dict[str, Any]:
-    stage = 2 if settings.zero_stage is None else settings.zero_stage
-    zero: dict[str, Any] = {"stage": stage}
+    Raise InputError if the file cannot be read, has a key that a training cannot honour, contradicts the settings or
+    the number of ranks, or requires what the device does not support.
+    """
+    file = deepspeed_file.read(settings.deepspeed_config)
+    deepspeed_keys.reject(file)
+    zero = file.section("zero_optimization")
+    stage = file.agree("zero_stage", settings.zero_stage, "zero_optimization.stage", zero.get("stage"))
+    stage = 2 if stage is None else stage
+    steps, batch_size = _batches(settings, file, world_size)
+    clipping = file.agree(
+        "max_grad_norm", settings.max_grad_norm, "gradient_clipping", file.content.get("gradient_clipping")
+    )
+    precision, sections = deepspeed_precision.sections(settings.precision, file, stage, device)
     if settings.offload:
-        zero["offload_optimizer"] = {"device": "cpu"}
-        if stage == 3:
-            zero["offload_param"] = {"device": "cpu"}
-    return {
-        "gradient_accumulation_steps": settings.gradient_accumulation_steps or 1,
-        "gradient_clipping": settings.max_grad_norm or 0.0,
-        "zero_optimization": zero,
-        # The optimizer is a torch optimizer, so no operation has to be compiled, on the CPU or on a GPU.
+        for key in ("offload_optimizer", "offload_param")[: 2 if stage == 3 else 1]:
+            zero[key] = _offloaded(file, key, zero.get(key))
+    values = {
         "zero_allow_untested_optimizer": True,
-        "zero_force_ds_cpu_optimizer": False,
+        "zero_force_ds_cpu_optimizer": False,  # a torch optimizer, which need not be compiled, can be offloaded too
         "steps_per_print": 1 << 30,
+        **{key: value for key, value in file.content.items() if key in deepspeed_keys.PASSED_ON},
+        **deepspeed_optimizers.sections(file, optimizer, device),
+        **sections,
+        "gradient_accumulation_steps": steps,
+        "train_micro_batch_size_per_gpu": batch_size or 1,  # required; the training loop determines the batches
+        "gradient_clipping": clipping or 0.0,  # DeepSpeed clips by default
+        "zero_optimization": {**zero, "stage": stage},
     }
+    return Configuration(
+        deepspeed_file.without_auto(values), stage, steps, batch_size, clipping or 0.0, precision or "float32"
+    )
 
 
-def _batches(config: Mapping[str, Any], world_size: int, where: str) -> dict[str, int]:
-    """Return the batch sizes that DeepSpeed requires. It only checks that they agree; the training loop determines the
-    actual batches."""
-    accumulation_steps = int(config["gradient_accumulation_steps"])
-    micro_batch = config.get("train_micro_batch_size_per_gpu")
-    train_batch = config.get("train_batch_size")
-    if train_batch is None:
-        return {"train_micro_batch_size_per_gpu": int(micro_batch or 1)}
-    micro_batches = accumulation_steps * world_size
-    if train_batch % micro_batches or (micro_batch is not None and micro_batch * micro_batches != train_batch):
-        factor = f"train_micro_batch_size_per_gpu {micro_batch} x " if micro_batch is not None else "a whole number x "
+def _batches(settings: TrainingSettings, file: DeepSpeedFile, world_size: int) -> tuple[int, int | None]:
+    """Return the backward passes per step, and the samples of a rank in each of them if they are known."""
+    steps = file.agree(
+        "gradient_accumulation_steps",
+        settings.gradient_accumulation_steps,
+        "gradient_accumulation_steps",
+        file.content.get("gradient_accumulation_steps"),
+    )
+    batch_size = file.agree(
+        "per_device_train_batch_size",
+        settings.per_device_train_batch_size,
+        "train_micro_batch_size_per_gpu",
+        file.content.get("train_micro_batch_size_per_gpu"),
+    )
+    total = file.content.get("train_batch_size")
+    if total is None or total == "auto":
+        return steps or 1, batch_size
+    if steps is None:
+        steps = total // (batch_size * world_size) if batch_size else 1
+    if batch_size is None:
+        batch_size = total // (steps * world_size)
+    if batch_size * steps * world_size != total or not total:
+        raise file.error(
+            "train_batch_size",
+            f"{total}, on {world_size} ranks",
+            f"train_micro_batch_size_per_gpu {batch_size} x gradient_accumulation_steps {steps} x {world_size} ranks",
+            'set train_batch_size to "auto", or change the number of ranks',
+        )
+    return steps, batch_size
+
+
+def _offloaded(file: DeepSpeedFile, key: str, found: Any) -> dict[str, Any]:
+    section: dict[str, Any] = {"device": "cpu"} | (found or {})
+    if section["device"] == "none":
         raise InputError(
             Problem(
-                where=f"{where}, key train_batch_size",
-                found=f"{train_batch}, on {world_size} ranks",
-                expected=f"{factor}gradient_accumulation_steps {accumulation_steps} x {world_size} ranks",
-                fix="leave train_batch_size out, or change the number of ranks",
+                where="offload",
+                found=f"enabled, and disabled in {file.path}, key zero_optimization.{key}.device",
+                expected="the same value",
+                fix='leave offload out, or set the key to "cpu"',
             )
         )
-    return {"train_micro_batch_size_per_gpu": train_batch // micro_batches}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(Problem("deepspeed_config", f"there is no file {path}", "a JSON file")) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(Problem("deepspeed_config", f"{path}: {error}", "a JSON file")) from None
-    if not isinstance(content, dict):
-        raise InputError(Problem("deepspeed_config", f"{path} holds a {type(content).__name__}", "a JSON object"))
-    return _without_auto(content)
-
-
-def _without_auto(section: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: _without_auto(value) if isinstance(value, dict) else value
-        for name, value in section.items()
-        if value != "auto"
-    }
+    return section

@@ -190,6 +190,23 @@ def take(model: nn.Module) -> Recording | None:
     return recording
 
 
+def fill(model: nn.Module, recording: Recording, each: Callable[[nn.Parameter], None] = lambda _: None) -> None:
+    """Give the parameters and buffers of a model on the meta device their values, on the CPU.
+
+    Parameters stay the same objects, which an optimizer may have. each: called for each parameter when it has its value
+    """
+    parameters = dict(model.named_parameters())
+    for name, value in recording.values():
+        if name in parameters:
+            parameter = parameters[name]
+            value = nn.Parameter(value, requires_grad=parameter.requires_grad)
+            torch.utils.swap_tensors(parameter, value)  # type: ignore[no-untyped-call]
+            each(parameter)
+        else:
+            module, _, last = name.rpartition(".")
+            setattr(model.get_submodule(module), last, value)
+
+
 class _Values(TorchFunctionMode):
     """Lets code that treats the meta device specially do what it does to tensors with values."""
 

@@ -21,8 +21,6 @@ class TorchTraining:
     plain: the module whose parameters the optimizer has
     """
 
-    micro_batch_size: int | None = None
-
     def __init__(
         self,
         model: nn.Module,
@@ -36,6 +34,7 @@ class TorchTraining:
         self.optimizer = optimizer
         self.schedule = create_schedule(schedule, optimizer)
         self.gradient_norm: Tensor | None = None
+        self.per_device_train_batch_size = settings.per_device_train_batch_size
         self._plain = plain
         self._max_grad_norm = settings.max_grad_norm
         self._loss_scale = LossScale(optimizer, device) if settings.precision == "float16" else None

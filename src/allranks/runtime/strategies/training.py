@@ -41,8 +41,9 @@ class Training(Protocol):
         """Backward passes per optimizer step."""
 
     @property
-    def micro_batch_size(self) -> int | None:
-        """Samples per backward pass and rank, if DeepSpeed's file has them; the training loop must use them."""
+    def per_device_train_batch_size(self) -> int | None:
+        """Samples of a rank in a backward pass, from the settings or DeepSpeed's file, or None. The training loop must
+        make batches of this size."""
 
     @property
     def gradient_norm(self) -> Tensor | None:

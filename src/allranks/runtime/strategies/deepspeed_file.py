@@ -1,0 +1,77 @@
+"""A user's JSON file with DeepSpeed's configuration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from allranks.errors import InputError, Problem
+
+_T = TypeVar("_T")
+_FILE = "deepspeed_config"
+
+
+@dataclass(frozen=True)
+class DeepSpeedFile:
+    """The content of a file, and its path; both are empty without a file."""
+
+    path: str = ""
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+    def section(self, key: str) -> dict[str, Any]:
+        """Return the values of a section; {} if the file does not have it. Raise InputError if it is none."""
+        section = self.content.get(key)
+        if section is None:
+            return {}
+        if not isinstance(section, dict):
+            raise self.error(key, repr(section), "an object")
+        return dict(section)
+
+    def agree(self, setting: str, value: _T | None, key: str, found: _T | str | None) -> _T | None:
+        """Return the value of a setting and of a key, which stand for the same: the one that is there, or None.
+
+        Raise InputError if both are there and differ. "auto" in the file stands for the setting.
+        """
+        if found is None or found == "auto":
+            return value
+        if value is not None and value != found:
+            raise InputError(
+                Problem(
+                    where=setting,
+                    found=f"{value}, and {found} in {self.path}, key {key}",
+                    expected="the same value",
+                    fix=f'set {setting} to {found}, or the key to "auto"',
+                )
+            )
+        return found  # type: ignore[return-value]
+
+    def error(self, key: str, found: str, expected: str, fix: str = "") -> InputError:
+        """Return the error of a key."""
+        return InputError(Problem(f"{self.path}, key {key}", found, expected, fix))
+
+
+def read(path: Path | None) -> DeepSpeedFile:
+    """Return the content of a file; nothing without a path. Raise InputError if it is not a JSON object."""
+    if path is None:
+        return DeepSpeedFile()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(Problem(_FILE, f"there is no file {path}", "a JSON file")) from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(Problem(_FILE, f"{path}: {error}", "a JSON file")) from None
+    if not isinstance(content, dict):
+        raise InputError(Problem(_FILE, f"{path} holds a {type(content).__name__}", "a JSON object"))
+    return DeepSpeedFile(str(path), content)
+
+
+def without_auto(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the section without the keys whose value is "auto", so that DeepSpeed's defaults apply."""
+    return {
+        key: without_auto(value) if isinstance(value, dict) else value
+        for key, value in section.items()
+        if value != "auto"
+    }
