@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,8 @@ from torch.nn import functional
 from allranks import runtime
 from allranks.runtime import strategies
 
-STEPS = 50
-KEPT, RESUMED = 10, 20
+STEPS = 20
+KEPT, RESUMED = 10, STEPS
 """The step at which a checkpoint is made, and up to which a training goes on from it."""
 BATCH, LENGTH, VOCABULARY, WIDTH = 8, 6, 19, 13
 """None of the widths divides by a number of ranks: shards are unequal."""
@@ -61,9 +63,12 @@ def batch(step: int) -> Tensor:
     return torch.randint(VOCABULARY, (BATCH, LENGTH), generator=torch.Generator().manual_seed(step))
 
 
-def model_and_optimizer() -> tuple[Model, torch.optim.Optimizer]:
+def model_and_optimizer(
+    build: Callable[[], nn.Module] = Model,
+    create: Callable[[Callable[[], nn.Module]], nn.Module] | None = None,
+) -> tuple[nn.Module, torch.optim.Optimizer]:
     torch.manual_seed(0)
-    model = Model()
+    model = create(build) if create else build()
     return model, torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
 
 
@@ -90,27 +95,89 @@ def losses(training: Any, ranks: runtime.Ranks, first: int, last: int, accumulat
     return found
 
 
-def prepare(name: str, ranks: runtime.Ranks, settings: runtime.TrainingSettings) -> Any:
+def prepare(
+    name: str,
+    ranks: runtime.Ranks,
+    settings: runtime.TrainingSettings,
+    build: Callable[[], nn.Module] = Model,
+    create: bool = False,
+) -> Any:
     if name.startswith("zero"):
         name, settings = "deepspeed", replace(settings, zero_stage=int(name.removeprefix("zero")))
-    return strategies.strategy(name, ranks.device).prepare(*model_and_optimizer(), settings)
+    strategy = strategies.strategy(name, ranks.device)
+    return strategy.prepare(*model_and_optimizer(build, strategy.create if create else None), settings)
+
+
+def generator() -> nn.Module:
+    return nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4))
+
+
+def discriminator() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+def two_models(name: str, ranks: runtime.Ranks | None = None, steps: int = 4) -> list[float]:
+    """The losses of a generative adversarial network, by a strategy or by a loop without one."""
+    trainings: list[Any] = []
+    plain: list[nn.Module] = []
+
+    def keep(build: Callable[[], nn.Module]) -> nn.Module:
+        plain.append(build())
+        return plain[-1]
+
+    for build in (generator, discriminator):
+        built = partial(keep, build)
+        if ranks is None:
+            trainings.append(Alone(*model_and_optimizer(built)))
+        else:
+            trainings.append(prepare(name, ranks, runtime.TrainingSettings(), built))
+    making, judging = trainings
+    found = []
+    for step in range(steps):
+        random = torch.Generator().manual_seed(step)
+        real, noise = torch.randn(BATCH, 4, generator=random), torch.randn(BATCH, 3, generator=random)
+        if ranks is not None:
+            real, noise = mine(real, ranks), mine(noise, ranks)
+        scores = judging.model(torch.cat([real, making.model(noise).detach()]))
+        losses = [functional.softplus(torch.cat([-scores[: len(real)], scores[len(real) :]])).mean()]
+        judging.backward(losses[0])
+        judging.step()
+        # The unwrapped discriminator, with its weights frozen: its own gradients must not be averaged.
+        plain[1].requires_grad_(False)
+        losses.append(functional.softplus(-plain[1](making.model(noise))).mean())
+        making.backward(losses[1])
+        making.step()
+        plain[1].requires_grad_(True)
+        means = torch.stack(losses).detach()
+        if ranks is not None:
+            torch.distributed.all_reduce(means)
+            means /= ranks.world_size
+        found += means.tolist()
+    return found
+
+
+class Alone:
+    """A training without a strategy."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.model, self.optimizer = model, optimizer
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()
+
+    def step(self) -> None:
+        self.optimizer.step()
+        self.optimizer.zero_grad()
 
 
 def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
     plain = runtime.TrainingSettings(blocks=(Block,))
     whole = prepare(name, ranks, plain)
     result: dict[str, Any] = {"whole": losses(whole, ranks, 0, RESUMED), "weights_then": listed(whole.weights())}
-    result["whole"] += losses(whole, ranks, RESUMED, STEPS)
-    result["weights"] = listed(whole.weights())
     resumed = prepare(name, ranks, plain)
     step = runtime.Checkpoints(folder / name, ranks, {"training": resumed}).load()
     result["resumed"] = losses(resumed, ranks, step, RESUMED)
     result["resumed_weights"] = listed(resumed.weights())
-    clipped = prepare(name, ranks, replace(plain, gradient_accumulation_steps=2, max_grad_norm=0.05))
-    for group in clipped.optimizer.param_groups:
-        group["lr"] = 0.02
-    losses(clipped, ranks, 0, 3, accumulate=2)
-    result["clipped"] = listed(clipped.weights())
     recomputed = prepare(name, ranks, replace(plain, activation_checkpointing=True))
     result["recomputed"] = losses(recomputed, ranks, 0, 3)
     lower = prepare(name, ranks, replace(plain, precision="bfloat16"))
@@ -119,6 +186,11 @@ def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
         result["offloaded"] = losses(prepare(name, ranks, replace(plain, offload=True)), ranks, 0, 3)
     if name == "horovod":
         result["compressed"] = losses(prepare(name, ranks, replace(plain, compression="fp16")), ranks, 0, 10)
+    if name == "fsdp":
+        groups = prepare(name, ranks, replace(plain, shard_group_size=2))
+        result["in_groups"] = losses(groups, ranks, 0, 3)
+    result["created"] = listed(prepare(name, ranks, plain, create=True).weights())
+    result["two_models"] = two_models(name, ranks)
     gathered = whole.weights()
     result["whole_on_main_alone"] = bool(gathered) == ranks.is_main
     return result

@@ -51,8 +51,11 @@ class Strategy(Protocol):
         schedule:  function that returns one of torch's learning rate schedules of the optimizer that it is given;
                    `step` of the training steps it
 
-        A loop with several models prepares each of them with its own optimizer. Raise InputError for settings that the
-        strategy does not support.
+        A loop with several models prepares each of them with its own optimizer. If one model trains through another,
+        as a generator through its discriminator, freeze the other with `requires_grad_(False)`, and call the module
+        that was passed to `prepare`, not `training.model`, which averages gradients that are not needed.
+
+        Raise InputError for settings that the strategy does not support.
         """
 
 

@@ -82,7 +82,7 @@ class Recording:
         """Add an operation. overwrites: whether it sets its first argument without reading it."""
 
         def described(tree: Any) -> Any:
-            return tree_map_only(Tensor, lambda each: self.reference(each) if each.is_meta else each.detach(), tree)
+            return tree_map_only(Tensor, lambda each: self.reference(each) if _is_meta(each) else each.detach(), tree)
 
         args, kwargs, result = described(args), described(kwargs), described(result)
         flat = tree_flatten((args, kwargs, result))[0]
@@ -148,8 +148,7 @@ def record(build: Callable[[], nn.Module]) -> nn.Module:
         replacement = _recorded_trunc_normal(recording, nn.init._no_grad_trunc_normal_)
         with (
             mock.patch.object(nn.init, "_no_grad_trunc_normal_", replacement),
-            torch.device("meta"),
-            _Values(),
+            _OnMeta(),
             _Recorder(recording),
         ):
             model = build()
@@ -207,20 +206,23 @@ def fill(model: nn.Module, recording: Recording, each: Callable[[nn.Parameter], 
             setattr(model.get_submodule(module), last, value)
 
 
-class _Values(TorchFunctionMode):
-    """Lets code that treats the meta device specially do what it does to tensors with values."""
+class _OnMeta(TorchFunctionMode):
+    """Creates tensors on the meta device, for code that must not know it: torch.nn.init and Transformers leave out the
+    initialization of a model if they find that device."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
         if func == Tensor.is_meta.__get__:  # type: ignore[attr-defined]
-            return False  # torch.nn.init leaves out the initialization of tensors without values
+            return False
         has_data = func in (torch.tensor, torch.as_tensor) and not isinstance(args[0], Tensor)
         if has_data and kwargs.get("device") is None:
             # On the meta device its data would be lost, and no operation be recorded.
-            return func(*args, **kwargs | {"device": "cpu"}).to("meta")
-        return func(*args, **kwargs)
+            tensor = func(*args, **kwargs | {"device": "cpu"})
+            return tensor.to("meta") if tensor.numel() else tensor
+        with torch.device("meta"):
+            return func(*args, **kwargs)
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -259,8 +261,12 @@ def _recorded_trunc_normal(recording: Recording, trunc_normal: Callable[..., Ten
     return replacement
 
 
+def _is_meta(tensor: Tensor) -> bool:
+    return tensor.device.type == "meta"  # is_meta is False while a function is recorded
+
+
 def _meta_tensors(tree: Any) -> list[Tensor]:
-    return [each for each in tree_flatten(tree)[0] if isinstance(each, Tensor) and each.is_meta]
+    return [each for each in tree_flatten(tree)[0] if isinstance(each, Tensor) and _is_meta(each)]
 
 
 def _repeat(operation: _Operation, storages: dict[int, torch.UntypedStorage]) -> None:

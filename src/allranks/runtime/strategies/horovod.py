@@ -69,6 +69,8 @@ class HorovodTraining(TorchTraining):
     optimizer: Any
 
     def _update(self) -> bool:
+        if not self._max_grad_norm and self._loss_scale is None:
+            return super()._update()
         self.optimizer.synchronize()  # clip and check the averaged gradients, not this rank's
         with self.optimizer.skip_synchronize():
             return super()._update()

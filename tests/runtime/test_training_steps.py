@@ -1,0 +1,179 @@
+"""The steps of a training in one process: skipped ones, schedules, gradient norms, compilation, DDP's options."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from allranks import runtime
+from allranks.errors import InputError
+from allranks.runtime import strategies
+from allranks.runtime.ranks import Ranks
+
+STRATEGIES = ["ddp", "fsdp"]
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.linear(hidden).relu()
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Block()])
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        for block in self.blocks:
+            hidden = block(hidden)
+        return hidden
+
+
+def model_of() -> nn.Module:
+    torch.manual_seed(0)
+    return Model()
+
+
+def training_of(ranks: Ranks, name: str, schedule: Any = None, fused: bool | None = None, **options: Any) -> Any:
+    model = model_of()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=fused)
+    return strategies.strategy(name, ranks.device).prepare(
+        model, optimizer, runtime.TrainingSettings(**options), schedule
+    )
+
+
+def halving(optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.LRScheduler:
+    return torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+
+
+def step(training: Any, factor: float = 1.0) -> bool:
+    training.backward(training.model(torch.ones(3, 4)).square().mean() * factor)
+    stepped: bool = training.step()
+    return stepped
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_step_with_infinite_gradients_is_skipped(alone: Ranks, name: str, fused: bool) -> None:
+    training = training_of(alone, name, halving, fused, precision="float16", max_grad_norm=1.0)
+    assert step(training)
+    before, norm = training.weights(), training.gradient_norm.item()
+    assert not step(training, factor=math.inf)
+    assert training.optimizer.param_groups[0]["lr"] == 0.05, "the schedule went on"
+    assert training.gradient_norm.item() == norm
+    for key, value in training.weights().items():
+        assert torch.equal(value, before[key])
+    assert step(training)
+    assert training.optimizer.param_groups[0]["lr"] == 0.025
+
+
+def test_a_loss_that_stays_infinite_ends_the_training(alone: Ranks) -> None:
+    training = training_of(alone, "ddp", precision="float16")
+    for _ in range(16):  # from a scale of 2**16 to 1
+        assert not step(training, factor=math.nan)
+    with pytest.raises(FloatingPointError, match="at every loss scale"):
+        step(training, factor=math.nan)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_norm_is_that_of_the_gradient_before_it_is_clipped(alone: Ranks, name: str) -> None:
+    model = model_of()
+    model(torch.ones(3, 4)).square().mean().backward()
+    expected = torch.nn.utils.get_total_norm([each.grad for each in model.parameters() if each.grad is not None])
+    for limit in (1e-3, math.inf):
+        training = training_of(alone, name, max_grad_norm=limit)
+        assert training.gradient_norm is None
+        step(training)
+        assert training.gradient_norm.item() == pytest.approx(expected.item())
+    training = training_of(alone, name, max_grad_norm=0.0)
+    step(training)
+    assert training.gradient_norm is None
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_schedule_goes_on_from_a_checkpoint(alone: Ranks, name: str) -> None:
+    saved = training_of(alone, name, halving, precision="float16", gradient_accumulation_steps=2)
+    assert [step(saved) for _ in range(4)] == [False, True, False, True]
+    resumed = training_of(alone, name, halving, precision="float16", gradient_accumulation_steps=2)
+    resumed.load_state_dict(saved.state_dict())
+    for training in (saved, resumed):
+        step(training), step(training)
+        assert training.optimizer.param_groups[0]["lr"] == pytest.approx(0.1 / 8)
+        assert training.gradient_accumulation_steps == 2
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        lambda optimizer: torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer),
+        lambda optimizer: optimizer,
+    ],
+)
+def test_schedules_that_cannot_be_stepped(alone: Ranks, schedule: Any) -> None:
+    with pytest.raises(InputError, match="schedule"):
+        training_of(alone, "ddp", schedule)
+
+
+@pytest.fixture
+def compiled() -> Iterator[Any]:
+    """The counters of what torch.compile has compiled, from zero."""
+    from torch._dynamo.utils import counters
+
+    torch._dynamo.reset()
+    counters.clear()
+    yield counters
+    torch._dynamo.reset()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("blocks", [(Block,), ()])
+def test_compiled_models_give_the_same_gradients(
+    alone: Ranks, name: str, blocks: tuple[type[nn.Module], ...], compiled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The C++ compiler has nothing to do with the strategy, and takes longer than all tests beside this one.
+    compile_module = nn.Module.compile
+    monkeypatch.setattr(nn.Module, "compile", lambda module: compile_module(module, backend="aot_eager"))
+    plain = training_of(alone, name, max_grad_norm=1.0, blocks=blocks)
+    step(plain)
+    assert not compiled["stats"]
+    training = training_of(alone, name, max_grad_norm=1.0, blocks=blocks, compile=True)
+    step(training)
+    assert compiled["stats"]["unique_graphs"] >= 1
+    if blocks:
+        assert not compiled["graph_break"]
+    assert training.gradient_norm.item() == pytest.approx(plain.gradient_norm.item())
+
+
+def test_blocks_that_torch_does_not_compile(alone: Ranks) -> None:
+    with pytest.raises(InputError, match="compile: a Linear"):
+        training_of(alone, "ddp", blocks=(nn.Linear,), compile=True)
+
+
+@pytest.mark.parametrize("option", ["find_unused_parameters", "static_graph", "gradient_as_bucket_view"])
+def test_options_of_ddp(alone: Ranks, option: str) -> None:
+    plain = training_of(alone, "ddp", gradient_accumulation_steps=3)
+    training = training_of(alone, "ddp", gradient_accumulation_steps=3, **{option: True})
+    assert getattr(training.model, option)
+    for _ in range(6):
+        assert step(training) == step(plain)
+    for key, value in plain.weights().items():
+        assert torch.equal(value, training.weights()[key])
+
+
+def test_tf32_is_for_the_whole_process(alone: Ranks) -> None:
+    before = torch.get_float32_matmul_precision()
+    try:
+        training_of(alone, "ddp", tf32=True)
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
