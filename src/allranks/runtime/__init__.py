@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from allranks.contract.detect import detect
     from allranks.contract.rank_env import RankEnv
     from allranks.runtime.checkpoints import Checkpoints, Stateful
+    from allranks.runtime.data_loader import DataLoader
     from allranks.runtime.eviction import EVICTED, Evicted
     from allranks.runtime.libraries import prepare_libraries
     from allranks.runtime.machines import measured_on
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from allranks.runtime.sampler import ResumableSampler
     from allranks.runtime.script import main
     from allranks.runtime.settings import TrainingSettings
+    from allranks.runtime.shard_sampler import ShardSampler
+    from allranks.runtime.sharded_dataset import ShardedDataset
     from allranks.runtime.staging import stage
     from allranks.runtime.step_times import StepTimes
     from allranks.runtime.strategies import Strategy, Training
@@ -37,12 +40,15 @@ if TYPE_CHECKING:
 __all__ = [
     "EVICTED",
     "Checkpoints",
+    "DataLoader",
     "Evicted",
     "Metrics",
     "RankEnv",
     "RankMean",
     "Ranks",
     "ResumableSampler",
+    "ShardSampler",
+    "ShardedDataset",
     "Stateful",
     "StepTimes",
     "Strategy",
@@ -60,6 +66,7 @@ __all__ = [
 _MODULES = {
     "EVICTED": "allranks.runtime.eviction",
     "Checkpoints": "allranks.runtime.checkpoints",
+    "DataLoader": "allranks.runtime.data_loader",
     "Evicted": "allranks.runtime.eviction",
     "Metrics": "allranks.runtime.metrics",
     "RankEnv": "allranks.contract.rank_env",
@@ -67,6 +74,8 @@ _MODULES = {
     "Ranks": "allranks.runtime.ranks",
     "ResumableSampler": "allranks.runtime.sampler",
     "TrainingSettings": "allranks.runtime.settings",
+    "ShardSampler": "allranks.runtime.shard_sampler",
+    "ShardedDataset": "allranks.runtime.sharded_dataset",
     "Stateful": "allranks.runtime.checkpoints",
     "StepTimes": "allranks.runtime.step_times",
     "Strategy": "allranks.runtime.strategies",

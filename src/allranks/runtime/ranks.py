@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar, overload
 
 import torch
-from torch import distributed
+from torch import Tensor, distributed
 from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
 from allranks.contract.detect import detect
-from allranks.runtime import agreement, libraries, strategies
+from allranks.runtime import agreement, collectives, libraries, strategies
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, wanted
 from allranks.runtime.process_group import open_group
 from allranks.runtime.rank_mean import RankMean
 from allranks.runtime.rendezvous import connect_ranks
 from allranks.runtime.strategies import Strategy
+
+T = TypeVar("T")
 
 TIMEOUT_SECONDS = 600.0
 """How long a rank waits for the others. torch's default is half an hour, which is expensive on a rented cluster."""
@@ -61,12 +64,48 @@ class Ranks:
 
     def any_rank(self, flag: bool) -> bool:
         """Return True on every rank if the flag is True on at least one. Every rank must call it."""
-        flags = torch.tensor([flag], dtype=torch.uint8)
-        distributed.all_reduce(flags, distributed.ReduceOp.MAX)
-        return bool(flags.item())
+        return bool(self.reduce(int(flag), "max"))
 
-    def mean(self, value: torch.Tensor | float) -> RankMean:
-        """Return the mean of a number over all ranks. A collective.
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Return the concatenation of every rank's tensor along the first dimension, in the order of the ranks. A
+        collective.
+
+        tensor: on any device; [n, ...] with another n on each rank if need be, also 0. A scalar counts as [1].
+
+        Every rank gets the result, on the device of its own tensor: [sum of n, ...], without gradients. So every rank
+        computes the same metric from it. Raise InputError if dtypes or the other dimensions differ.
+
+            scores = ranks.gather(model(images).softmax(dim=1))
+        """
+        return collectives.gather(tensor)
+
+    @overload
+    def reduce(self, value: Tensor, operation: str = "sum") -> Tensor: ...
+    @overload
+    def reduce(self, value: float, operation: str = "sum") -> float: ...
+    def reduce(self, value: Tensor | float, operation: str = "sum") -> Tensor | float:
+        """Return the sum, mean, maximum or minimum over the ranks, elementwise. A collective.
+
+        value:     a number, or a tensor of the same shape on every rank, which does not change
+        operation: "sum", "mean", "max" or "min"
+
+        Every rank gets the result: a number for a number, and a tensor on the same device, without gradients, for a
+        tensor. It has the tensor's dtype, except that sums of integers and booleans are int64, and their means float32.
+        Raise InputError for another operation. To log a mean over the ranks without waiting for it, use `mean`.
+        """
+        return collectives.reduce(value, operation)
+
+    def broadcast(self, value: T) -> T:
+        """Return rank 0's value on every rank. A collective.
+
+        value: any object that pickle can serialise; the values of other ranks are ignored
+
+            files = ranks.broadcast(sorted(folder.iterdir()) if ranks.is_main else [])
+        """
+        return collectives.broadcast(value)
+
+    def mean(self, value: Tensor | float) -> RankMean:
+        """Return the mean of a number over all ranks, to be logged. A collective.
 
         value: this rank's number, or a tensor of one element, on its device
 
