@@ -30,6 +30,7 @@ CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
 FORKED = {
     "evict.py",
+    "load_batches.py",
     "log_means.py",
     "log_metrics.py",
     "loss_curves.py",

@@ -136,13 +136,11 @@ def test_incomplete_batches_can_be_dropped(place: Place, lengths: list[int], lay
 
 def test_another_epoch_and_seed_have_another_order(place: Place) -> None:
     shards = Shards([7] * 8, window=4)
-    orders = []
+    orders = set()
     for seed in (0, 1):
         sampler = ShardSampler(shards.dataset, place(0, 1), batch_size=56, seed=seed)
-        orders += [tuple(next(iter(sampler.epoch_batches()))), tuple(*sampler.epoch_batches())]
-        orders += [tuple(*sampler.epoch_batches())]
-    assert orders[0] != orders[2]
-    assert len(set(orders)) >= 4
+        orders |= {tuple(*sampler.epoch_batches()) for _ in range(2)}
+    assert len(orders) == 4
 
 
 def test_a_worker_opens_a_shard_once(place: Place) -> None:
