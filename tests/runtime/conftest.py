@@ -29,6 +29,7 @@ CLEARED = ("RANK", "LOCAL_", "WORLD_SIZE", "NODE_RANK", "MASTER_", "AZUREML_", "
 CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
 FORKED = {
+    "averages.py",
     "evict.py",
     "load_batches.py",
     "log_means.py",
@@ -36,6 +37,7 @@ FORKED = {
     "loss_curves.py",
     "strategies.py",
     "sum_ranks.py",
+    "tools.py",
     "train_digits.py",
     "unequal_steps.py",
 }

@@ -19,13 +19,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from allranks.contract.detect import detect
     from allranks.contract.rank_env import RankEnv
+    from allranks.runtime.batch_size import find_batch_size
     from allranks.runtime.checkpoints import Checkpoints, Stateful
     from allranks.runtime.data_loader import DataLoader
+    from allranks.runtime.early_stopping import EarlyStopping
     from allranks.runtime.eviction import EVICTED, Evicted
+    from allranks.runtime.exponential_moving_average import ExponentialMovingAverage
     from allranks.runtime.libraries import prepare_libraries
     from allranks.runtime.machines import measured_on
     from allranks.runtime.metrics import Metrics
     from allranks.runtime.notes import note
+    from allranks.runtime.profiler import Profiler
     from allranks.runtime.rank_mean import RankMean
     from allranks.runtime.ranks import Ranks, started
     from allranks.runtime.sampler import ResumableSampler
@@ -41,8 +45,11 @@ __all__ = [
     "EVICTED",
     "Checkpoints",
     "DataLoader",
+    "EarlyStopping",
     "Evicted",
+    "ExponentialMovingAverage",
     "Metrics",
+    "Profiler",
     "RankEnv",
     "RankMean",
     "Ranks",
@@ -55,6 +62,7 @@ __all__ = [
     "Training",
     "TrainingSettings",
     "detect",
+    "find_batch_size",
     "main",
     "measured_on",
     "note",
@@ -67,8 +75,11 @@ _MODULES = {
     "EVICTED": "allranks.runtime.eviction",
     "Checkpoints": "allranks.runtime.checkpoints",
     "DataLoader": "allranks.runtime.data_loader",
+    "EarlyStopping": "allranks.runtime.early_stopping",
     "Evicted": "allranks.runtime.eviction",
+    "ExponentialMovingAverage": "allranks.runtime.exponential_moving_average",
     "Metrics": "allranks.runtime.metrics",
+    "Profiler": "allranks.runtime.profiler",
     "RankEnv": "allranks.contract.rank_env",
     "RankMean": "allranks.runtime.rank_mean",
     "Ranks": "allranks.runtime.ranks",
@@ -81,6 +92,7 @@ _MODULES = {
     "Strategy": "allranks.runtime.strategies",
     "Training": "allranks.runtime.strategies",
     "detect": "allranks.contract.detect",
+    "find_batch_size": "allranks.runtime.batch_size",
     "main": "allranks.runtime.script",
     "measured_on": "allranks.runtime.machines",
     "note": "allranks.runtime.notes",

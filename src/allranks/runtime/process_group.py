@@ -12,6 +12,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import LOOPBACK
+from allranks.runtime import flight_recorder
 from allranks.runtime.notes import note
 
 
@@ -19,7 +20,8 @@ def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.devi
     """Initialise torch's default process group, and return the device of this rank.
 
     The backend is NCCL, with gloo for CPU tensors, if the instance has a GPU for each of its ranks. Otherwise it is
-    gloo, also if ranks share a GPU, which NCCL does not support.
+    gloo, also if ranks share a GPU, which NCCL does not support. If a collective of NCCL times out, the Flight Recorder
+    writes the last ones to ./outputs.
 
     store:           the store that connects the ranks
     timeout_seconds: time-out of every collective
@@ -31,6 +33,8 @@ def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.devi
         _share_cores(env)
     with_nccl = device.type == "cuda" and not gpus_shared(os.environ)
     backend = "cpu:gloo,cuda:nccl" if with_nccl else "gloo"
+    if with_nccl and env.world_size > 1:
+        flight_recorder.enable()
     if env.world_size == 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
     distributed.init_process_group(
