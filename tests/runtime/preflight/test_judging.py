@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from allranks.runtime.preflight import judging
+from allranks.contract.rank_env import RankEnv
+from allranks.runtime.preflight import declared, judging
+from allranks.runtime.preflight.checking import wanted
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import FAILED, OK, WARNING, Finding
 from allranks.runtime.preflight.links import Link, Sum
@@ -18,14 +20,26 @@ FAST = 1e9
 def ranks(instances: int = 2, processes: int = 2, **changes: object) -> list[Facts]:
     versions = {"Python": "3.11.7", "torch": "2.13.0"}
     facts = [
-        Facts(rank, rank // processes, f"node-{rank // processes}", versions, None, False, (), 2 << 30, (), False)
+        Facts(
+            rank,
+            rank // processes,
+            instances * processes,
+            f"node-{rank // processes}",
+            versions,
+            None,
+            False,
+            (),
+            2 << 30,
+            (),
+            False,
+        )
         for rank in range(instances * processes)
     ]
     return [replace(fact, **changes) for fact in facts]  # type: ignore[arg-type]
 
 
-def who(findings: list[Finding]) -> list[tuple[int | None, int | None]]:
-    assert all(finding.state == FAILED and finding.expected and finding.fix for finding in findings)
+def who(findings: list[Finding], state: str = FAILED) -> list[tuple[int | None, int | None]]:
+    assert all(finding.state == state and finding.expected and finding.fix for finding in findings)
     return [(finding.instance, finding.rank) for finding in findings]
 
 
@@ -48,7 +62,42 @@ def test_all_alike() -> None:
     ids=["agree", "ahead", "behind", "the first one itself", "two", "one instance"],
 )
 def test_clocks(offsets: list[float], blamed: list[tuple[int, int]]) -> None:
-    assert who(list(judging.clocks(ranks(instances=len(offsets)), offsets))) == blamed
+    """A training does not depend on them: a warning."""
+    assert who(list(judging.clocks(ranks(instances=len(offsets)), offsets)), WARNING) == blamed
+
+
+def test_a_rank_that_counts_others() -> None:
+    facts = ranks()
+    facts[2] = replace(facts[2], world_size=2)
+    env = RankEnv(world_size=4, local_world_size=2, instance_count=2)
+    (finding,) = judging.world_size(facts, env, 2, elastic=False)
+    assert who([finding]) == [(1, 2)]
+    assert (finding.found, finding.expected) == ("counts 2 ranks on node-1", "4, as on rank 0")
+
+
+@pytest.mark.parametrize(
+    ("variables", "state"),
+    [
+        ({"AZUREML_NODE_COUNT": "3"}, FAILED),
+        ({"AZUREML_NODE_COUNT": "3", "TORCHELASTIC_MAX_RESTARTS": "0"}, FAILED),
+        ({"AZUREML_NODE_COUNT": "3", "TORCHELASTIC_MAX_RESTARTS": "2"}, WARNING),
+        ({"AZUREML_NODE_COUNT": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_ranks_on_fewer_instances_than_declared(variables: dict[str, str], state: str | None) -> None:
+    """As with Open MPI 5, which ignores the hosts that Azure ML passes."""
+    env = RankEnv(world_size=1, launcher="mpi")
+    assert wanted(env, variables) == (state is not None)
+    found = judging.world_size(
+        ranks(1, 1), env, declared.instances(env, variables), elastic=declared.elastic(variables)
+    )
+    assert [finding.state for finding in found] == ([] if state is None else [state])
+
+
+@pytest.mark.parametrize("launcher", ["none", "ray", "tensorflow"])
+def test_some_launchers_leave_instances_without_ranks(launcher: str) -> None:
+    assert declared.instances(RankEnv(launcher=launcher), {"AZUREML_NODE_COUNT": "3"}) == 1
 
 
 def test_gpus_are_counted_for_each_instance_alone() -> None:
@@ -71,7 +120,7 @@ def test_the_few_are_blamed_for_a_version() -> None:
     facts = ranks(instances=3, processes=1)
     facts[0] = replace(facts[0], versions={**facts[0].versions, "torch": "2.9.0"})
     (finding,) = judging.versions(facts)
-    assert who([finding]) == [(0, 0)]
+    assert who([finding], WARNING) == [(0, 0)]
     assert finding.expected == "torch 2.13.0, as on rank 1"
 
 

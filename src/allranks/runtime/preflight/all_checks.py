@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from allranks.contract import own_variables, variables
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime.preflight import judging
+from allranks.runtime.preflight import declared, judging
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import Finding
 from allranks.runtime.preflight.links import Link, Sum
@@ -29,6 +29,11 @@ def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: Rank
     torch_version = ranks[0].versions["torch"]
     spread = max(offsets) - min(offsets)
     return [
+        *outcome(
+            "world size",
+            f"{env.world_size} ranks on {env.instance_count} instance{'s' * (env.instance_count > 1)}, as declared",
+            judging.world_size(ranks, env, declared.instances(env), elastic=declared.elastic()),
+        ),
         *outcome(
             "names", f"all resolve, and {env.master_addr} answers" if ranks[1:] else "none needed", judging.names(ranks)
         ),

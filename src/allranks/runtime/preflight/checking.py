@@ -17,7 +17,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from allranks.contract import variables
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime.preflight import all_checks, clocks, facts, links, report
+from allranks.runtime.preflight import all_checks, clocks, declared, facts, links, report
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import FAILED, Finding
 
@@ -46,8 +46,8 @@ class Preflight:
         self.findings: tuple[Finding, ...] = ()
 
     def before_the_group(self) -> None:
-        """Check names, clocks, shared memory, GPUs, InfiniBand and versions. Faults in these would prevent the
-        initialisation of the process group. Raise InputError if a check failed."""
+        """Check the world size, names, clocks, shared memory, GPUs, InfiniBand and versions. Faults in these may
+        prevent the initialisation of the process group. Raise InputError if a check failed."""
         env = self._env
         self._started_at = time.perf_counter()
         texts = self._gather("facts", facts.gather(env).as_text())
@@ -105,12 +105,14 @@ class Preflight:
 
 
 def wanted(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether to run the checks: they are not disabled, and there are several ranks or a report is requested.
+    """Return whether to run the checks: they are not disabled, and there are several ranks, or there should be, or a
+    report is requested.
 
     Raise InputError if the variable is neither 0 nor 1.
     """
     enabled = variables.integer(environ, VARIABLE, below=2, default=1)
-    return bool(enabled) and (env.world_size > 1 or bool(environ.get(report.VARIABLE)))
+    several = env.world_size > 1 or declared.instances(env, environ) > env.instance_count
+    return bool(enabled) and (several or bool(environ.get(report.VARIABLE)))
 
 
 def _problem(finding: Finding) -> Problem:

@@ -28,6 +28,7 @@ class Facts:
     """The facts about one rank.
 
     rank, instance: number of the rank, and of its instance
+    world_size: number of ranks, as this rank counts them
     host:       hostname of the instance
     versions:   of Python, torch, CUDA, NCCL and the installed LIBRARIES, by name
     gpu:        identifies the rank's GPU within the instance; None on the CPU
@@ -41,6 +42,7 @@ class Facts:
 
     rank: int
     instance: int
+    world_size: int
     host: str
     versions: Mapping[str, str]
     gpu: str | None
@@ -66,6 +68,7 @@ def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
     return Facts(
         rank=env.rank,
         instance=env.instance_rank,
+        world_size=env.world_size,
         host=socket.gethostname(),
         versions=_versions(),
         gpu=_gpu(env, environ),

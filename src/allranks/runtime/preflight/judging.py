@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from allranks.contract.rank_env import RankEnv
 from allranks.hardware import shared_memory as memory
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import FAILED, OK, WARNING, Finding
@@ -16,10 +17,37 @@ if TYPE_CHECKING:
     from allranks.hardware.sizes import Size
 
 CLOCK_SECONDS = 5.0
-"""Maximum difference between clocks. With a larger one, the ranks' logs and first failures are in a wrong order, and
-tokens and certificates, which are valid for a limited time, begin to fail."""
+"""Difference between clocks from which there is a warning. A training does not depend on them, but the ranks' logs and
+first failures are then in a wrong order, and tokens and certificates, which are valid for a limited time, begin to
+fail."""
 
 SUM_SECONDS = 2.0
+
+
+def world_size(facts: Sequence[Facts], env: RankEnv, declared_instances: int, *, elastic: bool) -> Iterable[Finding]:
+    """env: of any rank; declared_instances: number of instances of the job; elastic: whether fewer are allowed"""
+    for rank in facts:
+        if rank.world_size != facts[0].world_size:
+            yield Finding(
+                "world size",
+                FAILED,
+                f"counts {rank.world_size} ranks on {rank.host}",
+                f"{facts[0].world_size}, as on rank {facts[0].rank}",
+                "start every rank by the same launcher, with the same number of instances and processes",
+                rank.instance,
+                rank.rank,
+            )
+    if env.instance_count < declared_instances:
+        yield Finding(
+            "world size",
+            WARNING if elastic else FAILED,
+            f"{env.world_size} ranks on {env.instance_count} of the job's {declared_instances} instances (launcher "
+            f"{env.launcher})",
+            f"{env.local_world_size * declared_instances} ranks: {env.local_world_size} on each of the "
+            f"{declared_instances} instances",
+            "start ranks on all instances: mpirun of Open MPI 4.1 (5 ignores the hosts that Azure ML passes), torchrun "
+            "with --nnodes=$AZUREML_NODE_COUNT; or set resources.instance_count to fewer",
+        )
 
 
 def names(facts: Sequence[Facts]) -> Iterable[Finding]:
@@ -46,7 +74,7 @@ def clocks(facts: Sequence[Facts], offsets: Sequence[float]) -> Iterable[Finding
             direction = "ahead of" if difference > 0 else "behind"
             yield Finding(
                 "clocks",
-                FAILED,
+                WARNING,
                 f"the clock of {first_ranks[instance].host} is {abs(difference):.1f} s {direction} the others'",
                 f"clocks within {CLOCK_SECONDS:g} s",
                 "synchronise it (chrony, systemd-timesyncd), or replace the instance",
@@ -146,7 +174,7 @@ def versions(facts: Sequence[Facts]) -> Iterable[Finding]:
             if version != usual:
                 yield Finding(
                     "versions",
-                    FAILED,
+                    WARNING,
                     f"{name} {version} on {rank.host}",
                     f"{name} {usual}, as on rank {by_rank.index(usual)}",
                     "run every instance with the same environment; does a start script install anything?",
