@@ -74,18 +74,15 @@ def _measure(name: str, count: int, place: Place, ranks: runtime.Ranks, warm_up:
     wrong = created[0].wrong()
     created[0].clear()
     local_seconds = seconds(created[0].call, ranks, warm_up=warm_up, iterations=iterations)
-    longest = torch.tensor(local_seconds, dtype=torch.float64)
-    sums = torch.tensor([local_seconds, wrong], dtype=torch.float64)
-    dist.all_reduce(longest, dist.ReduceOp.MAX)
-    dist.all_reduce(sums)
+    longest = ranks.reduce(local_seconds, "max")
     return Row(
         collective=name,
         size=size,
-        seconds=longest.item(),
-        mean_seconds=sums[0].item() / ranks.world_size,
-        algorithm_gb_s=algorithm_gb_s(size, longest.item()),
-        bus_gb_s=bus_gb_s(name, size, longest.item(), ranks.world_size),
-        wrong=int(sums[1].item()),
+        seconds=longest,
+        mean_seconds=ranks.reduce(local_seconds, "mean"),
+        algorithm_gb_s=algorithm_gb_s(size, longest),
+        bus_gb_s=bus_gb_s(name, size, longest, ranks.world_size),
+        wrong=int(ranks.reduce(wrong, "sum")),
     )
 
 

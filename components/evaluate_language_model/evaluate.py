@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
 import windows
 from language_model import BadModel, LanguageModel, read
 from numpy.typing import NDArray
@@ -99,8 +98,7 @@ def score(
     rest = torch.from_numpy(tokens[window_count * block_size :].astype(np.int64))
     if ranks.is_main and len(rest) > 1:
         sums += _sums(network, rest[None, :-1], rest[None, 1:], ranks.device)
-    dist.all_reduce(sums)
-    count, loss, correct = sums.tolist()
+    count, loss, correct = ranks.reduce(sums).tolist()
     if not count:
         found = f"{len(tokens)} token(s) in the split"
         raise InputError(Problem("input data", found, "at least two", "give more text to prepare_text"))

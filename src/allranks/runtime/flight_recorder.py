@@ -26,7 +26,7 @@ def enable(*, environ: MutableMapping[str, str] = os.environ, folder: Path = FOL
     """Let NCCL's process groups write the last collectives of a rank to `folder/rank_N` when one times out.
 
     Call it before the process group starts. Each variable that the user has set stays as it is. Read the files with
-    `torchfrtrace --prefix rank_ FOLDER`.
+    `torchfrtrace FOLDER --prefix rank_`.
     """
     if not any(name in environ for name in FILE_VARIABLES):
         try:
