@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from allranks.runtime.early_stopping import EarlyStopping
     from allranks.runtime.eviction import EVICTED, Evicted
     from allranks.runtime.exponential_moving_average import ExponentialMovingAverage
+    from allranks.runtime.global_batches import GlobalBatches
     from allranks.runtime.libraries import prepare_libraries
     from allranks.runtime.machines import measured_on
     from allranks.runtime.metrics import Metrics
@@ -48,6 +49,7 @@ __all__ = [
     "EarlyStopping",
     "Evicted",
     "ExponentialMovingAverage",
+    "GlobalBatches",
     "Metrics",
     "Profiler",
     "RankEnv",
@@ -78,6 +80,7 @@ _MODULES = {
     "EarlyStopping": "allranks.runtime.early_stopping",
     "Evicted": "allranks.runtime.eviction",
     "ExponentialMovingAverage": "allranks.runtime.exponential_moving_average",
+    "GlobalBatches": "allranks.runtime.global_batches",
     "Metrics": "allranks.runtime.metrics",
     "Profiler": "allranks.runtime.profiler",
     "RankEnv": "allranks.contract.rank_env",

@@ -16,7 +16,8 @@ Batch = TypeVar("Batch")
 
 
 class GlobalBatches(Sampler[list[int]], ABC):
-    """A batch sampler whose global batches the ranks share, and which counts the batches that the loop received.
+    """Base class of ResumableSampler and ShardSampler: a batch sampler whose global batches the ranks share, and which
+    counts the batches that the loop received.
 
     `DataLoader` and `epoch_batches` count them. The workers of a data loader draw batches in advance, so the sampler
     itself cannot.
@@ -25,7 +26,7 @@ class GlobalBatches(Sampler[list[int]], ABC):
     weight: float
     """Factor for the mean loss of the last received batch. With it, the average over the ranks, which
     DistributedDataParallel computes, is the mean over the global batch. 1.0 if the ranks' shares are equal, and 0.0 if
-    this rank's batch is one repeated sample."""
+    this rank's batch is one repeated sample, which an evaluation must not count."""
 
     num_workers: int
     """Number of workers that read the batches, one batch after another. `DataLoader` sets it."""

@@ -28,7 +28,8 @@ class ResumableSampler(GlobalBatches):
     shuffle:    use another random order in every epoch
     drop_last:  drop the last samples of an epoch if they do not fill a batch
 
-    The constructor raises InputError if there is no sample, or a batch has fewer samples than there are ranks.
+    GlobalBatches has its methods and attributes. The constructor raises InputError if there is no sample, or a batch
+    has fewer samples than there are ranks.
     """
 
     def __init__(

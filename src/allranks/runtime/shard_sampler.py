@@ -24,14 +24,15 @@ class ShardSampler(GlobalBatches):
     depends on the seed and the epoch only. The ranks divide it without communication. Every rank makes the same number
     of steps, and every sample is used once in an epoch, also if the training resumes within the epoch with another
     number of ranks or workers, or another batch size: the samples that remain are then divided again. Which samples
-    form a batch depends on the number of ranks and workers. See ResumableSampler for `weight` and `epoch`.
+    form a batch depends on the number of ranks and workers.
 
     dataset:    the shards
     batch_size: number of samples per step over all ranks
     shuffle:    use another random order in every epoch
     drop_last:  drop the last samples of an epoch if they do not fill a batch
 
-    The constructor raises InputError if a batch has fewer samples than there are ranks.
+    GlobalBatches has its other methods and attributes. The constructor raises InputError if a batch has fewer samples
+    than there are ranks.
     """
 
     def __init__(

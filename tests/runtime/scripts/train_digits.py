@@ -11,7 +11,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import distributed
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import TensorDataset
 
 from allranks import runtime
 
@@ -41,16 +41,16 @@ def train(ranks: runtime.Ranks) -> None:
     training = ranks.strategy.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     torch.manual_seed(ranks.rank)  # each rank drops other neurons
     sampler = runtime.ResumableSampler(len(dataset), ranks, batch_size=args.batch_size, seed=1)
-    loader = DataLoader(dataset, batch_sampler=sampler, num_workers=args.workers)
+    loader = runtime.DataLoader(dataset, sampler, num_workers=args.workers)
     step = 0
     if args.checkpoints:
-        parts = {"training": training, "sampler": sampler}
+        parts = {"training": training, "loader": loader}
         checkpoints = runtime.Checkpoints(args.checkpoints, ranks, parts, every_steps=args.every_steps)
         step = checkpoints.load()
 
     while step < args.steps:
-        for pixels, digits in sampler.epoch_batches(loader):
-            loss = functional.cross_entropy(training.model(pixels), digits) * sampler.weight
+        for pixels, digits in loader:
+            loss = functional.cross_entropy(training.model(pixels), digits) * loader.weight
             training.backward(loss)
             training.step()
             step += 1

@@ -6,26 +6,27 @@ from pathlib import Path
 import torch
 from network import network
 from torch.nn import functional
+from torch.utils.data import TensorDataset
 
 from allranks import runtime
 
 
 def train(ranks: runtime.Ranks) -> None:
     data = torch.load(args.points / "train.pt")
-    points, classes = data["points"].to(ranks.device), data["classes"].to(ranks.device)
     torch.manual_seed(args.seed)
     model = network()
     training = ranks.strategy.prepare(model, torch.optim.AdamW(model.parameters(), lr=args.learning_rate))
-    sampler = runtime.ResumableSampler(len(points), ranks, batch_size=args.batch_size, seed=args.seed)
-    parts = {"training": training, "sampler": sampler}
+    dataset = TensorDataset(data["points"], data["classes"])
+    sampler = runtime.ResumableSampler(len(dataset), ranks, batch_size=args.batch_size, seed=args.seed)
+    loader = runtime.DataLoader(dataset, sampler)
+    parts = {"training": training, "loader": loader}
     checkpoints = runtime.Checkpoints(args.checkpoints, ranks, parts, every_steps=100)
     step = checkpoints.load()
-    total = args.epochs * len(sampler)
+    total = args.epochs * len(loader)
 
-    for epoch in range(sampler.epoch, args.epochs):
-        for indices in sampler.epoch_batches():
-            scores = training.model(points[indices])
-            loss = sampler.weight * functional.cross_entropy(scores, classes[indices])
+    for epoch in range(loader.epoch, args.epochs):
+        for points, classes in loader:
+            loss = loader.weight * functional.cross_entropy(training.model(points), classes)
             training.backward(loss)
             training.step()
             step += 1
