@@ -37,10 +37,10 @@ class DataLoader:
     step is computed. Workers continue from one epoch to the next.
 
     One iteration is the rest of an epoch. The state for a checkpoint is the sampler's position after the last batch
-    that the loop received, so a training resumes with any number of ranks and workers. Random numbers of Python, numpy
-    and torch that the data set draws depend on the sampler's seed, the epoch and the sample only: they are the same
-    with any number of ranks and workers, also after a resume. (A data set with a method __getitems__ is seeded once
-    per batch.)
+    that the loop received, so a training resumes with any number of ranks and workers. What the data set draws from the
+    global random number generators of Python, numpy and torch depends on the sampler's seed, the epoch and the sample
+    only: it is the same with any number of ranks and workers, also after a resume. (A data set with a method
+    __getitems__ is seeded once per batch.)
 
     Workers ignore the SIGTERM of an eviction until the training has saved. Raise InputError if the sampler does not fit
     the data set, or, at the first batch, if /dev/shm is too small for the batches that the workers load in advance.
