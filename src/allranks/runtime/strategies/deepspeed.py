@@ -60,6 +60,8 @@ class DeepSpeed:
 class DeepSpeedTraining:
     """A training with DeepSpeed's engine; see `Training`."""
 
+    reads_saved_tensors = True
+
     def __init__(self, engine: Any, plain: nn.Module) -> None:
         self.model: nn.Module = engine
         self._engine = engine
@@ -87,9 +89,7 @@ class DeepSpeedTraining:
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.pack(
-            "deepspeed", zero_states.weights(self._plain), zero_states.gather(self._engine, self._plain)
-        )
+        return checkpoint_state.pack("deepspeed", *zero_states.gather(self._engine, self._plain))
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""

@@ -7,13 +7,7 @@ from typing import Any
 
 import torch
 from torch import distributed, nn, optim
-from torch.distributed.checkpoint.state_dict import (
-    StateDictOptions,
-    get_model_state_dict,
-    get_optimizer_state_dict,
-    set_model_state_dict,
-    set_optimizer_state_dict,
-)
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
@@ -24,7 +18,7 @@ from torch.distributed.fsdp import (
 )
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state, recomputation
+from allranks.runtime.strategies import checkpoint_state, dtensor_states, recomputation
 from allranks.runtime.strategies.bfloat16 import with_precision
 from allranks.runtime.strategies.torch_training import TorchTraining
 
@@ -66,23 +60,19 @@ class Fsdp:
 class FsdpTraining(TorchTraining):
     """A training under fully_shard; see `Training`."""
 
+    reads_saved_tensors = True
+
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
         return checkpoint_state.to_cpu(get_model_state_dict(self._plain, options=_FULL_STATE))
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.pack(
-            "fsdp",
-            get_model_state_dict(self._plain, options=_FULL_STATE),
-            get_optimizer_state_dict(self._plain, self.optimizer, options=_FULL_STATE),
-        )
+        return checkpoint_state.pack("fsdp", *dtensor_states.gather(self._plain, self.optimizer))
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
-        model, optimizer = checkpoint_state.unpack("fsdp", state)
-        set_model_state_dict(self._plain, model, options=StateDictOptions(full_state_dict=True))
-        set_optimizer_state_dict(self._plain, self.optimizer, optimizer, options=StateDictOptions(full_state_dict=True))
+        dtensor_states.scatter(self._plain, self.optimizer, *checkpoint_state.unpack("fsdp", state))
 
     def _set_gradient_sync(self, enabled: bool) -> None:
         assert isinstance(self._plain, FSDPModule)

@@ -84,7 +84,11 @@ class HorovodTraining:
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.pack("horovod", self._plain.state_dict(), self._horovod.state_dict())
+        return checkpoint_state.pack(
+            "horovod",
+            checkpoint_state.replicated_model(self._plain),
+            checkpoint_state.replicated_optimizer(self._horovod.state_dict()),
+        )
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
