@@ -32,6 +32,7 @@ FORKED = {
     "evict.py",
     "log_means.py",
     "log_metrics.py",
+    "resume.py",
     "strategies.py",
     "sum_ranks.py",
     "train_digits.py",
