@@ -29,6 +29,7 @@ CLEARED = ("RANK", "LOCAL_", "WORLD_SIZE", "NODE_RANK", "MASTER_", "AZUREML_", "
 CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
 FORKED = {
+    "end_saving.py",
     "evict.py",
     "log_means.py",
     "log_metrics.py",

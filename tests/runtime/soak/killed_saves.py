@@ -4,8 +4,8 @@
 
 Two ranks, forked from a process that has imported torch, train and save after every step. After a random time, SIGKILL
 ends one of them or both. Then the next two ranks load what is there: every checkpoint with a manifest must be intact,
-the step must be at least the last one whose `save` had returned, and every value must be that of the step. 1 is returned
-if one is not. The seed, which is printed, repeats the moments.
+the step must be at least the last one whose `save` had returned, and every value must be that of the step. 1 is
+returned if one is not. The seed, which is printed, repeats the choices.
 """
 
 from __future__ import annotations
