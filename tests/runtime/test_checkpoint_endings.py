@@ -61,9 +61,18 @@ def test_a_failure_leaves_no_half_checkpoint(start: Callable, tmp_path: Path) ->
     assert resumed[1].stdout == "loaded 1 1.0\n"
 
 
-def test_a_rank_that_cannot_write_ends_all_with_one_message(start: Callable, tmp_path: Path) -> None:
-    ended = start("end_saving.py", tmp_path / "saved", "disk", distribution=PyTorch(2)).wait()
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("disk", "rank 1: [Errno 28] No space left on device"),
+        ("elsewhere", ".safetensors of another rank, which rank 0 does not see"),
+    ],
+)
+def test_a_file_that_cannot_be_written_ends_all_with_one_message(
+    start: Callable, tmp_path: Path, fault: str, message: str
+) -> None:
+    ended = start("end_saving.py", tmp_path / "saved", fault, distribution=PyTorch(2)).wait()
     assert [rank.code for rank in ended] == [2, 2], ended
     for rank in ended:
-        assert "rank 1: [Errno 28] No space left on device" in rank.stderr
+        assert message in rank.stderr
     assert names(tmp_path / "saved") == ["step_000000001"]

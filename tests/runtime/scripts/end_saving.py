@@ -3,6 +3,7 @@
 return      the training is complete
 raise       rank 1 fails, while its part of the second checkpoint is slow
 disk        rank 1 cannot write its part
+elsewhere   rank 1 writes to another folder
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ def train(ranks: runtime.Ranks) -> None:
     print("loaded", checkpoints.load(), float(numbers.values.mean()), flush=True)
     numbers.values.fill_(1)
     checkpoints.save(1)
+    if how == "elsewhere":
+        background_save.VISIBLE_SECONDS = 0.5
+        checkpoints._folder = folder / str(ranks.rank)
     if ranks.rank == 1 and how in FAULTS:
         background_save.BackgroundSave._write = FAULTS[how]  # type: ignore[method-assign]
         background_save.ABANDON_SECONDS = 0.2

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import strategies as script
 import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from allranks import runtime
 
@@ -31,12 +33,29 @@ def ordinary(last: int) -> list[float]:
     return losses
 
 
+class Distributed:
+    """A DTensor, whose rows half of the ranks have, and the other half too, if the number of ranks is even."""
+
+    def __init__(self, world_size: int) -> None:
+        halves = 2 if world_size == 4 else 1
+        mesh = init_device_mesh("cpu", (halves, world_size // halves))
+        self.whole = torch.arange(7 * 5000.0).reshape(7, 5000)
+        self.tensor = distribute_tensor(self.whole, mesh, [Replicate(), Shard(0)])
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return {"tensor": self.tensor}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        assert torch.equal(state["tensor"], self.whole)
+
+
 def train(ranks: runtime.Ranks) -> None:
     folder, last, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     found = {"ordinary": dict(enumerate(ordinary(last)))}
     for name in names:
         training = script.prepare(name, ranks, runtime.TrainingSettings(blocks=(script.Block,)))
-        checkpoints = runtime.Checkpoints(folder / name, ranks, {"training": training}, every_steps=2)
+        parts = {"training": training, "distributed": Distributed(ranks.world_size)}
+        checkpoints = runtime.Checkpoints(folder / name, ranks, parts, every_steps=2)
         step = checkpoints.load()
         found[name] = {}
         while step < last:

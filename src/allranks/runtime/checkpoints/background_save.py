@@ -24,6 +24,9 @@ from allranks.runtime.checkpoints.manifest import BLOCK_BYTES, FileRecord, Manif
 WRITE_SECONDS = 1800.0
 """How long rank 0 waits for the files of the other ranks, and they for rank 0."""
 
+VISIBLE_SECONDS = 60.0
+"""How long a file that another instance has written may take to appear on rank 0's: mounted storage has caches."""
+
 ABANDON_SECONDS = 10.0
 """How long a failed rank waits for a save in progress, while the other ranks may be waiting for its end."""
 
@@ -103,8 +106,8 @@ class BackgroundSave:
                 Problem(
                     where=f"checkpoint {self._target.path}",
                     found=self._error,
-                    expected="a folder with enough space that every rank can write to",
-                    fix="free space there, keep fewer checkpoints, or use another folder",
+                    expected="a folder with enough space, which all instances share, and every rank can write to",
+                    fix="free space there, keep fewer checkpoints, or use an output of the job",
                     code="checkpoints",
                 )
             )
@@ -173,6 +176,8 @@ class BackgroundSave:
         )
         path = self._target.path
         try:
+            if unseen := self._unseen(description):
+                return f"{unseen[0]} of another rank, which rank 0 does not see"
             manifest.sync_folder(path)
             manifest.write(path, description)
             manifest.sync_folder(path.parent)
@@ -181,6 +186,23 @@ class BackgroundSave:
         except OSError as error:
             return f"rank 0: {_first_line(error)}"
         return None
+
+    def _unseen(self, description: Manifest) -> list[str]:
+        """Wait until rank 0 sees the files of the other ranks, and return those that it does not see in time."""
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        pause, longest = _POLL_SECONDS
+        while True:
+            unseen = [name for name, record in description.files.items() if self._size(name) != record.size]
+            if not unseen or time.monotonic() > deadline or self._abandoned:
+                return unseen
+            time.sleep(pause)
+            pause = min(pause * 1.5, longest)
+
+    def _size(self, name: str) -> int | None:
+        try:
+            return (self._target.path / name).stat().st_size
+        except OSError:
+            return None
 
     def _file(self, rank: int) -> Path:
         return self._target.path / f"{rank:05d}-of-{self._channel.world_size:05d}-{self._target.token}.safetensors"
@@ -211,7 +233,7 @@ class BackgroundSave:
                 raise TimeoutError("the training failed while the checkpoint was being written")
             if time.monotonic() > deadline:
                 missing = [key for key, name in zip(keys, names, strict=True) if not store.check([name])]
-                raise TimeoutError(f"no {', '.join(missing[:8])} within {WRITE_SECONDS:g} s")
+                raise TimeoutError(f"waited {WRITE_SECONDS:g} s for {', '.join(missing[:8])}")
             time.sleep(pause)
             pause = min(pause * 1.5, longest)
         return [json.loads(value) for value in store.multi_get(names)]

@@ -133,7 +133,8 @@ class Checkpoints:
     def save_if_due(self, step: int, *, metric: float | None = None) -> None:
         """Save if a checkpoint is due. Call it on every rank after each step. The ranks communicate only if one is due.
 
-        metric: a figure of this step's model, such as the validation loss. Rank 0's is used.
+        metric: a figure of this step's model, such as the validation loss, for the checkpoint that is due. Rank 0's is
+                used. To save whenever there is a figure, call `save`.
 
         If any rank has received SIGTERM, the ranks agree on one of the next steps, save at it and raise Evicted. A
         training that ends before that step ends as usual. Minutes are counted by rank 0, and a checkpoint that they

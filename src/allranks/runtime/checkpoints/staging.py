@@ -30,10 +30,9 @@ class StagingMemory:
 
     def reserve(self, size: int) -> None:
         """Reserve memory for a file of this size in bytes. A thread touches it: the first access to memory is slow."""
-        self._grow(size)
-        if not self._pinned:
-            self._touching = threading.Thread(target=self._bytes.zero_, name="allranks-staging", daemon=True)
-            self._touching.start()
+        self._allocate(size)
+        self._touching = threading.Thread(target=self._touch, name="allranks-staging", daemon=True)
+        self._touching.start()
 
     def fill(self, layout: Layout, pieces: Mapping[str, Piece]) -> tuple[memoryview, Callable[[], None]]:
         """Copy a file's bytes, and return them with a function that waits until they are complete.
@@ -44,7 +43,8 @@ class StagingMemory:
             self._touching.join()
             self._touching = None
         if len(self._bytes) < layout.size:
-            self._grow(layout.size)
+            self._allocate(layout.size)
+            self._pin()
         self._bytes[: len(layout.header)] = torch.frombuffer(bytearray(layout.header), dtype=torch.uint8)
         for name, (_, values) in pieces.items():
             if values.numel():
@@ -54,16 +54,18 @@ class StagingMemory:
         assert self._memory is not None
         return memoryview(self._memory)[: layout.size], self._copied()
 
-    def _grow(self, size: int) -> None:
-        self._release()
+    def _allocate(self, size: int) -> None:
+        self._unpin()
         length = -(-max(size, 1) // _PAGE) * _PAGE
         self._memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):  # not on every system
             if hasattr(mmap, advice):
                 self._advise(getattr(mmap, advice))
         self._bytes = torch.frombuffer(self._memory, dtype=torch.uint8)
-        if self._device.type == "cuda":
-            self._pin()
+
+    def _touch(self) -> None:
+        self._bytes.zero_()
+        self._pin()
 
     def _advise(self, advice: int) -> None:
         assert self._memory is not None
@@ -73,9 +75,11 @@ class StagingMemory:
             return
 
     def _pin(self) -> None:
-        self._pinned = int(_cuda().cudaHostRegister(self._bytes.data_ptr(), len(self._bytes), 0)) == 0
+        if self._device.type == "cuda":
+            torch.cuda.set_device(self._device)  # this thread may be a new one
+            self._pinned = int(_cuda().cudaHostRegister(self._bytes.data_ptr(), len(self._bytes), 0)) == 0
 
-    def _release(self) -> None:
+    def _unpin(self) -> None:
         if self._pinned:
             _cuda().cudaHostUnregister(self._bytes.data_ptr())
             self._pinned = False
@@ -89,7 +93,7 @@ class StagingMemory:
         return wait
 
     def __del__(self) -> None:
-        self._release()
+        self._unpin()
 
 
 def _cuda() -> Any:
