@@ -80,7 +80,7 @@ def test_the_learning_rate_rises_to_its_peak_and_falls(code: Importer, total: in
 
 def test_two_ranks_leave_a_model_and_checkpoints(trained: Path) -> None:
     names = [file.name for file in sorted((trained / "checkpoints").iterdir())]
-    assert names == ["step_000000050.pt", "step_000000090.pt"]
+    assert names == ["step_000000050", "step_000000090"]
     described = yaml.safe_load((trained / "model/MLmodel").read_text())
     code = described["metadata"].pop("code")
     assert re.fullmatch("[0-9a-f]{16}", code)
@@ -114,7 +114,7 @@ def test_one_process_goes_on_from_what_two_ranks_left(trained: Path, digits: Pat
     assert ended.codes == [0], ended.errors
     assert "epoch 7 of 7" in ended.output
     assert "epoch 6 of 7" not in ended.output
-    assert (tmp_path / "checkpoints/step_000000105.pt").is_file()
+    assert (tmp_path / "checkpoints/step_000000105/manifest.json").is_file()
     assert (tmp_path / "model/MLmodel").is_file()
 
 

@@ -30,11 +30,13 @@ CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
 FORKED = {
     "averages.py",
+    "end_saving.py",
     "evict.py",
     "load_batches.py",
     "log_means.py",
     "log_metrics.py",
     "loss_curves.py",
+    "resume.py",
     "strategies.py",
     "sum_ranks.py",
     "tools.py",

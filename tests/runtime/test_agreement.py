@@ -11,7 +11,8 @@ from datetime import timedelta
 import pytest
 from torch.distributed import HashStore, PrefixStore, TCPStore
 
-from allranks.runtime.agreement import Agreement, Decision, close_all
+from allranks.runtime.agreement import Agreement, Decision
+from allranks.runtime.closing import close_all
 
 STEPS = 2000
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +11,20 @@ from typing import Any
 import numpy
 import pytest
 import torch
+import torch.distributed.checkpoint
 
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.runtime import random_states
 from allranks.runtime.checkpoints import Checkpoints
 from allranks.runtime.eviction import EVICTED, Evicted
 from allranks.runtime.ranks import Ranks
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = pytest.mark.slow
+
+CPU = torch.device("cpu")
 
 
 def steps(stdout: str) -> dict[int, str]:
@@ -44,26 +49,85 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def same(found: Any, expected: Any) -> bool:
+    """Whether two states have the same types, tensors and values."""
+    if type(found) is not type(expected):
+        return False
+    if isinstance(expected, torch.Tensor):
+        return found.dtype == expected.dtype and torch.equal(found.to_dense(), expected.to_dense())
+    if isinstance(expected, dict):
+        return list(found) == list(expected) and all(same(found[key], expected[key]) for key in expected)
+    if isinstance(expected, (list, tuple)):
+        return len(found) == len(expected) and all(map(same, found, expected))
+    return bool(found == expected)
+
+
+def file_of(checkpoint: Path) -> Path:
+    """The one rank's file of tensors."""
+    (file,) = checkpoint.glob("*.safetensors")
+    return file
+
+
 def test_nothing_saved_yet(alone: Ranks, tmp_path: Path) -> None:
     assert Checkpoints(tmp_path / "new", alone, {}).load() == 0
 
 
-def test_saves_when_due_and_keeps_the_last(alone: Ranks, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_saves_when_due_and_keeps_the_last(alone: Ranks, tmp_path: Path, asynchronous: bool) -> None:
     counter = Counter()
-    checkpoints = Checkpoints(tmp_path / "c", alone, {"counter": counter}, every_steps=3, keep=2)
+    checkpoints = Checkpoints(
+        tmp_path / "c", alone, {"counter": counter}, every_steps=3, keep=2, asynchronous=asynchronous
+    )
     for step in range(1, 12):
         counter.value = step * 10
         checkpoints.save_if_due(step)
-    assert names(tmp_path / "c") == ["step_000000006.pt", "step_000000009.pt"]
+    checkpoints.close()
+    assert names(tmp_path / "c") == ["step_000000006", "step_000000009"]
     resumed = Counter()
     assert Checkpoints(tmp_path / "c", alone, {"counter": resumed}).load() == 9
     assert resumed.value == 90
 
 
+def test_the_next_steps_do_not_change_a_save_in_progress(alone: Ranks, tmp_path: Path) -> None:
+    counter = Counter(torch.zeros(1 << 20))
+    checkpoints = Checkpoints(tmp_path, alone, {"counter": counter}, every_steps=1, keep=9)
+    for step in range(1, 4):
+        counter.value.fill_(step)
+        checkpoints.save_if_due(step)
+        counter.value.fill_(-1)
+    checkpoints.close()
+    for step in (3, 2, 1):
+        assert Checkpoints(tmp_path, alone, {"counter": counter}).load() == step
+        assert torch.equal(counter.value, torch.full((1 << 20,), float(step)))
+        shutil.rmtree(tmp_path / f"step_{step:09d}")
+
+
+def test_the_best_is_kept_besides_the_newest(alone: Ranks, tmp_path: Path) -> None:
+    counter = Counter()
+    losses = {1: 0.9, 2: 0.3, 3: 0.5, 4: float("nan"), 5: 0.4}
+    checkpoints = Checkpoints(tmp_path, alone, {"counter": counter}, every_steps=1, keep=1)
+    for step, loss in losses.items():
+        counter.value = step
+        checkpoints.save_if_due(step, metric=loss)
+    checkpoints.save(6)  # without a metric
+    assert names(tmp_path) == ["step_000000002", "step_000000006"]
+    assert checkpoints.load(best=True) == counter.value == 2
+    assert checkpoints.load() == 6
+
+
+def test_the_best_may_be_the_highest(alone: Ranks, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, alone, {}, every_steps=1, keep=1, mode="max")
+    for step, accuracy in enumerate((0.1, 0.8, 0.7), start=1):
+        checkpoints.save_if_due(step, metric=accuracy)
+    checkpoints.close()
+    assert names(tmp_path) == ["step_000000002", "step_000000003"]
+
+
 def test_saves_when_its_time_has_come(alone: Ranks, tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, alone, {}, every_minutes=1e-9)
     checkpoints.save_if_due(1)
-    assert names(tmp_path) == ["step_000000001.pt"]
+    checkpoints.close()
+    assert names(tmp_path) == ["step_000000001"]
 
 
 def test_the_training_goes_on_with_its_random_numbers(alone: Ranks, tmp_path: Path) -> None:
@@ -77,30 +141,68 @@ def test_the_training_goes_on_with_its_random_numbers(alone: Ranks, tmp_path: Pa
     assert draw() == expected
 
 
-def test_the_file_is_the_plain_models(alone: Ranks, tmp_path: Path) -> None:
-    model = torch.nn.Linear(2, 2)
+def test_torch_reads_the_tensors(alone: Ranks, tmp_path: Path) -> None:
+    model = torch.nn.Linear(2, 3)
     training = alone.strategy.prepare(model, torch.optim.SGD(model.parameters()))
     Checkpoints(tmp_path, alone, {"training": training}).save(1)
-    kept = torch.load(tmp_path / "step_000000001.pt")["parts"]["training"]["model"]
-    assert list(kept) == list(training.weights()) == ["weight", "bias"]
-    assert torch.equal(model.weight, kept["weight"])
+    names = {f"training/model/{name}": name for name in ("weight", "bias")}
+    found = {name: torch.zeros_like(model.get_parameter(short)) for name, short in names.items()}
+    torch.distributed.checkpoint.load(
+        found, storage_reader=torch.distributed.checkpoint.HuggingFaceStorageReader(str(tmp_path / "step_000000001"))
+    )
+    for name, short in names.items():
+        assert torch.equal(found[name], model.get_parameter(short))
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
-def test_a_torn_file_is_passed_over(
+def test_every_kind_of_value_comes_back(alone: Ranks, tmp_path: Path) -> None:
+    shared = torch.randn(3, 4)
+    value = {
+        "dtypes": [torch.ones(3, dtype=dtype) for dtype in (torch.bool, torch.bfloat16, torch.int64, torch.float64)],
+        "shapes": (torch.tensor(1.5), torch.empty(0, 3), torch.randn(4, 6).t()),
+        "not dense": torch.eye(3).to_sparse(),
+        "complex": torch.ones(2, dtype=torch.complex64),
+        "tied": {"a": shared, "b": shared},
+        0: ["plain", None, 1.5, {"a/b": torch.ones(1)}, {"a": {"b": torch.zeros(1)}}],
+        "module": torch.nn.BatchNorm1d(2).state_dict(),
+    }
+    Checkpoints(tmp_path, alone, {"counter": Counter(value)}).save(1)
+    resumed = Counter()
+    Checkpoints(tmp_path, alone, {"counter": resumed}).load()
+    assert same(resumed.value, value)
+    assert resumed.value["module"]._metadata == value["module"]._metadata  # type: ignore[attr-defined]
+    entries = file_of(tmp_path / "step_000000001").read_bytes()
+    assert entries.count(shared.numpy().tobytes()) == 1, "tied weights are saved once"
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "missing", "manifest"])
+def test_a_damaged_checkpoint_is_passed_over(
     alone: Ranks, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     counter = Counter(torch.arange(1000))
     checkpoints = Checkpoints(tmp_path, alone, {"counter": counter})
     checkpoints.save(1)
     checkpoints.save(2)
-    torn = tmp_path / "step_000000002.pt"
-    data = bytearray(torn.read_bytes())
+    damaged = tmp_path / "step_000000002"
+    file = damaged / "manifest.json" if damage == "manifest" else file_of(damaged)
+    data = bytearray(file.read_bytes())
     if damage == "flipped":
         data[data.index(torch.arange(500, 510).numpy().tobytes())] ^= 0xFF
-    torn.write_bytes({"cut": data[: len(data) // 2], "flipped": data, "empty": b""}[damage])
+    if damage == "manifest":
+        data[data.index(b"world_size")] ^= 0x01
+    file.unlink()
+    if damage != "missing":
+        file.write_bytes({"cut": data[: len(data) // 2], "empty": b""}.get(damage, data))
     assert Checkpoints(tmp_path, alone, {"counter": counter}).load() == 1
-    assert f"{torn} is incomplete: skipped" in capsys.readouterr().err
+    assert f"{damaged} is incomplete or damaged: skipped" in capsys.readouterr().err
+
+
+def test_saves_after_a_damaged_one_are_kept(alone: Ranks, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, alone, {}, keep=1)
+    checkpoints.save(5)
+    checkpoints.save(9)
+    file_of(tmp_path / "step_000000009").write_bytes(b"")
+    Checkpoints(tmp_path, alone, {}).save(6)
+    assert Checkpoints(tmp_path, alone, {}).load() == 6
 
 
 @pytest.mark.parametrize(
@@ -111,20 +213,64 @@ def test_a_torn_file_is_passed_over(
     ],
     ids=["generator", "path"],
 )
-def test_a_failed_write_leaves_what_was_there(alone: Ranks, tmp_path: Path, value: object) -> None:
+def test_a_value_that_could_not_be_loaded_leaves_what_was_there(alone: Ranks, tmp_path: Path, value: object) -> None:
     counter = Counter(1)
     checkpoints = Checkpoints(tmp_path, alone, {"counter": counter})
     checkpoints.save(1)
     counter.value = value
     with pytest.raises(TypeError):
         checkpoints.save(2)
-    assert names(tmp_path) == ["step_000000001.pt"]
+    assert names(tmp_path) == ["step_000000001"]
 
 
-def test_what_a_killed_writer_left_is_removed(alone: Ranks, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(alone: Ranks, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    checkpoints = Checkpoints(tmp_path / "file", alone, {}, every_steps=1)
+    with pytest.raises(InputError, match=r"rank 0: .*Not a directory"):
+        checkpoints.save(1)
+    with pytest.raises(InputError, match=r"rank 0: .*Not a directory"):
+        checkpoints.save_if_due(2)
+
+
+def test_what_a_killed_process_left_is_removed(
+    alone: Ranks, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "step_000000007.tmp").write_bytes(b"half")
+    (tmp_path / "step_000000008").mkdir()
+    (tmp_path / "step_000000008" / "00000-of-00001-0a.safetensors").write_bytes(b"half")
+    (tmp_path / "other").mkdir()
     assert Checkpoints(tmp_path, alone, {}).load() == 0
-    assert names(tmp_path) == []
+    assert names(tmp_path) == ["other"]
+    assert "step_000000008 is incomplete" in capsys.readouterr().err
+
+
+def test_another_attempt_at_a_step_replaces_the_first(alone: Ranks, tmp_path: Path) -> None:
+    for value in (1, 2):
+        Checkpoints(tmp_path, alone, {"counter": Counter(value)}).save(3)
+    file_of(tmp_path / "step_000000003")  # there is one
+    counter = Counter()
+    assert Checkpoints(tmp_path, alone, {"counter": counter}).load() == 3
+    assert counter.value == 2
+
+
+def test_a_single_file_of_an_earlier_version(alone: Ranks, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = torch.nn.Linear(2, 2)
+    training = alone.strategy.prepare(model, torch.optim.AdamW(model.parameters()))
+    training.backward(training.model(torch.ones(1, 2)).sum())
+    training.step()
+    full = {"strategy": "ddp", "model": model.state_dict(), "optimizer": training.optimizer.state_dict()}
+    content = {"step": 4, "world_size": 1, "parts": {"training": full}, "random_states": [random_states.capture(CPU)]}
+    torch.save(content, tmp_path / "step_000000004.pt")
+    (tmp_path / "step_000000005.pt").write_bytes(b"cut")
+    fresh = torch.nn.Linear(2, 2)
+    resumed = alone.strategy.prepare(fresh, torch.optim.AdamW(fresh.parameters()))
+    checkpoints = Checkpoints(tmp_path, alone, {"training": resumed}, keep=1)
+    assert checkpoints.load() == 4
+    assert "step_000000005.pt is incomplete or damaged: skipped" in capsys.readouterr().err
+    torch.testing.assert_close(resumed.weights(), training.weights())
+    torch.testing.assert_close(resumed.optimizer.state_dict(), training.optimizer.state_dict())
+    checkpoints.save(6)
+    assert names(tmp_path) == ["step_000000006"], "retention removes both formats"
 
 
 def test_begins_with_another_trainings_checkpoint(alone: Ranks, tmp_path: Path) -> None:
@@ -151,7 +297,7 @@ def test_a_checkpoint_that_does_not_fit(alone: Ranks, tmp_path: Path, parts: dic
         Checkpoints(tmp_path, alone, parts).load()
 
 
-@pytest.mark.parametrize("options", [{"every_steps": 0}, {"every_minutes": -1.0}, {"keep": 0}])
+@pytest.mark.parametrize("options", [{"every_steps": 0}, {"every_minutes": -1.0}, {"keep": 0}, {"mode": "best"}])
 def test_wrong_options(alone: Ranks, tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         Checkpoints(tmp_path, alone, {}, **options)
@@ -163,7 +309,7 @@ def test_sigterm_saves_and_ends(alone: Ranks, tmp_path: Path) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     with pytest.raises(Evicted):
         checkpoints.save_if_due(2)
-    assert names(tmp_path) == ["step_000000002.pt"]
+    assert names(tmp_path) == ["step_000000002"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, "a second SIGTERM ends at once"
 
 
@@ -175,7 +321,7 @@ def test_evicted_and_resumed_is_as_if_never_interrupted(start: Callable, tmp_pat
     evicted = start("train_digits.py", *resumable, "--sigterm-at", 11, distribution=PyTorch(2)).wait()
     assert [rank.code for rank in evicted] == [EVICTED, EVICTED], evicted
     (saved,) = names(tmp_path / "checkpoints")
-    step = int(saved.removeprefix("step_").removesuffix(".pt"))
+    step = int(saved.removeprefix("step_"))
     assert step in (11, 12), "the other rank may have begun the next step"
     assert any(f"saved a checkpoint at step {step}" in note.text for note in evicted[0].of(report.Note))
     assert not any(rank.of(report.Failure) for rank in evicted)

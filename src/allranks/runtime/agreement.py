@@ -16,6 +16,8 @@ from typing import Any, cast
 
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
+from allranks.runtime import closing
+
 POLL_SECONDS = 0.5
 """How often a rank looks for a request of another rank."""
 
@@ -28,8 +30,6 @@ CLOSE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.002
 _CLOSED = "closed"
 _VOID = -1
-
-_open: set[Agreement] = set()
 
 
 @dataclass(frozen=True)
@@ -109,13 +109,17 @@ class Agreement:
         """Stop the thread. The other ranks no longer wait for this one."""
         if os.getpid() != self._process:  # a forked process, such as a DataLoader's worker, has no thread
             return
-        _open.discard(self)
+        closing.discard(self)
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         self._wake.set()
         if self._thread:
             self._thread.join(CLOSE_SECONDS)
+
+    def abandon(self) -> None:
+        """Stop the thread."""
+        self.close()
 
     def _decide_alone(self, step: int) -> Decision | None:
         if not self._requested:
@@ -125,7 +129,7 @@ class Agreement:
         return decision
 
     def _start(self) -> None:
-        _open.add(self)
+        closing.register(self)
         self._thread = threading.Thread(target=self._work, name="allranks-agreement", daemon=True)
         self._thread.start()
 
@@ -210,9 +214,3 @@ class Agreement:
             self._wake.wait(_PAUSE_SECONDS)
             self._wake.clear()
         return True
-
-
-def close_all() -> None:
-    """Close the agreements of this process."""
-    for agreement in list(_open):
-        agreement.close()

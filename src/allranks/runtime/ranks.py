@@ -12,7 +12,7 @@ from torch import Tensor, distributed
 from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
 from allranks.contract.detect import detect
-from allranks.runtime import agreement, collectives, libraries, strategies
+from allranks.runtime import closing, collectives, libraries, strategies
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, wanted
 from allranks.runtime.process_group import open_group
@@ -156,11 +156,12 @@ def started(*, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS) 
     ranks = start(strategy, timeout_seconds)
     try:
         yield ranks
+        closing.close_all()
     except BaseException:
+        closing.abandon_all()
         ranks.metrics.close("FAILED")
         raise
     else:
         ranks.metrics.close("FINISHED")
     finally:
-        agreement.close_all()
         distributed.destroy_process_group()

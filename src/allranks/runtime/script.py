@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from torch import distributed
 
-from allranks.runtime import agreement, clean_exit, failure
+from allranks.runtime import clean_exit, closing, failure
 from allranks.runtime.eviction import EVICTED
 from allranks.runtime.ranks import TIMEOUT_SECONDS, Ranks, start
 
@@ -30,11 +30,12 @@ def main(
     try:
         ranks = start(strategy, timeout_seconds)
         train(ranks)
+        closing.close_all()
         code = 0
     except BaseException as error:
         # Recorded first: the rank that failed first is the cause, and the others failed because they lost it.
         code = failure.record(error)
-    agreement.close_all()
+        closing.abandon_all()
     if ranks is not None:
         ranks.metrics.close(_STATUS.get(code, "FAILED"))
         if code == 0:

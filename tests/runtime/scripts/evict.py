@@ -34,8 +34,8 @@ def train(ranks: runtime.Ranks) -> None:
         threading.Thread(target=ask_to_end, args=(begun,)).start()
     step = checkpoints.load()
     saves: list[int] = []
-    save = checkpoints.save
-    checkpoints.save = lambda step: (saves.append(step), save(step))[1]  # type: ignore[method-assign]
+    begin = checkpoints._start
+    checkpoints._start = lambda step, metric: (saves.append(step), begin(step, metric))[1]  # type: ignore[method-assign]
     try:
         while len(saves) < SAVES:
             if step == FIRST:

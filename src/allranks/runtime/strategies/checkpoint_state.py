@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.tensor_shards import replicated
 
 
 def pack(strategy: str, model: dict[str, Any], optimizer: dict[str, Any]) -> dict[str, Any]:
@@ -26,6 +27,28 @@ def unpack(strategy: str, state: dict[str, Any]) -> tuple[dict[str, Any], dict[s
             )
         )
     return state["model"], state["optimizer"]
+
+
+def replicated_model(model: nn.Module) -> dict[str, Any]:
+    """Return the state dict of a model of which every rank has the same parameters, and saves a share.
+
+    Buffers are rank 0's, from which DistributedDataParallel broadcasts them too."""
+    state = model.state_dict()
+    for name in dict(model.named_parameters(remove_duplicate=False)).keys() & state.keys():
+        state[name] = replicated(state[name])
+    return state
+
+
+def replicated_optimizer(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state dict of an optimizer of which every rank has the same, and saves a share."""
+    tensors = {
+        parameter: {
+            key: replicated(value) if isinstance(value, Tensor) and value.dim() else value
+            for key, value in values.items()
+        }
+        for parameter, values in state["state"].items()
+    }
+    return {**state, "state": tensors}
 
 
 def to_cpu(weights: dict[str, Any]) -> dict[str, Any]:

@@ -64,7 +64,11 @@ class DdpTraining(TorchTraining):
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        state = checkpoint_state.pack("ddp", self._plain.state_dict(), self.optimizer.state_dict())
+        state = checkpoint_state.pack(
+            "ddp",
+            checkpoint_state.replicated_model(self._plain),
+            checkpoint_state.replicated_optimizer(self.optimizer.state_dict()),
+        )
         return state | self._progress()
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:

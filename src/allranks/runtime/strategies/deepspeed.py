@@ -125,6 +125,8 @@ def _sharding(values: dict[str, Any]) -> Callable[[nn.Parameter], None]:
 class DeepSpeedTraining:
     """A training with DeepSpeed's engine; see `Training`."""
 
+    reads_saved_tensors = True
+
     def __init__(self, engine: Any, plain: nn.Module, config: Configuration, device: torch.device) -> None:
         self.model: nn.Module = engine
         self.gradient_norm: Tensor | None = None
@@ -170,9 +172,7 @@ class DeepSpeedTraining:
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        state = checkpoint_state.pack(
-            "deepspeed", zero_states.weights(self._plain), zero_states.gather(self._engine, self._plain)
-        )
+        state = checkpoint_state.pack("deepspeed", *zero_states.gather(self._engine, self._plain))
         return state if self.schedule is None else state | {"schedule": self.schedule.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:

@@ -8,13 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn, optim
-from torch.distributed.checkpoint.state_dict import (
-    StateDictOptions,
-    get_model_state_dict,
-    get_optimizer_state_dict,
-    set_model_state_dict,
-    set_optimizer_state_dict,
-)
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
@@ -27,7 +21,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state, deferred
+from allranks.runtime.strategies import checkpoint_state, deferred, dtensor_states
 from allranks.runtime.strategies.deferred import Recording
 from allranks.runtime.strategies.precision import DTYPES, with_precision
 from allranks.runtime.strategies.preparation import transform
@@ -114,24 +108,20 @@ def _fill(model: nn.Module, recording: Recording, device: torch.device) -> None:
 class FsdpTraining(TorchTraining):
     """A training under fully_shard; see `Training`."""
 
+    reads_saved_tensors = True
+
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
         return checkpoint_state.to_cpu(get_model_state_dict(self._plain, options=_FULL_STATE))
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        state = checkpoint_state.pack(
-            "fsdp",
-            get_model_state_dict(self._plain, options=_FULL_STATE),
-            get_optimizer_state_dict(self._plain, self.optimizer, options=_FULL_STATE),
-        )
+        state = checkpoint_state.pack("fsdp", *dtensor_states.gather(self._plain, self.optimizer))
         return state | self._progress()
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
-        model, optimizer = checkpoint_state.unpack("fsdp", state)
-        set_model_state_dict(self._plain, model, options=StateDictOptions(full_state_dict=True))
-        set_optimizer_state_dict(self._plain, self.optimizer, optimizer, options=StateDictOptions(full_state_dict=True))
+        dtensor_states.scatter(self._plain, self.optimizer, *checkpoint_state.unpack("fsdp", state))
         self._load_progress(state)
 
     def _set_gradient_sync(self, enabled: bool) -> None:

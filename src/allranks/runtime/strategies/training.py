@@ -69,14 +69,15 @@ class Training(Protocol):
         """Return the full state dict of the unwrapped model, on the CPU, on rank 0; {} on other ranks. A collective."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state for a checkpoint, which does not depend on the number of ranks. It is complete on rank 0
-        only. A collective.
+        """Return the state for a checkpoint: this rank's part of it. The whole does not depend on the number of ranks.
 
-        Gradients of an incomplete step are not saved. Call it after `step` has returned True.
+        Gradients of an incomplete step are not saved. Call it after `step` has returned True. The tensors are the
+        training's own, which the next step changes.
         """
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Load the full state dict. Every rank must pass the same state. A collective.
+        """Load a state from a checkpoint. Every rank must pass the same whole state: of tensors, or, if the training
+        has `reads_saved_tensors = True`, of SavedTensors, from which it reads its shards. A collective.
 
         Raise InputError if another strategy saved it.
         """

@@ -1,7 +1,11 @@
-"""The full state of a training under DeepSpeed, which any number of ranks can load.
+"""The state of a training under DeepSpeed, in the shards that the ranks have, which any number of ranks can load.
 
-DeepSpeed's own checkpoints have one file per rank, and only the same number of ranks can load them. This module uses
-deepspeed.utils to gather the weights, and the optimizer's tensors of the same shape, one parameter at a time.
+DeepSpeed's own checkpoints have one file per rank, and only the same number of ranks can load them. Here, a shard is a
+range of one flattened parameter: a rank saves the ranges of the weights and of the optimizer's tensors that it has, and
+loads the ranges that it needs.
+
+Sources: deepspeed/utils/tensor_fragment.py (ZeRO 1 and 2: `_hp_mapping`, the range of a parameter in this rank's
+partition), deepspeed/runtime/zero/stage3.py (ZeRO 3: each parameter is parted equally, padded at its end)
 """
 
 from __future__ import annotations
@@ -12,6 +16,9 @@ import torch
 from torch import Tensor, distributed, nn
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.saved_tensors import SavedTensor, full
+from allranks.runtime.strategies import checkpoint_state
+from allranks.runtime.tensor_shards import TensorShard, flat_range
 
 
 def weights(model: nn.Module) -> dict[str, Any]:
@@ -22,8 +29,8 @@ def weights(model: nn.Module) -> dict[str, Any]:
     for name, value in model.state_dict(keep_vars=True).items():
         if isinstance(value, nn.Parameter):
             if id(value) not in full_values:
-                full = _full_value(value)
-                full_values[id(value)] = full.to("cpu", copy=True) if is_main else torch.empty(0)
+                whole = _full_value(value)
+                full_values[id(value)] = whole.to("cpu", copy=True) if is_main else torch.empty(0)
             value = full_values[id(value)]
         elif isinstance(value, Tensor):
             value = value.detach().to("cpu", copy=True)
@@ -31,19 +38,17 @@ def weights(model: nn.Module) -> dict[str, Any]:
     return state if is_main else {}
 
 
-def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
-    """Return the optimizer's state by parameter names. It is complete on rank 0. A collective.
+def gather(engine: Any, model: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return this rank's shards of the model's weights in float32, and of the optimizer's state by parameter names:
 
     zero:    whether it is sharded
     tensors: values of the parameter's shape, by parameter and key (exp_avg, ...)
     scalars: other values, by parameter group and key (step, ...)
     groups:  settings of the parameter groups (lr, ...)
     """
-    from deepspeed.utils import safe_get_full_optimizer_state
-
     if not _sharded(engine):
-        return {"zero": False, "optimizer": engine.optimizer.state_dict()}
-    is_main = distributed.get_rank() == 0
+        optimizer = checkpoint_state.replicated_optimizer(engine.optimizer.state_dict())
+        return checkpoint_state.replicated_model(model), {"zero": False, "optimizer": optimizer}
     partitions = _partitions(engine)
     state = engine.optimizer.optimizer.state
     scalars = [
@@ -52,24 +57,24 @@ def gather(engine: Any, model: nn.Module) -> dict[str, Any]:
         if partition in state
     ]
     keys = sorted({key for flat in partitions for key, value in state.get(flat, {}).items() if _of_shape(value, flat)})
-    tensors: dict[str, dict[str, Tensor]] = {}
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad and keys:
-            gathered = {key: safe_get_full_optimizer_state(parameter, key) for key in keys}
-            if is_main:
-                tensors[name] = {key: value.to("cpu", copy=True) for key, value in gathered.items()}
+    tensors = {
+        name: {key: _own_shard(parameter, key) for key in keys}
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and keys
+    }
     groups = [
         {key: value for key, value in group.items() if key != "params"}
         for group in engine.optimizer.optimizer.param_groups
     ]
-    return {"zero": True, "tensors": tensors, "scalars": scalars[:1], "groups": groups}
+    return _weight_shards(model), {"zero": True, "tensors": tensors, "scalars": scalars[:1], "groups": groups}
 
 
 def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: dict[str, Any]) -> None:
-    """Load this rank's shard of the states that `weights` and `gather` returned. Every rank must pass the same states.
-    A collective.
+    """Load this rank's shards of the states that `gather` returned, with a SavedTensor in place of each tensor. A
+    collective.
 
-    Raise InputError if the state is of a sharded optimizer and the engine's is not, or the other way round.
+    Raise InputError if the state is of a sharded optimizer and the engine's is not, or the other way round. Raise
+    ValueError if the model's parameters have other names or shapes.
     """
     if optimizer["zero"] != _sharded(engine):
         kinds = {True: "ZeRO 1, 2 or 3", False: "ZeRO 0"}
@@ -83,16 +88,15 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
         )
     _set_weights(model, weights)
     if not optimizer["zero"]:
-        engine.optimizer.load_state_dict(optimizer["optimizer"])
+        engine.optimizer.load_state_dict(full(optimizer["optimizer"]))
         return
     inner = engine.optimizer.optimizer
-    for group, settings in zip(inner.param_groups, optimizer["groups"], strict=True):
+    for group, settings in zip(inner.param_groups, full(optimizer["groups"]), strict=True):
         group.update(settings)
     names = {key for tensors in optimizer["tensors"].values() for key in tensors}
     for partition in _partitions(engine):
         if optimizer["tensors"]:
-            scalars = {key: _copy(value) for key, value in optimizer["scalars"][0].items()}
-            inner.state[partition] = scalars | {key: torch.zeros_like(partition) for key in names}
+            inner.state[partition] = full(optimizer["scalars"][0]) | {key: torch.zeros_like(partition) for key in names}
     if hasattr(engine.optimizer, "_lazy_init_hp_params_optimizer_state"):
         engine.optimizer._hp_optimizer_states_linked = False
         if optimizer["tensors"]:
@@ -100,47 +104,114 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
-        _set_full_value(parameter, weights[name], None)
+        _load_own_range(parameter, weights[name], None)
         for key, value in optimizer["tensors"].get(name, {}).items():
-            _set_full_value(parameter, value, key)
+            _load_own_range(parameter, value, key)
 
 
-def _set_full_value(parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
-    """Set this rank's shard of a parameter's float32 weights, or of the optimizer's tensor `key`."""
+def _weight_shards(model: nn.Module) -> dict[str, Any]:
+    trained: dict[int, TensorShard] = {}
+    state: dict[str, Any] = {}
+    for name, value in model.state_dict(keep_vars=True).items():
+        if not isinstance(value, nn.Parameter):
+            state[name] = value
+            continue
+        if id(value) not in trained:
+            trained[id(value)] = _own_shard(value, None)
+        state[name] = trained[id(value)]
+    return state
+
+
+def _own_shard(parameter: nn.Parameter, key: str | None) -> TensorShard:
+    """Return this rank's range of a parameter's float32 weights, or of the optimizer's tensor `key`."""
+    shape = tuple(getattr(parameter, "ds_shape", parameter.shape))
+    start, values = _own_range(parameter, key)
+    return flat_range(values, shape, start)
+
+
+def _own_range(parameter: nn.Parameter, key: str | None) -> tuple[int, Tensor]:
+    """Return the start of this rank's range in the flattened parameter, and the values, which are the optimizer's own.
+    They have no element where the rank has no range."""
+    if hasattr(parameter, "ds_id"):
+        return _zero3_range(parameter, key)
+    if parameter.requires_grad and hasattr(parameter, "_hp_mapping"):
+        mapping: Any = parameter._hp_mapping
+        if mapping is None:
+            return 0, torch.empty(0, device=parameter.device)
+        return mapping.lp_fragment_address.start, mapping.get_hp_fragment(key)
+    # Not trained: every rank has the parameter.
+    values = parameter.detach().float().flatten()
+    return 0, values if distributed.get_rank() == 0 else values[:0]
+
+
+def _zero3_range(parameter: Any, key: str | None) -> tuple[int, Tensor]:
     from deepspeed import utils
 
-    value = value.to(parameter.device)
-    if not hasattr(parameter, "ds_id"):
-        if key is None:
-            utils.safe_set_full_fp32_param(parameter, value)
-        else:
-            utils.safe_set_full_optimizer_state(parameter, value, key)
-        return
-    # ZeRO 3's shards are equal and padded with zeros. DeepSpeed's setter for full values does not pad.
-    world_size = distributed.get_world_size()
-    size = -(-value.numel() // world_size)
-    padded = nn.functional.pad(value.flatten(), (0, size * world_size - value.numel()))
-    part = padded.narrow(0, size * distributed.get_rank(), size)
-    if key is None:
-        utils.safe_set_local_fp32_param(parameter, part)
+    start, size = _zero3_bounds(parameter)
+    if not parameter.requires_grad:
+        values = parameter.ds_tensor.detach().float()
+    elif not getattr(parameter._z3_optimizer, "swap_optimizer", False):
+        # Not deepspeed.utils, which copies what is offloaded to the GPU.
+        values, _ = parameter._z3_optimizer._get_fp32_opt_state_partition(
+            parameter, release_swap_buffers=True, optim_state_key=key
+        )
+    elif key is None:
+        values = utils.safe_get_local_fp32_param(parameter).cpu()
     else:
-        utils.safe_set_local_optimizer_state(parameter, part, key)
+        values = utils.safe_get_local_optimizer_state(parameter, key).cpu()
+    return start, values.flatten()[:size]
+
+
+def _zero3_bounds(parameter: Any) -> tuple[int, int]:
+    """Return the start of this rank's range in the flattened parameter, and the number of values without padding."""
+    start = min(parameter.ds_tensor.numel() * distributed.get_rank(), parameter.ds_numel)
+    return start, min(parameter.ds_tensor.numel(), parameter.ds_numel - start)
+
+
+def _load_own_range(parameter: Any, value: SavedTensor | Tensor, key: str | None) -> None:
+    """Load this rank's range of a parameter's float32 weights, or of the optimizer's tensor `key`."""
+    if hasattr(parameter, "ds_id"):
+        from deepspeed import utils
+
+        start, size = _zero3_bounds(parameter)
+        values = _saved(value).flat_range(start, size)
+        padded = nn.functional.pad(values, (0, parameter.ds_tensor.numel() - size))
+        if key is None:
+            utils.safe_set_local_fp32_param(parameter, padded)
+        else:
+            utils.safe_set_local_optimizer_state(parameter, padded, key)
+        return
+    start, own = _own_range(parameter, key)
+    if own.numel():
+        own.data.copy_(_saved(value).flat_range(start, own.numel()))
 
 
 def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
-    sharded = [parameter for parameter in model.parameters() if hasattr(parameter, "ds_id")]
-    if not sharded:
-        model.load_state_dict(weights)
-        return
-    import deepspeed
+    """Set the parameters in their own precision, and the buffers."""
+    own = model.state_dict(keep_vars=True)
+    if set(own) != set(weights):
+        raise ValueError(f"other names of weights: {', '.join(sorted(set(own) ^ set(weights))[:8])}")
+    for name, value in own.items():
+        if isinstance(value, Tensor):
+            saved = _saved(weights[name])
+            shape = tuple(getattr(value, "ds_shape", value.shape))
+            if tuple(saved.shape) != shape:
+                raise ValueError(f"size mismatch for {name}: {tuple(saved.shape)}, not {shape}")
+            _set_weight(value, saved)
 
-    for name, value in model.state_dict(keep_vars=True).items():
-        if isinstance(value, nn.Parameter):
-            with deepspeed.zero.GatheredParameters([value], modifier_rank=0), torch.no_grad():
-                if distributed.get_rank() == 0:
-                    value.copy_(weights[name])
-        elif isinstance(value, Tensor):
-            value.copy_(weights[name])
+
+def _set_weight(value: Any, saved: SavedTensor) -> None:
+    if hasattr(value, "ds_id"):
+        start, size = _zero3_bounds(value)
+        value.ds_tensor.data.flatten()[:size].copy_(saved.flat_range(start, size))
+        if value.ds_status.name != "AVAILABLE":
+            return
+    # Every rank has all of it: also a small parameter under ZeRO 3, which remains gathered.
+    value.data.copy_(saved.full())
+
+
+def _saved(value: SavedTensor | Tensor) -> SavedTensor:
+    return value if isinstance(value, SavedTensor) else SavedTensor.whole(value)
 
 
 def _full_value(parameter: nn.Parameter) -> Tensor:
@@ -148,9 +219,9 @@ def _full_value(parameter: nn.Parameter) -> Tensor:
     import deepspeed
     from deepspeed.utils import safe_get_full_fp32_param
 
-    full: Tensor | None = safe_get_full_fp32_param(parameter) if parameter.requires_grad else None
-    if full is not None:
-        return full.detach().reshape(getattr(parameter, "ds_shape", parameter.shape))
+    whole: Tensor | None = safe_get_full_fp32_param(parameter) if parameter.requires_grad else None
+    if whole is not None:
+        return whole.detach().reshape(getattr(parameter, "ds_shape", parameter.shape))
     if not hasattr(parameter, "ds_id"):
         return parameter.detach().float()
     with deepspeed.zero.GatheredParameters([parameter]):
@@ -171,7 +242,3 @@ def _partitions(engine: Any) -> list[Tensor]:
 
 def _of_shape(value: object, partition: Tensor) -> bool:
     return isinstance(value, Tensor) and value.shape == partition.shape
-
-
-def _copy(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else value

@@ -1,0 +1,65 @@
+"""Write the weights of a checkpoint as safetensors files, and into a copy of an MLflow model."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import deepspeed_checkpoints
+import mlflow_template
+import our_checkpoints
+import safetensors_files
+from weights import PRECISIONS, Weights, bad_checkpoints, converted
+
+from allranks.errors import InputError
+
+
+def consolidate(args: argparse.Namespace) -> None:
+    """Write the outputs. Raise InputError."""
+    name, weights = _weights(args.checkpoints, args.step, args.best, args.part)
+    weights = converted(weights, args.precision)
+    args.model.mkdir(parents=True, exist_ok=True)
+    if args.template is not None:
+        replaced = mlflow_template.replace_weights(args.template, args.model, weights)
+        print(f"replaced the weights in {', '.join(map(str, replaced))} of the model")
+    files = safetensors_files.write(args.weights, weights, round(args.max_shard_size * 1e9))
+    values = sum(weight.size for weight in weights.values())
+    print(f"{name}: {len(weights)} tensors, {values / 1e9:.3f} GB, in {', '.join(file.name for file in files)}")
+
+
+def _weights(folder: Path, step: int | None, best: str, part: str | None) -> tuple[str, Weights]:
+    """Return the checkpoint's name and its weights."""
+    if entries := our_checkpoints.found_in(folder):
+        entry = our_checkpoints.select(entries, step, best)
+        return entry.path.name, our_checkpoints.weights_of(entry, part)
+    if deepspeed_checkpoints.is_one(folder):
+        return folder.name, deepspeed_checkpoints.weights_of(folder, step)
+    raise bad_checkpoints(
+        f"no checkpoint in {folder}",
+        "the checkpoints of a training, or a folder to which DeepSpeed's save_checkpoint wrote",
+        "give the output `checkpoints` of a training",
+    )
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the inputs and outputs that component.yaml describes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument("--template", type=Path)
+    parser.add_argument("--step", type=int)
+    parser.add_argument("--best", choices=["none", "lowest", "highest"], default="none")
+    parser.add_argument("--part")
+    parser.add_argument("--precision", choices=["saved", *PRECISIONS], default="saved")
+    parser.add_argument("--max_shard_size", type=float, default=5.0)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    try:
+        consolidate(arguments())
+    except InputError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,75 @@
+"""The weights in a checkpoint that DeepSpeed's engine wrote under ZeRO, put together by deepspeed.utils.zero_to_fp32.
+
+DeepSpeed unpickles the files. `TORCH_FORCE_WEIGHTS_ONLY_LOAD` makes torch refuse classes other than the named ones, so
+that no code in the files is executed.
+
+Sources: deepspeed/utils/zero_to_fp32.py, https://docs.pytorch.org/docs/stable/notes/serialization.html
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from weights import Weight, Weights, bad_checkpoints
+
+_LATEST = "latest"
+_PATTERN = "*_optim_states.pt"
+
+
+def is_one(folder: Path) -> bool:
+    """Return whether a folder is one to which DeepSpeed's save_checkpoint wrote, or one of the checkpoints in it."""
+    return (folder / _LATEST).is_file() or any(folder.glob(_PATTERN)) or any(folder.glob(f"*/{_PATTERN}"))
+
+
+def weights_of(folder: Path, step: int | None) -> Weights:
+    """Return the weights in float32. Raise InputError if the files are damaged, or hold more than tensors.
+
+    step: the checkpoint `global_step<step>`; None: the latest
+    """
+    if any(folder.glob(_PATTERN)):
+        folder, tag = folder.parent, folder.name
+    elif step is not None:
+        tag = f"global_step{step}"
+    else:
+        latest = folder / _LATEST
+        tag = latest.read_text(encoding="utf-8").strip() if latest.is_file() else ""
+    if not tag or not any((folder / tag).glob(_PATTERN)):
+        names = ", ".join(sorted({file.parent.name for file in folder.glob(f"*/{_PATTERN}")}))
+        raise bad_checkpoints(f"no checkpoint {tag!r} of DeepSpeed's ZeRO", f"one of {names}", "give its step")
+    state = _state(folder, tag)
+    # What ZeRO 3 sharded is put together when it is read.
+    return {
+        name: Weight(tuple(value.shape), value.dtype, lambda value=value: value.contiguous().detach())
+        for name, value in state.items()
+    }
+
+
+def _state(folder: Path, tag: str) -> dict[str, Any]:
+    from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler
+    from deepspeed.runtime.zero.config import ZeroStageEnum
+    from deepspeed.utils.tensor_fragment import fragment_address
+    from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
+
+    os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
+    allowed = [DynamicLossScaler, LossScaler, ZeroStageEnum, fragment_address, (_member, "builtins.getattr")]
+    try:
+        with torch.serialization.safe_globals(allowed):
+            state: dict[str, Any] = get_fp32_state_dict_from_zero_checkpoint(str(folder), tag, lazy_mode=True)
+    except (pickle.UnpicklingError, RuntimeError, ValueError, KeyError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise bad_checkpoints(
+            f"{folder / tag}: {reason}", "undamaged files of ZeRO 1, 2 or 3, with tensors alone", "use another step"
+        ) from None
+    return state
+
+
+def _member(kind: Any, name: str) -> Any:
+    """Stand in for getattr, with which pickle reads the members of an enum."""
+    if not (isinstance(kind, type) and issubclass(kind, enum.Enum)):
+        raise pickle.UnpicklingError(f"the attribute {name} of {kind!r}")
+    return kind[name]

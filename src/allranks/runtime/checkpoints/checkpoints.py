@@ -1,0 +1,318 @@
+"""Checkpoints from which a training resumes, also after an eviction."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor, distributed
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+
+from allranks.errors import InputError, Problem
+from allranks.runtime import random_states, saved_tensors
+from allranks.runtime.agreement import Agreement
+from allranks.runtime.checkpoints import folder as folders
+from allranks.runtime.checkpoints import reading, state_tree, tensor_file
+from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, Target
+from allranks.runtime.checkpoints.folder import Entry
+from allranks.runtime.checkpoints.staging import StagingMemory
+from allranks.runtime.eviction import Evicted, Eviction
+from allranks.runtime.notes import note
+from allranks.runtime.ranks import Ranks
+from allranks.runtime.tensor_shards import TensorShard
+
+_LONG_SECONDS = 1.0
+"""How long a step may wait for the previous checkpoint without a note."""
+
+_numbers = itertools.count()
+
+
+class Stateful(Protocol):
+    """An object that a checkpoint can save: a training, a scheduler, a sampler, a model without a strategy."""
+
+    def state_dict(self) -> Any:
+        """Return the state as tensors and plain values. Called on every rank.
+
+        Of DTensors and TensorShards, every rank's part is saved; of everything else, rank 0's value."""
+
+    def load_state_dict(self, state: Any, /) -> Any:
+        """Load a state. Called on every rank. A part with `reads_saved_tensors = True` gets each tensor as a
+        SavedTensor, from which it reads what it needs; any other part gets whole tensors."""
+
+
+class Checkpoints:
+    """The checkpoints of a training in one folder, `step_000000100` and so on.
+
+    Each rank writes its part of the state: its shards of a sharded model, and a share of what all ranks have. A save
+    copies the state to host memory, while the training waits, and a thread writes it. When the files of all ranks are
+    on disk, rank 0 writes a manifest with their checksums, without which a checkpoint does not count. If a process is
+    killed meanwhile, the previous checkpoint remains.
+
+    A checkpoint also contains the random states of every rank, so that a resumed training computes the same steps as an
+    uninterrupted one: bit by bit on one or two ranks under DistributedDataParallel, and up to rounding otherwise,
+    because DistributedDataParallel changes its gradient buckets after the first step, and with them the order in which
+    gloo adds gradients. A training can resume with any number of ranks. The tensor files have the safetensors format of
+    torch.distributed.checkpoint; nothing in them is executed.
+
+    folder:        folder of the checkpoints; all instances must share it (an output of the job)
+    parts:         the objects to save, by name: the result of `strategy.prepare`, the sampler
+    every_steps:   number of steps between checkpoints
+    every_minutes: minutes between checkpoints
+    keep:          number of newest checkpoints to keep, besides the one with the best metric; others are removed
+    mode:          whether the best metric is the lowest ("min") or the highest ("max")
+    asynchronous:  whether the training goes on while a checkpoint is written
+
+    Must be constructed on the main thread, and on every rank. From then on, the first SIGTERM does not end the process:
+    `save_if_due` saves and ends the training, on every rank at the same step. A second SIGTERM ends the process
+    immediately.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        ranks: Ranks,
+        parts: Mapping[str, Stateful],
+        *,
+        every_steps: int | None = None,
+        every_minutes: float | None = None,
+        keep: int = 2,
+        mode: str = "min",
+        asynchronous: bool = True,
+    ) -> None:
+        for name, value in (("every_steps", every_steps), ("every_minutes", every_minutes), ("keep", keep)):
+            if value is not None and value <= 0:
+                raise InputError(Problem(name, str(value), "more than 0", "leave it out, or use a positive number"))
+        if mode not in folders.MODES:
+            raise InputError(Problem("mode", repr(mode), "min or max", "use one of these"))
+        self._folder = Path(folder)
+        self._ranks = ranks
+        self._parts = dict(parts)
+        self._every_steps = every_steps
+        self._every_seconds = None if every_minutes is None else 60 * every_minutes
+        self._keep = keep
+        self._mode = mode
+        self._asynchronous = asynchronous
+        self._saved_step = 0
+        self._saved_at = time.monotonic()
+        self._eviction = Eviction()
+        store = PrefixStore(f"checkpoints/{next(_numbers)}", ranks.store)
+        self._agreement = Agreement(PrefixStore("agreement", store), ranks.rank, ranks.world_size)
+        weakref.finalize(self, self._agreement.close).atexit = False
+        self._store = PrefixStore("saves", store)
+        self._channel = Channel(self._store if ranks.world_size > 1 else None, ranks.rank, ranks.world_size)
+        self._staging: StagingMemory | None = None
+        self._token = ""
+        self._pending: BackgroundSave | None = None
+        self._noted = False
+
+    def load(self, start_from: str | Path | None = None, *, best: bool = False) -> int:
+        """Load the newest complete checkpoint into the parts, and return its step; 0 if there is none. A collective.
+
+        start_from: a folder with checkpoints to load if this training's folder has none yet
+        best:       load the checkpoint with the best metric instead, if one has a metric
+
+        Incomplete and damaged checkpoints are skipped with a note. Raise InputError if the checkpoint has other parts,
+        or parts of another shape."""
+        self._finish_pending()
+        if self._ranks.is_main:
+            folders.remove_incomplete(self._folder)
+        sources = [self._folder] if start_from is None else [self._folder, Path(start_from)]
+        for source in sources:
+            for entry in self._candidates(source, best):
+                if self._is_intact(entry):
+                    return self._load(entry)
+                if self._ranks.is_main:
+                    note(f"{entry.path} is incomplete or damaged: skipped")
+        return 0
+
+    def save_if_due(self, step: int, *, metric: float | None = None) -> None:
+        """Save if a checkpoint is due. Call it on every rank after each step. The ranks communicate only if one is due.
+
+        metric: a figure of this step's model, such as the validation loss, for the checkpoint that is due. Rank 0's is
+                used. To save whenever there is a figure, call `save`.
+
+        If any rank has received SIGTERM, the ranks agree on one of the next steps, save at it and raise Evicted. A
+        training that ends before that step ends as usual. Minutes are counted by rank 0, and a checkpoint that they
+        make due is saved about a second later.
+
+        Raise InputError if an earlier checkpoint could not be written.
+        """
+        if self._pending is not None:
+            self._pending.check()
+        if self._staging is None and (self._every_steps or self._every_seconds):
+            self._reserve()
+        if self._eviction.requested:
+            self._agreement.request(stop=True)
+        elif self._every_seconds is not None and self._time_is_up():
+            self._agreement.request(stop=False)
+        decision = self._agreement.reach(step)
+        if decision is not None and decision.stop:
+            self.save(step, metric=metric)
+            if self._ranks.is_main:
+                note(f"received SIGTERM: saved a checkpoint at step {step}, from which the next start resumes")
+            raise Evicted
+        if decision is not None or (self._every_steps is not None and step - self._saved_step >= self._every_steps):
+            self._start(step, metric)
+            if not self._asynchronous:
+                self.save(step)
+
+    def save(self, step: int, *, metric: float | None = None) -> None:
+        """Save now, unless this step is already saved, and wait until the checkpoint is complete. A collective.
+
+        Raise InputError if it could not be written."""
+        self._start(step, metric)
+        if self._pending is not None:
+            self._finish_pending()
+            self._ranks.barrier()
+
+    def close(self) -> None:
+        """Wait until the last checkpoint is complete. `main` and `started` do so at the end of a training.
+
+        Raise InputError if it could not be written."""
+        self._finish_pending()
+        self._agreement.close()
+
+    def _start(self, step: int, metric: float | None) -> None:
+        """Begin to save, unless this step is already saved."""
+        if step == self._saved_step:
+            return
+        pieces = self._pieces()
+        layout = tensor_file.layout(pieces)
+        started = time.monotonic()
+        self._finish_pending()
+        waited = time.monotonic() - started
+        if waited > _LONG_SECONDS and self._ranks.is_main and not self._noted:
+            self._noted = True
+            note(
+                f"step {step} waited {waited:.0f} s for the previous checkpoint: save less often, or to faster storage"
+            )
+        if self._staging is None:
+            self._staging = StagingMemory(self._ranks.device)
+        data, ready = self._staging.fill(layout, pieces)
+        target = Target(
+            path=folders.path_of(self._folder, step),
+            token=self._attempt(),
+            step=step,
+            metric=None if metric is None else float(metric),
+            keep=self._keep,
+            mode=self._mode,
+        )
+        self._pending = BackgroundSave(target, data, ready, self._channel)
+        self._saved_step = step
+        self._saved_at = time.monotonic()
+
+    def _pieces(self) -> dict[str, tensor_file.Piece]:
+        """Return the tensors, or parts of them, that this rank saves."""
+        structure, leaves = state_tree.part({name: part.state_dict() for name, part in self._parts.items()})
+        aliases = state_tree.aliases(leaves)
+        pieces: dict[str, tensor_file.Piece] = {}
+        for number, (name, value) in enumerate(leaves.items()):
+            if name in aliases:
+                continue
+            if isinstance(value, TensorShard):
+                if (piece := value.own_part(number)) is not None:
+                    pieces[name] = piece
+            elif self._ranks.is_main:
+                pieces[name] = ((0,) * value.dim(), value)
+        if self._ranks.is_main:
+            pieces[reading.STRUCTURE] = _bytes_piece({"parts": structure, "aliases": aliases})
+        own_states = random_states.capture(self._ranks.device)
+        pieces[reading.random_states_name(self._ranks.rank)] = _bytes_piece(own_states)
+        return pieces
+
+    def _reserve(self) -> None:
+        # At the first step, when the optimizers have their state.
+        self._staging = StagingMemory(self._ranks.device)
+        self._staging.reserve(tensor_file.layout(self._pieces()).size)
+
+    def _attempt(self) -> str:
+        """Return a token of this attempt, the same on every rank."""
+        if not self._token:
+            if self._ranks.is_main:
+                self._store.set("token", secrets.token_hex(4))
+            self._token = self._store.get("token").decode()
+        return self._token
+
+    def _finish_pending(self) -> None:
+        if self._pending is not None:
+            self._pending.wait()
+
+    def _time_is_up(self) -> bool:
+        # Clocks differ between instances, so rank 0 decides.
+        assert self._every_seconds is not None
+        return self._ranks.is_main and time.monotonic() - self._saved_at >= self._every_seconds
+
+    def _candidates(self, source: Path, best: bool) -> list[Entry]:
+        """Return the checkpoints that rank 0 sees, in the order in which to try them. A collective."""
+        found: list[list[Entry]] = [[]]
+        if self._ranks.is_main:
+            found = [folders.entries(source)]
+            if best and (best_one := folders.best(found[0], self._mode)):
+                found[0].insert(0, best_one)
+        distributed.broadcast_object_list(found, src=0)
+        return found[0]
+
+    def _is_intact(self, entry: Entry) -> bool:
+        """Return whether a checkpoint is intact, of which each rank checks a share. A collective."""
+        if not entry.path.exists():
+            raise InputError(
+                Problem(
+                    where=f"rank {self._ranks.rank} (instance {self._ranks.instance_rank})",
+                    found=f"no {entry.path}, which rank 0 sees",
+                    expected="a folder that all instances share",
+                    fix="save checkpoints to an output of the job, which every instance mounts",
+                    code="checkpoints",
+                )
+            )
+        return not self._ranks.any_rank(not reading.is_intact(entry, self._ranks.rank, self._ranks.world_size))
+
+    def _load(self, entry: Entry) -> int:
+        saved = reading.open_checkpoint(entry)
+        self._load_parts(entry.path, saved.parts)
+        if saved.world_size == self._ranks.world_size:
+            random_states.restore(saved.random_states(self._ranks.rank), self._ranks.device)
+        elif self._ranks.is_main:
+            note(f"{entry.path.name} was saved by {saved.world_size} ranks: random numbers will differ")
+        if self._ranks.is_main:
+            note(f"resuming from step {saved.step} ({entry.path})")
+        self._saved_step = int(saved.step)
+        self._saved_at = time.monotonic()
+        return self._saved_step
+
+    def _load_parts(self, path: Path, states: Mapping[str, Any]) -> None:
+        if set(states) != set(self._parts):
+            raise InputError(
+                Problem(
+                    where=f"checkpoint {path}",
+                    found=f"the parts {', '.join(sorted(states))}",
+                    expected=f"the parts {', '.join(sorted(self._parts))}",
+                    fix="use a folder without checkpoints of another training",
+                    code="checkpoints",
+                )
+            )
+        for name, part in self._parts.items():
+            state = states[name]
+            try:
+                if not getattr(part, "reads_saved_tensors", False):
+                    state = saved_tensors.full(state)
+                part.load_state_dict(state)
+            except (RuntimeError, ValueError, KeyError) as error:
+                raise InputError(
+                    Problem(
+                        where=f"checkpoint {path}, part {name}",
+                        found=str(error),
+                        expected="the state of the same model and optimizer",
+                        fix="train the model that was saved, or use a folder without its checkpoints",
+                        code="checkpoints",
+                    )
+                ) from error
+
+
+def _bytes_piece(value: object) -> tensor_file.Piece:
+    data: Tensor = reading.encode(value)
+    return (0,), data

@@ -1,0 +1,66 @@
+"""End while a checkpoint is being written: end_saving.py FOLDER HOW
+
+return      the training is complete
+raise       rank 1 fails, while its part of the second checkpoint is slow
+disk        rank 1 cannot write its part
+elsewhere   rank 1 writes to another folder
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from allranks import runtime
+from allranks.runtime.checkpoints import background_save
+
+
+class Numbers:
+    def __init__(self) -> None:
+        self.values = torch.zeros(1 << 20)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return {"values": self.values}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        self.values.copy_(state["values"])
+
+
+def slow(_save: object) -> background_save.FileRecord:
+    time.sleep(60)
+    raise AssertionError("the process should have ended before")
+
+
+def no_space(_save: object) -> background_save.FileRecord:
+    raise OSError(28, "No space left on device")
+
+
+FAULTS = {"raise": slow, "disk": no_space}
+
+
+def train(ranks: runtime.Ranks) -> None:
+    folder, how = Path(sys.argv[1]), sys.argv[2]
+    numbers = Numbers()
+    checkpoints = runtime.Checkpoints(folder, ranks, {"numbers": numbers}, every_steps=1)
+    print("loaded", checkpoints.load(), float(numbers.values.mean()), flush=True)
+    numbers.values.fill_(1)
+    checkpoints.save(1)
+    if how == "elsewhere":
+        background_save.VISIBLE_SECONDS = 0.5
+        checkpoints._folder = folder / str(ranks.rank)
+    if ranks.rank == 1 and how in FAULTS:
+        background_save.BackgroundSave._write = FAULTS[how]  # type: ignore[method-assign]
+        background_save.ABANDON_SECONDS = 0.2
+    numbers.values.fill_(2)
+    checkpoints.save_if_due(2)
+    if how == "raise" and ranks.rank == 1:
+        raise RuntimeError("this rank fails")
+    if how == "raise":
+        ranks.barrier()  # until the other one has failed
+
+
+if __name__ == "__main__":
+    runtime.main(train, timeout_seconds=60)

@@ -1,0 +1,72 @@
+"""Trainings under several strategies, one after another, that go on from their last checkpoint up to a step.
+
+resume.py FOLDER STEP NAME ...
+
+Rank 0 writes each one's losses by step, and those of an ordinary loop from the first step.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import strategies as script
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+from allranks import runtime
+
+script.BATCH = 12  # for any number of ranks up to 4, each has the same share
+
+
+def ordinary(last: int) -> list[float]:
+    model, optimizer = script.model_and_optimizer()
+    losses = []
+    for step in range(last):
+        loss = script.loss_of(model, script.batch(step))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+class Distributed:
+    """A DTensor, whose rows half of the ranks have, and the other half too, if the number of ranks is even."""
+
+    def __init__(self, world_size: int) -> None:
+        halves = 2 if world_size == 4 else 1
+        mesh = init_device_mesh("cpu", (halves, world_size // halves))
+        self.whole = torch.arange(7 * 5000.0).reshape(7, 5000)
+        self.tensor = distribute_tensor(self.whole, mesh, [Replicate(), Shard(0)])
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return {"tensor": self.tensor}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        assert torch.equal(state["tensor"], self.whole)
+
+
+def train(ranks: runtime.Ranks) -> None:
+    folder, last, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    found = {"ordinary": dict(enumerate(ordinary(last)))}
+    for name in names:
+        training = script.prepare(name, ranks, runtime.TrainingSettings(blocks=(script.Block,)))
+        parts = {"training": training, "distributed": Distributed(ranks.world_size)}
+        checkpoints = runtime.Checkpoints(folder / name, ranks, parts, every_steps=2)
+        step = checkpoints.load()
+        found[name] = {}
+        while step < last:
+            found[name] |= {step: script.losses(training, ranks, step, step + 1)[0]}
+            step += 1
+            checkpoints.save_if_due(step)
+        checkpoints.save(step)
+        torch.manual_seed(0)
+    if ranks.is_main:
+        sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    runtime.main(train, timeout_seconds=60)

@@ -1,0 +1,78 @@
+"""Trainings that end, fail or are evicted while a checkpoint is being written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from allranks.contract.pytorch import PyTorch
+from allranks.runtime.checkpoints import Checkpoints, background_save
+from allranks.runtime.eviction import Evicted
+from allranks.runtime.ranks import Ranks
+
+pytestmark = pytest.mark.slow
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if (path / "manifest.json").exists())
+
+
+def test_an_eviction_completes_the_save_in_progress_and_then_its_own(
+    alone: Ranks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing, go_on = threading.Event(), threading.Event()
+    write = background_save.BackgroundSave._write
+
+    def slow(save: background_save.BackgroundSave) -> background_save.FileRecord:
+        writing.set()
+        assert go_on.wait(60)
+        return write(save)
+
+    monkeypatch.setattr(background_save.BackgroundSave, "_write", slow)
+    checkpoints = Checkpoints(tmp_path, alone, {"model": torch.nn.Linear(2, 2)}, every_steps=5)
+    checkpoints.save_if_due(5)
+    assert writing.wait(60)
+    assert names(tmp_path) == []
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Timer(0.1, go_on.set).start()
+    with pytest.raises(Evicted):
+        checkpoints.save_if_due(6)
+    assert names(tmp_path) == ["step_000000005", "step_000000006"]
+
+
+def test_the_end_of_a_training_completes_its_last_checkpoint(start: Callable, tmp_path: Path) -> None:
+    ended = start("end_saving.py", tmp_path / "saved", "return", distribution=PyTorch(2)).wait()
+    assert [rank.code for rank in ended] == [0, 0], ended
+    assert names(tmp_path / "saved") == ["step_000000001", "step_000000002"]
+
+
+def test_a_failure_leaves_no_half_checkpoint(start: Callable, tmp_path: Path) -> None:
+    ended = start("end_saving.py", tmp_path / "saved", "raise", distribution=PyTorch(2)).wait()
+    assert [rank.code for rank in ended] == [1, 1], ended
+    assert names(tmp_path / "saved") == ["step_000000001"]
+    resumed = start("end_saving.py", tmp_path / "saved", "return", distribution=PyTorch(2)).wait()
+    assert [rank.code for rank in resumed] == [0, 0], resumed
+    assert resumed[1].stdout == "loaded 1 1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("disk", "rank 1: [Errno 28] No space left on device"),
+        ("elsewhere", ".safetensors of another rank, which rank 0 does not see"),
+    ],
+)
+def test_a_file_that_cannot_be_written_ends_all_with_one_message(
+    start: Callable, tmp_path: Path, fault: str, message: str
+) -> None:
+    ended = start("end_saving.py", tmp_path / "saved", fault, distribution=PyTorch(2)).wait()
+    assert [rank.code for rank in ended] == [2, 2], ended
+    for rank in ended:
+        assert message in rank.stderr
+    assert names(tmp_path / "saved") == ["step_000000001"]
