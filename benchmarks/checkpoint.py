@@ -9,9 +9,8 @@ The three take turns in one process group, in an order that changes. Before each
 A stall is that of the slower rank. Every value of a peer is its median, and ours is that plus the median difference to
 the peer's of the same turn, so that other load on the machine affects both equally.
 
-For information: the first save, before the memory for staging exists in a training that is not asked to save
-regularly; the time until a checkpoint is complete; and a step of a small training while a thread of ours writes a
-checkpoint, over a step while nothing is written.
+For information: the first save; the time until a checkpoint is complete; and a step of a small training while a thread
+of ours writes a checkpoint, over a step while nothing is written, and while a process writes as much.
 
 CHECKPOINT_TURNS=5 makes so many turns. A few minutes, 8 GB of memory and 3 GB of disk.
 """
@@ -57,11 +56,10 @@ def main() -> None:
         if peer != "ours"
     ]
     steps = measured["steps"]
-    figures.append(
-        _figure(
-            "ms a step while a checkpoint is written (peer: while nothing is)", steps["writing"], steps["idle"], None
-        )
-    )
+    figures += [
+        _figure(f"ms a step while our thread writes (peer: while {peer} writes)", steps["writing"], steps[name], None)
+        for name, peer in (("idle", "nothing"), ("process", "a process"))
+    ]
     finish("The stall of a training by a save", figures)
 
 

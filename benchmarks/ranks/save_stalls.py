@@ -8,11 +8,13 @@ Rank 0 prints a line of JSON: the stalls and the seconds until a checkpoint is c
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import random
 import shutil
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,15 @@ import torch.distributed.checkpoint as dcp
 from torch import nn
 
 from allranks import runtime
+from allranks.runtime.checkpoints.manifest import BLOCK_BYTES
 
 LAYERS, WIDTH = 5, 4096
 """Weights of 336 MB, and a gigabyte with the two tensors of AdamW for each."""
 WARM_UP_TURNS = 1
 STEPS = 30
 PAUSE_SECONDS = 5.0
+BYTES = 1 << 29
+"""Half of the state: what one rank writes."""
 
 Save = Callable[[int], Callable[[], None]]
 """Begins to save as number N, and returns what waits until the checkpoint is complete."""
@@ -60,7 +65,7 @@ def train(ranks: runtime.Ranks) -> None:
         "first": first,
         "stalls": stalls,
         "complete": complete,
-        "steps": steps(ranks, saves["ours"], number, turns),
+        "steps": steps(ranks, saves["ours"], number, turns, folder),
     }
     if ranks.is_main:
         print(json.dumps(measured), flush=True)
@@ -119,16 +124,25 @@ def timed(ranks: runtime.Ranks, save: Save, number: int, folder: Path) -> tuple[
     return float(slower[0]), float(slower[1])
 
 
-def steps(ranks: runtime.Ranks, save: Save, number: int, turns: int) -> dict[str, list[float]]:
-    """Return the milliseconds of a step of a small training, while a checkpoint is written and while nothing is."""
+def steps(ranks: runtime.Ranks, save: Save, number: int, turns: int, folder: Path) -> dict[str, list[float]]:
+    """Return the milliseconds of a step of a small training: while a checkpoint is written, while a process of its own
+    writes as much in the same way, and while nothing is written."""
     model = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512))
     training = ranks.strategy.prepare(model, torch.optim.AdamW(model.parameters()))
     samples = torch.randn(256, 512)
-    found: dict[str, list[float]] = {"writing": [], "idle": []}
+    memory = mmap.mmap(-1, BYTES)
+    names = ["writing", "process", "idle"]
+    found: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(WARM_UP_TURNS + turns):
-        for name in ("writing", "idle") if turn % 2 else ("idle", "writing"):
+        random.Random(turn).shuffle(names)
+        for name in names:
             number += 1
-            wait = save(number) if name == "writing" else lambda: None
+            if name == "writing":
+                wait = save(number)
+            elif name == "process":
+                wait = written_by_process(memory, folder / f"{ranks.rank}.pt")
+            else:
+                wait = nothing
             started = time.perf_counter()
             for _ in range(STEPS):
                 training.backward(training.model(samples).square().mean())
@@ -140,6 +154,25 @@ def steps(ranks: runtime.Ranks, save: Save, number: int, turns: int) -> dict[str
                 os.sync()
             ranks.barrier()
     return found
+
+
+def written_by_process(memory: mmap.mmap, path: Path) -> Callable[[], None]:
+    """Write memory to a file in a process of its own, with checksums and fsync. Return what waits for it."""
+    child = os.fork()
+    if child:
+        return lambda: os.waitpid(child, 0) and None
+    try:
+        with path.open("wb", buffering=0) as file:
+            for start in range(0, BYTES, BLOCK_BYTES):
+                file.write(memoryview(memory)[start : start + BLOCK_BYTES])
+                zlib.crc32(memoryview(memory)[start : start + BLOCK_BYTES])
+            os.fsync(file.fileno())
+    finally:
+        os._exit(0)
+
+
+def nothing() -> None:
+    """Wait for nothing."""
 
 
 def gigabytes(training: runtime.Training) -> float:
