@@ -1,66 +1,143 @@
-"""The texts of a folder, and which of them are for validation."""
+"""The documents of a folder: text files, and the lines of JSON Lines files.
+
+Files are read in pieces of whole lines, so that no process holds more than a few pieces, and several processes read one
+large file.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prepared_text import BadData
 
 STDLIB = "stdlib"
+PIECE_BYTES = 4 << 20
+JSON_LINES = (".jsonl", ".ndjson")
+HASHES = 1 << 64
 _NOT_SOURCES = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages"})
 
 
 @dataclass(frozen=True)
+class Piece:
+    """The lines of a file whose first byte is at `start` or later, and before `end`.
+
+    path: relative to the corpus
+    size: of the whole file in bytes
+    """
+
+    path: str
+    start: int
+    end: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document, or a part of a long one.
+
+    key:  names the document in the corpus
+    ends: whether this is its last part
+    """
+
+    key: str
+    text: str
+    ends: bool
+
+
+@dataclass(frozen=True)
 class Corpus:
-    """Texts by their relative path, sorted; and the number of skipped files by reason."""
+    """Files below a folder, cut into pieces in the order of their paths. text_field: of the lines of JSON Lines."""
 
     source: str
-    texts: dict[str, str]
-    skipped: dict[str, int]
+    root: Path
+    pieces: tuple[Piece, ...]
+    text_field: str = "text"
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(min(piece.end, piece.size) - piece.start for piece in self.pieces)
+
+    def units(self) -> list[tuple[Piece, ...]]:
+        """Return the pieces in groups of about PIECE_BYTES: what a worker processes at once."""
+        groups: list[tuple[Piece, ...]] = []
+        group: list[Piece] = []
+        size = 0
+        for piece in self.pieces:
+            group.append(piece)
+            size += piece.end - piece.start
+            if size >= PIECE_BYTES:
+                groups.append(tuple(group))
+                group, size = [], 0
+        return [*groups, tuple(group)] if group else groups
 
 
-def read(folder: Path | None, pattern: str) -> Corpus:
-    """Read the text files of a folder that match a glob; of Python's standard library if the folder is None.
+@dataclass
+class Reader:
+    """Read the documents of pieces. skipped: the number of files, or pieces of large files, that are no text."""
 
-    Hidden files are ignored. A file that is empty, has a zero byte or is not UTF-8 is skipped and counted. Raise
-    BadData if there is no folder, no file or no text.
+    corpus: Corpus
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def documents(self, piece: Piece) -> Iterator[Document]:
+        """Yield the documents of a piece. Raise BadData if a line of JSON Lines has no text."""
+        file = self.corpus.root / piece.path
+        try:
+            lines = list(_lines(file, piece))
+        except OSError as error:
+            raise BadData(f"{file} cannot be read ({error.strerror}). Make it readable, or leave it out.") from None
+        if piece.path.endswith(JSON_LINES):
+            for offset, line in lines:
+                if line.strip():
+                    yield Document(f"{piece.path}:{offset}", self._field(file, offset, line), ends=True)
+            return
+        text = _decoded(b"".join(line for _, line in lines))
+        if text or (text is not None and piece.start > 0):
+            yield Document(piece.path, text, ends=piece.end >= piece.size)
+        else:
+            self.skipped["binary" if text is None else "empty"] += 1
+
+    def _field(self, file: Path, offset: int, line: bytes) -> str:
+        name = self.corpus.text_field
+        try:
+            text = json.loads(line)[name]
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadData(
+                f"{file}, the line at byte {offset:,}, has no {name!r} ({error!r}). Give text_field, the key of the "
+                f"text, and lines that are JSON objects."
+            ) from None
+        if not isinstance(text, str):
+            raise BadData(f"{file}, the line at byte {offset:,}: {name!r} is a {type(text).__name__}, not a string.")
+        return text
+
+
+def find(folder: Path | None, pattern: str, text_field: str = "text") -> Corpus:
+    """Find the files of a folder that match a glob; the sources of Python's standard library if the folder is None.
+
+    Hidden files are ignored. Raise BadData if there is no folder or no file.
     """
     root = Path(sysconfig.get_path("stdlib")) if folder is None else folder
     if not root.is_dir():
         raise BadData(f"{root} is not a folder. Give a folder with text files.")
-    texts: dict[str, str] = {}
-    skipped: Counter[str] = Counter()
+    pieces: list[Piece] = []
     for file in _files(root, pattern, sources_only=folder is None):
-        text = _text(file)
-        if text:
-            texts[file.relative_to(root).as_posix()] = text
-        else:
-            skipped["binary" if text is None else "empty"] += 1
-    if not texts:
-        found = f"{skipped.total()} without text" if skipped else "none"
-        raise BadData(f"{root}: of the files that match {pattern!r}, {found}. Give text files in UTF-8.")
-    return Corpus(STDLIB if folder is None else folder.name, texts, dict(skipped))
+        size, path = file.stat().st_size, file.relative_to(root).as_posix()
+        # An empty file has a piece too: it is counted.
+        pieces += [Piece(path, start, start + PIECE_BYTES, size) for start in range(0, max(size, 1), PIECE_BYTES)]
+    if not pieces:
+        raise BadData(f"{root}: of the files that match {pattern!r}, none. Give text files in UTF-8.")
+    return Corpus(STDLIB if folder is None else folder.name, root, tuple(pieces), text_field)
 
 
-def divide(texts: dict[str, str], validation_fraction: float, seed: int) -> dict[str, list[str]]:
-    """Return the texts of each split. The split of a file depends on the seed and the paths, not on the reading order.
-
-    Raise BadData if there are fewer than two texts.
-    """
-    if len(texts) < 2:
-        raise BadData(f"{next(iter(texts))} is the only text. Give at least two files: one is kept for validation.")
-    shuffled = sorted(texts, key=lambda path: hashlib.sha256(f"{seed} {path}".encode()).digest())
-    count = min(max(1, round(validation_fraction * len(shuffled))), len(shuffled) - 1)
-    validation = set(shuffled[:count])
-    return {
-        "train": [text for path, text in texts.items() if path not in validation],
-        "validation": [text for path, text in texts.items() if path in validation],
-    }
+def hashed(key: str, seed: int) -> int:
+    """Return a number below HASHES that depends on a document's key and the seed only."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {key}".encode()).digest()[:8])
 
 
 def _files(root: Path, pattern: str, *, sources_only: bool) -> Iterator[Path]:
@@ -77,12 +154,20 @@ def _files(root: Path, pattern: str, *, sources_only: bool) -> Iterator[Path]:
         yield file
 
 
-def _text(file: Path) -> str | None:
-    """Return the text of a file, None if it is not a text file."""
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise BadData(f"{file} cannot be read ({error.strerror}). Make it readable, or leave it out.") from None
+def _lines(file: Path, piece: Piece) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a piece, with their offsets in the file."""
+    with file.open("rb") as content:
+        if piece.start > 0:
+            content.seek(piece.start - 1)
+            content.readline()  # the rest of a line of the piece before; nothing but its newline if it ends there
+        offset = content.tell()
+        while offset < piece.end and (line := content.readline()):
+            yield offset, line
+            offset += len(line)
+
+
+def _decoded(content: bytes) -> str | None:
+    """Return the content as text, None if it is binary."""
     if b"\0" in content:
         return None
     try:

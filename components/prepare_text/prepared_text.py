@@ -1,21 +1,25 @@
 """The folder that `prepare_text` writes and that training and evaluation read.
 
-    description.json                          what the text is: `Description`
-    tokenizer.json                            the tokenizer, in the format of the library `tokenizers`
-    train_tokens.npy, validation_tokens.npy   uint16, (count,), the files concatenated, each followed by END
+    description.json                      what the text is and which files hold it: `Description`; written last
+    tokenizer.json                        the tokenizer, in the format of the library `tokenizers`
+    train-00000.bin, train-00001.bin ...  the tokens of a split in order, unsigned little-endian integers, no header
+    validation-00000.bin ...
 
-The arrays are plain, so that the ranks of an instance map the same pages instead of each holding a copy.
+The documents of a split follow each other, each ending with the end token. The files are only mapped into memory, so
+the ranks and loader workers of an instance share their pages, and a corpus may be larger than the memory.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +27,9 @@ from numpy.typing import NDArray
 SPLITS = ("train", "validation")
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
-END = "<|end|>"
-"""The token after every file."""
+DTYPES = ("uint16", "uint32")
+READ_THREADS = 8
+"""Files whose checksums are computed in parallel by one process."""
 
 
 class BadData(Exception):
@@ -32,13 +37,24 @@ class BadData(Exception):
 
 
 @dataclass(frozen=True)
+class Shard:
+    """A file with tokens. sha256: of the file's content, as hexadecimal text."""
+
+    file: str
+    tokens: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Description:
     """The content of `description.json`.
 
     source:             the folder's name, or "stdlib"
-    vocabulary_size:    number of the tokenizer's tokens
-    end:                the id of the token END
-    files, bytes, tokens: of each split
+    vocabulary_size:    one more than the highest id of the tokenizer
+    end:                the id of the token that ends a document
+    dtype:              of a token: "uint16" or "uint32"
+    documents, bytes, tokens: of each split; the bytes are those of the text in UTF-8
+    shards:             the files of each split, in order
     skipped:            number of skipped files, by reason
     unigram_perplexity: of the validation tokens under the frequencies of the training tokens
     """
@@ -46,45 +62,93 @@ class Description:
     source: str
     vocabulary_size: int
     end: int
-    files: Mapping[str, int]
+    dtype: str
+    documents: Mapping[str, int]
     bytes: Mapping[str, int]
     tokens: Mapping[str, int]
+    shards: Mapping[str, Sequence[Shard]]
     skipped: Mapping[str, int]
     unigram_perplexity: float
 
 
-def write(folder: Path, description: Description, tokenizer: str, tokens: Mapping[str, NDArray[np.uint16]]) -> None:
-    """Write tokens and tokenizer (as JSON) and, last, the description. On failure, no partial files are left."""
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
-    try:
-        for split, values in tokens.items():
-            np.save(partial / f"{split}_tokens.npy", values)
-        (partial / TOKENIZER).write_text(tokenizer, encoding="utf-8")
-        (partial / DESCRIPTION).write_text(json.dumps(asdict(description), indent=2) + "\n", encoding="utf-8")
-        for file in sorted(partial.iterdir(), key=lambda file: file.name == DESCRIPTION):
-            os.replace(file, folder / file.name)
-    finally:
-        shutil.rmtree(partial)
+class Tokens:
+    """The tokens of a split as one sequence, whatever the files that hold them. Slices are read when they are taken.
+
+    len(tokens)          number of tokens
+    tokens[start:stop]   a NumPy array of at most stop - start tokens, of the files' dtype
+    """
+
+    def __init__(self, files: Sequence[Path], counts: Sequence[int], dtype: str) -> None:
+        self._ends = list(accumulate(counts))
+        self._shards = [np.memmap(file, np.dtype(dtype).newbyteorder("<"), "r") for file in files]
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __getitem__(self, span: slice) -> NDArray[Any]:
+        start, stop, _ = span.indices(len(self))
+        parts: list[NDArray[Any]] = []
+        while start < stop:
+            shard = bisect_right(self._ends, start)
+            first = self._ends[shard] - len(self._shards[shard])
+            last = min(stop, self._ends[shard])
+            parts.append(self._shards[shard][start - first : last - first])
+            start = last
+        return np.concatenate(parts) if len(parts) > 1 else np.asarray(parts[0] if parts else [])
 
 
 def read_description(folder: Path) -> Description:
     """Read `description.json` in the folder. Raise BadData if the folder was not written by prepare_text."""
     file = folder / DESCRIPTION
     try:
-        return Description(**json.loads(file.read_text(encoding="utf-8")))
+        content = json.loads(file.read_text(encoding="utf-8"))
+        shards = {split: [Shard(**shard) for shard in content["shards"][split]] for split in SPLITS}
+        description = Description(**content | {"shards": shards})
     except FileNotFoundError:
         raise BadData(f"{folder} holds no {DESCRIPTION}. Give the output `text` of prepare_text.") from None
-    except (ValueError, TypeError) as error:
-        raise BadData(f"{file} is damaged ({error}). Run prepare_text again.") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadData(f"{file} is damaged ({error!r}). Run prepare_text again.") from None
+    if description.dtype not in DTYPES:
+        raise BadData(f"{file}: the dtype is {description.dtype!r}, not {' or '.join(DTYPES)}. Run prepare_text again.")
+    return description
 
 
-def read_tokens(folder: Path, split: str) -> NDArray[np.uint16]:
-    """Return the tokens of one of the SPLITS as a read-only memory map. Raise BadData."""
-    try:
-        tokens: NDArray[np.uint16] = np.load(folder / f"{split}_tokens.npy", mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise BadData(f"{folder}: the {split} tokens cannot be read ({error}). Run prepare_text again.") from None
-    if tokens.ndim != 1 or tokens.dtype != np.uint16:
-        raise BadData(f"{folder}: the {split} tokens are {tokens.dtype} of {tokens.shape}. Run prepare_text again.")
-    return tokens
+def write_description(folder: Path, description: Description) -> None:
+    """Write `description.json`."""
+    (folder / DESCRIPTION).write_text(json.dumps(asdict(description), indent=2) + "\n", encoding="utf-8")
+
+
+def read_tokens(folder: Path, description: Description, split: str) -> Tokens:
+    """Map the tokens of one of the SPLITS. Raise BadData if a file is missing or has another size."""
+    shards = description.shards[split]
+    item = np.dtype(description.dtype).itemsize
+    for shard in shards:
+        try:
+            size = (folder / shard.file).stat().st_size
+        except OSError as error:
+            raise BadData(f"{folder / shard.file}: {error.strerror}. Run prepare_text again.") from None
+        if size != shard.tokens * item:
+            raise BadData(
+                f"{folder / shard.file} has {size:,} bytes, not the {shard.tokens * item:,} of {shard.tokens:,} "
+                f"tokens. Run prepare_text again."
+            )
+    return Tokens([folder / shard.file for shard in shards], [shard.tokens for shard in shards], description.dtype)
+
+
+def verify(folder: Path, shards: Iterable[Shard]) -> None:
+    """Compare the checksums of these files with their content. Raise BadData for the first one that differs."""
+    with ThreadPoolExecutor(READ_THREADS) as pool:
+        for shard, found in pool.map(lambda shard: (shard, checksum(folder / shard.file)), shards):
+            if found != shard.sha256:
+                raise BadData(
+                    f"{folder / shard.file}: the content does not match its checksum. Run prepare_text again."
+                )
+
+
+def checksum(file: Path) -> str:
+    """Return the SHA-256 of a file as hexadecimal text."""
+    digest = hashlib.sha256()
+    with file.open("rb") as content:
+        while block := content.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

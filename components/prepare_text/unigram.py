@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 
-def perplexity(train: NDArray[np.uint16], validation: NDArray[np.uint16], vocabulary_size: int) -> float:
-    """Return the perplexity of the validation tokens under the training frequencies with add-one smoothing."""
-    counts = np.bincount(train, minlength=vocabulary_size) + 1
-    surprise = -np.log(counts / counts.sum())
-    return float(np.exp(surprise[validation].mean()))
+def perplexity(train: NDArray[Any], validation: NDArray[Any]) -> float:
+    """Return the perplexity of the validation tokens under the training frequencies with add-one smoothing.
+
+    train, validation: how often each token occurs, (vocabulary_size,)
+    """
+    smoothed = train + 1
+    surprise = -np.log(smoothed / smoothed.sum())
+    return float(np.exp((surprise * validation).sum() / validation.sum()))

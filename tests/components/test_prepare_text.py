@@ -1,8 +1,10 @@
-"""prepare_text: which files are read and how they are divided, tokens that give the text back, and bad input."""
+"""prepare_text: which documents are read and how they are divided, tokens that give the text back, and bad input."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from itertools import chain
 from math import exp, log
 from pathlib import Path
 from typing import Any
@@ -37,78 +39,112 @@ def verses(tmp_path: Path) -> Path:
 
 
 def request(modules: Any, **changes: Any) -> Any:
-    settings: dict[str, Any] = {
-        "folder": None,
-        "pattern": "**/*",
-        "vocabulary_size": 280,
-        "validation_fraction": 0.3,
-        "seed": 0,
-    }
-    return modules("preparation").Request(**settings | changes)
+    return modules("preparation").Request(**{"vocabulary_size": 280, "validation_fraction": 0.3} | changes)
+
+
+def texts(modules: Any, folder: Path) -> dict[str, list[str]]:
+    """The documents of each split, decoded from their tokens."""
+    from tokenizers import Tokenizer
+
+    prepared = modules("prepared_text")
+    described = prepared.read_description(folder)
+    tokenizer = Tokenizer.from_file(str(folder / prepared.TOKENIZER))
+    found = {}
+    for split in prepared.SPLITS:
+        tokens = prepared.read_tokens(folder, described, split)[:]
+        assert len(tokens) == described.tokens[split]
+        assert tokens.max() < described.vocabulary_size
+        documents = np.split(tokens, np.flatnonzero(tokens == described.end) + 1)
+        assert len(documents.pop()) == 0
+        assert len(documents) == described.documents[split]
+        found[split] = [tokenizer.decode(ids[:-1].tolist(), skip_special_tokens=False) for ids in documents]
+        assert described.bytes[split] == sum(len(text.encode()) for text in found[split])
+    return found
 
 
 def test_every_text_comes_back_from_its_tokens(modules: Any, verses: Path, tmp_path: Path) -> None:
-    from tokenizers import Tokenizer
-
     (verses / "own.txt").write_text("a text may say <|end|> itself\r\n")
-    described = modules("preparation").prepare(request(modules, folder=verses), tmp_path / "out")
-    prepared = modules("prepared_text")
-    assert prepared.read_description(tmp_path / "out") == described
-    tokenizer = Tokenizer.from_file(str(tmp_path / "out" / prepared.TOKENIZER))
-    found = []
-    for split in prepared.SPLITS:
-        tokens = prepared.read_tokens(tmp_path / "out", split)
-        assert len(tokens) == described.tokens[split]
-        assert int(tokens.max()) < described.vocabulary_size == 280
-        texts = np.split(tokens, np.flatnonzero(tokens == described.end) + 1)
-        assert len(texts.pop()) == 0
-        assert len(texts) == described.files[split]
-        found += [tokenizer.decode(text[:-1].tolist(), skip_special_tokens=False) for text in texts]
-    assert sorted(found) == sorted([*VERSES, "a text may say <|end|> itself\r\n"])
-    assert described.source == "verses"
-    assert described.files == {"train": 7, "validation": 3}
+    described = modules("preparation").prepare(request(modules, folder=verses, shard_tokens=50), tmp_path / "out")
+    assert modules("prepared_text").read_description(tmp_path / "out") == described
+    found = texts(modules, tmp_path / "out")
+    assert sorted(chain(*found.values())) == sorted([*VERSES, "a text may say <|end|> itself\r\n"])
+    assert (described.source, described.vocabulary_size, described.dtype) == ("verses", 280, "uint16")
     assert described.skipped == {"binary": 2, "empty": 1}
-    assert sum(described.bytes.values()) == sum(len(text.encode()) for text in found)
+    assert [shard.tokens for shard in described.shards["train"][:-1]] == [50] * (described.tokens["train"] // 50)
 
 
-def test_preparing_again_gives_the_same_files(modules: Any, verses: Path, tmp_path: Path) -> None:
-    for _ in range(2):
-        modules("preparation").prepare(request(modules, folder=verses), tmp_path / "twice")
-    modules("preparation").prepare(request(modules, folder=verses), tmp_path / "once")
-    for folder in ("once", "twice"):
-        assert len(list((tmp_path / folder).iterdir())) == 4
-    for file in (tmp_path / "once").iterdir():
-        assert file.read_bytes() == (tmp_path / "twice" / file.name).read_bytes()
+def test_large_files_and_several_processes_give_the_same_tokens(
+    modules: Any, verses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [json.dumps({"id": number, "content": verse}) for number, verse in enumerate(VERSES)]
+    (verses / "lines.jsonl").write_text("\n\n".join(lines), encoding="utf-8")
+    asked = {"folder": verses, "text_field": "content", "seed": 3}
+    modules("preparation").prepare(request(modules, **asked), tmp_path / "whole")
+    assert sorted(chain(*texts(modules, tmp_path / "whole").values())) == sorted([*VERSES, *VERSES])
+    # The tokenizer is given: the pieces decide what one is trained on.
+    asked |= {"tokenizer": tmp_path / "whole/tokenizer.json", "num_workers": 2}
+    modules("preparation").prepare(request(modules, **asked), tmp_path / "processes")
+    for file in (tmp_path / "whole").iterdir():
+        assert file.read_bytes() == (tmp_path / "processes" / file.name).read_bytes()
+    monkeypatch.setattr(modules("corpus"), "PIECE_BYTES", 20)
+    modules("preparation").prepare(request(modules, **asked | {"num_workers": 0}), tmp_path / "pieces")
+    assert texts(modules, tmp_path / "pieces") == texts(modules, tmp_path / "whole")
 
 
-def test_the_seed_and_the_paths_decide_the_division(modules: Any) -> None:
-    divide = modules("corpus").divide
-    texts = {f"{number}.txt": str(number) for number in range(50)}
-    backwards = dict(reversed(texts.items()))
-    first, again, other = divide(texts, 0.2, 1), divide(backwards, 0.2, 1), divide(texts, 0.2, 2)
-    assert set(first["validation"]) == set(again["validation"]) != set(other["validation"])
-    assert len(first["validation"]) == 10
-    assert sorted(first["train"] + first["validation"]) == sorted(texts.values())
+def test_an_existing_tokenizer_with_a_large_vocabulary(modules: Any, verses: Path, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models
+
+    words = {"[UNK]": 0, "</s>": 1} | {f"word{number}": number for number in range(2, 70_000)}
+    Tokenizer(models.WordLevel(words, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    asked = request(modules, folder=verses, tokenizer=tmp_path / "tokenizer.json")
+    described = modules("preparation").prepare(asked, tmp_path / "out")
+    assert (described.vocabulary_size, described.end, described.dtype) == (70_000, 1, "uint32")
 
 
-@pytest.mark.parametrize(("fraction", "count"), [(0.001, 1), (0.5, 1)])
-def test_two_texts_are_one_for_each_split(modules: Any, fraction: float, count: int) -> None:
-    parts = modules("corpus").divide({"a": "1", "b": "2"}, fraction, 0)
-    assert {name: len(part) for name, part in parts.items()} == {"train": 1, "validation": count}
+@pytest.mark.parametrize("span", [(0, 100), (3, 7), (8, 9), (9, 9), (11, 30)])
+def test_tokens_of_several_shards_are_one_sequence(modules: Any, tmp_path: Path, span: tuple[int, int]) -> None:
+    writer = modules("shard_writer").ShardWriter(tmp_path, "train", "uint32", 4)
+    for start, stop in ((0, 3), (3, 3), (3, 12), (12, 18)):
+        writer.append(np.arange(start, stop))
+    shards = writer.close()
+    assert [shard.tokens for shard in shards] == [4, 4, 4, 4, 2]
+    prepared = modules("prepared_text")
+    prepared.verify(tmp_path, shards)
+    tokens = prepared.Tokens([tmp_path / shard.file for shard in shards], [shard.tokens for shard in shards], "uint32")
+    assert len(tokens) == 18
+    assert tokens[slice(*span)].tolist() == list(range(18))[slice(*span)]
+
+
+def test_the_seed_and_the_names_decide_the_division(modules: Any) -> None:
+    hashed = modules("corpus").hashed
+    places = np.array([[hashed(f"{number}.txt", seed) for number in range(4000)] for seed in (0, 1)], float) / 2**64
+    assert (places < 0.2).mean(axis=1) == pytest.approx(0.2, abs=0.03)
+    assert (places[0] != places[1]).all()
+
+
+@pytest.mark.parametrize("fraction", [0.0001, 0.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_two_texts_are_one_for_each_split(
+    modules: Any, verses: Path, tmp_path: Path, fraction: float, seed: int
+) -> None:
+    asked = request(modules, folder=verses, pattern="[12].txt", validation_fraction=fraction, seed=seed)
+    for name in ("1.txt", "2.txt"):
+        (verses / name).write_text(VERSES[3] + name)
+    described = modules("preparation").prepare(asked, tmp_path / "out")
+    assert described.documents == {"train": 1, "validation": 1}
 
 
 def test_the_standard_library_is_read_without_its_tests(modules: Any) -> None:
-    found = modules("corpus").read(None, "json/**/*")
+    found = modules("corpus").find(None, "json/**/*")
+    paths = {piece.path for piece in found.pieces}
     assert found.source == "stdlib"
-    assert {"json/__init__.py", "json/decoder.py"} <= set(found.texts)
-    assert not any("test" in path for path in found.texts)
-    assert not any(path.endswith(".pyc") for path in found.texts)
+    assert {"json/__init__.py", "json/decoder.py"} <= paths
+    assert not any("test" in path or path.endswith(".pyc") for path in paths)
 
 
 def test_perplexity_of_a_unigram_model(modules: Any) -> None:
-    train, validation = np.array([0, 0, 0, 1], np.uint16), np.array([0, 1, 2], np.uint16)
     expected = exp(-(log(4 / 7) + log(2 / 7) + log(1 / 7)) / 3)
-    assert modules("unigram").perplexity(train, validation, 3) == pytest.approx(expected)
+    assert modules("unigram").perplexity(np.array([3, 1, 0]), np.array([1, 1, 1])) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -120,16 +156,34 @@ def test_perplexity_of_a_unigram_model(modules: Any) -> None:
         ({"pattern": "/etc/*"}, "is not a glob"),
         ({"pattern": "0.txt"}, "0.txt is the only text"),
         ({"vocabulary_size": 5000}, "vocabulary_size is 5000, and the training files give"),
+        ({"tokenizer": Path("/nowhere")}, "tokenizer: /nowhere is no tokenizer.json"),
+        ({"end_token": "</s>"}, "end_token: the tokenizer has no </s>"),
+        ({"pattern": "*.jsonl"}, "the line at byte 14, has no 'text' (KeyError('text'))"),
+        ({"pattern": "*.ndjson"}, "'text' is a int, not a string"),
     ],
-    ids=["no folder", "no match", "no text", "no glob", "one text", "little text"],
 )
 def test_text_that_cannot_be_used(
     modules: Any, verses: Path, tmp_path: Path, changes: dict[str, Any], said: str
 ) -> None:
+    (verses / "other.jsonl").write_text('{"text": "a"}\n{"content": "b"}\n')
+    (verses / "numbers.ndjson").write_text('{"text": 1}\n')
+    asked = request(modules, **{"folder": verses, "pattern": "**/*.txt"} | changes)
     with pytest.raises(modules("prepared_text").BadData) as error:
-        modules("preparation").prepare(request(modules, **{"folder": verses} | changes), tmp_path / "out")
+        modules("preparation").prepare(asked, tmp_path / "out")
     assert said in str(error.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_failure_leaves_no_shards(modules: Any, verses: Path, tmp_path: Path) -> None:
+    # Only the encoding reads to the last line.
+    lines = [json.dumps({"text": verse}) for verse in VERSES]
+    (verses / "lines.jsonl").write_text("\n".join([*lines, "{}"]))
+    asked = request(modules, folder=verses, tokenizer=tmp_path / "out/tokenizer.json", pattern="*.txt")
+    modules("preparation").prepare(request(modules, folder=verses, pattern="*.txt"), tmp_path / "out")
+    asked = request(modules, folder=verses, tokenizer=tmp_path / "out/tokenizer.json", pattern="*.jsonl")
+    with pytest.raises(modules("prepared_text").BadData):
+        modules("preparation").prepare(asked, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"source": "stdlib"}', "[]"])
@@ -139,10 +193,25 @@ def test_a_folder_that_prepare_text_did_not_write(modules: Any, tmp_path: Path, 
         (tmp_path / "description.json").write_text(content)
     with pytest.raises(prepared.BadData, match=r"description\.json"):
         prepared.read_description(tmp_path)
-    np.save(tmp_path / "train_tokens.npy", np.zeros((2, 2)))
-    for split, said in (("validation", "cannot be read"), ("train", "are float64 of")):
-        with pytest.raises(prepared.BadData, match=said):
-            prepared.read_tokens(tmp_path, split)
+
+
+def test_shards_that_changed(modules: Any, verses: Path, tmp_path: Path) -> None:
+    prepared = modules("prepared_text")
+    described = modules("preparation").prepare(request(modules, folder=verses, pattern="**/*.txt"), tmp_path / "out")
+    shard = described.shards["train"][0]
+    file = tmp_path / "out" / shard.file
+    content = bytearray(file.read_bytes())
+    content[7] ^= 1
+    file.write_bytes(content)
+    prepared.read_tokens(tmp_path / "out", described, "train")
+    with pytest.raises(prepared.BadData, match="does not match its checksum"):
+        prepared.verify(tmp_path / "out", [shard])
+    file.write_bytes(content[:-1])
+    with pytest.raises(prepared.BadData, match=f"has {len(content) - 1} bytes, not the {len(content)}"):
+        prepared.read_tokens(tmp_path / "out", described, "train")
+    file.unlink()
+    with pytest.raises(prepared.BadData, match="No such file"):
+        prepared.read_tokens(tmp_path / "out", described, "train")
 
 
 @pytest.mark.slow
