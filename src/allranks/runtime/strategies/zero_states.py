@@ -57,6 +57,10 @@ def gather(engine: Any, model: nn.Module) -> tuple[dict[str, Any], dict[str, Any
         if partition in state
     ]
     keys = sorted({key for flat in partitions for key, value in state.get(flat, {}).items() if _of_shape(value, flat)})
+    if keys and hasattr(engine.optimizer, "_lazy_init_hp_params_optimizer_state"):
+        # DeepSpeed links the states after the step of the first parameter group, when the others have none yet.
+        engine.optimizer._hp_optimizer_states_linked = False
+        engine.optimizer._lazy_init_hp_params_optimizer_state()
     tensors = {
         name: {key: _own_shard(parameter, key) for key in keys}
         for name, parameter in model.named_parameters()
