@@ -17,11 +17,12 @@ def continued(
     generator:   on the CPU; its seed determines the text
     """
     # Even an empty prompt needs a first token: in the training data, texts start after the end token.
-    tokens = [model.end, *model.tokenizer.encode(prompt).ids]
+    tokens = [model.end, *model.tokenizer.encode(prompt, add_special_tokens=False).ids]
     with torch.inference_mode():
         for _ in range(max_tokens):
-            seen = torch.tensor([tokens[-model.shape.block_size :]])
-            next_token = draw(model.network(seen)[0, -1], temperature, top_k, generator)
+            seen = torch.tensor([tokens[-model.shape.max_seq_length :]], device=model.network.lm_head.weight.device)
+            scores = model.network.lm_head(model.network.model(seen)[0, -1])
+            next_token = draw(scores.cpu(), temperature, top_k, generator)
             if next_token == model.end:
                 break
             tokens.append(next_token)

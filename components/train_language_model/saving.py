@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def save(folder: Path, weights: Mapping[str, Any], shape: Shape, tokenizer: str,
         # MLflow warns that there is no input example, and no type hints besides the signature.
         warnings.simplefilter("ignore", UserWarning)
         files = Path(temporary, "files", Path(language_model.WITHIN).name)
-        language_model.write(files, weights, shape, tokenizer, end)
+        language_model.write_config(files, shape, tokenizer, end)
         mlflow_model = Path(temporary, "model")
         mlflow.pyfunc.save_model(
             mlflow_model,
@@ -45,8 +45,16 @@ def save(folder: Path, weights: Mapping[str, Any], shape: Shape, tokenizer: str,
             code_paths=[str(CODE / name) for name in ("gpt.py", "language_model.py", "generation.py")],
             artifacts={files.name: str(files)},
             signature=ModelSignature(inputs=texts, outputs=texts, params=ParamSchema(params)),
-            pip_requirements=[f"{name}=={version(name).partition('+')[0]}" for name in ("torch", "tokenizers")]
-            + ["mlflow", "pandas"],
+            pip_requirements=[_pinned(name) for name in ("torch", "tokenizers", "safetensors")] + ["mlflow", "pandas"],
         )
         # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
         shutil.copytree(mlflow_model, folder, dirs_exist_ok=True)
+    # Straight to the output: those of a large model would fill the temporary folder.
+    language_model.write_weights(folder / language_model.WITHIN, weights, shape)
+
+
+def _pinned(name: str) -> str:
+    try:
+        return f"{name}=={version(name).partition('+')[0]}"
+    except PackageNotFoundError:  # tokenizers: the training does not need it
+        return name

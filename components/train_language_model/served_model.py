@@ -22,6 +22,7 @@ class TextModel(PythonModel):
 
     def load_context(self, context: Any) -> None:
         self.model = read(Path(context.artifacts["language_model"]))
+        self.model.network.to("cuda" if torch.cuda.is_available() else "cpu")
 
     # No annotations: MLflow would read a schema from them, which the signature already defines.
     def predict(self, context, model_input, params=None):  # noqa: ARG002

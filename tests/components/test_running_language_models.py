@@ -7,6 +7,7 @@ import math
 import random
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,28 +21,63 @@ PREPARE = """
 import sys
 from pathlib import Path
 from preparation import Request, prepare
-prepare(Request(Path(sys.argv[1]), "*", 280, 0.1, 0), Path(sys.argv[2]))
+asked = Request(folder=Path(sys.argv[1]), vocabulary_size=280, validation_fraction=0.1, shard_tokens=5000)
+prepare(asked, Path(sys.argv[2]))
 """
 
 SCORE = """
 import math
+from types import SimpleNamespace
 import numpy as np, torch
 from allranks import runtime
-from evaluate import score
+from scoring import score, summary
+from windows import Windows
 
 def main(ranks):
     tokens = np.random.default_rng(0).integers(0, 5, 83).astype(np.uint16)
     # A model to whom the next token follows from this one alone, so that windows do not matter.
     table = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
-    for block_size, batch_size in ((8, 3), (82, 1), (100, 4)):
-        found = score(lambda seen: table[seen], tokens, block_size, batch_size, ranks)
+    head = torch.nn.Linear(5, 5, bias=False)
+    head.weight.data = table.T.contiguous()
+    model = SimpleNamespace(model=lambda seen: torch.nn.functional.one_hot(seen, 5).float(), lm_head=head)
+    for length, batch_size in ((8, 3), (82, 1), (100, 4)):
+        found = summary(score(model, Windows(tokens, length), batch_size, torch.float32, ranks), 41)
         follow = torch.from_numpy(tokens.astype(np.int64))
         surprise = -table.log_softmax(dim=1).double()[follow[:-1], follow[1:]]
         right = (table.argmax(dim=1)[follow[:-1]] == follow[1:]).double()
         assert found.count == 82, found
         assert math.isclose(found.loss, surprise.mean().item(), rel_tol=1e-6), found
         assert math.isclose(found.perplexity, math.exp(found.loss)), found
+        assert math.isclose(found.bits_per_byte, found.loss / math.log(2) * 2), found
         assert math.isclose(found.accuracy, right.mean().item()), found
+
+runtime.main(main)
+"""
+
+STRATEGIES = """
+import sys
+from dataclasses import replace
+from allranks import runtime
+from allranks.runtime import strategies
+import train
+
+train.save = lambda *_: None  # the curves alone are compared
+
+def main(ranks):
+    folder, given = sys.argv[1], sys.argv[2:]
+    settings = {"ddp": {}, "fsdp": {"activation_checkpointing": "true"}, "deepspeed": {"zero_stage": 1},
+                "zero 3": {"zero_stage": 3}, "horovod": {}, "bfloat16": {"precision": "bfloat16"},
+                "float16": {"precision": "float16"}}
+    if given[-1] == "horovod":
+        given.pop()
+    else:
+        del settings["horovod"]
+    for name, own in settings.items():
+        strategy = {"zero 3": "deepspeed", "bfloat16": "ddp", "float16": "ddp"}.get(name, name)
+        outputs = {output: f"{folder}/{name}/{output}" for output in ("model", "checkpoints", "history")}
+        options = {"strategy": strategy} | own | outputs
+        sys.argv[1:] = [*given, *(word for key, value in options.items() for word in (f"--{key}", str(value)))]
+        train.train(replace(ranks, strategy=strategies.strategy(strategy, ranks.device)))
 
 runtime.main(main)
 """
@@ -57,7 +93,7 @@ assert first[0].startswith("one")
 
 # A component's snapshot holds its own folder and what it includes of these.
 CODE = ("train_language_model", "prepare_text")
-TINY = ["--block_size", "16", "--layers", "1", "--heads", "2", "--width", "16", "--batch_size", "8"]
+TINY = ["--max_seq_length", "16", "--num_hidden_layers", "2", "--num_attention_heads", "2", "--hidden_size", "16"]
 
 
 def run_ranks(component: str, *arguments: object, script: Path, folder: Path, ranks: int = 1) -> Ended:
@@ -97,35 +133,70 @@ def verses(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model_of_verses(verses: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what a training on two ranks left."""
     folder = tmp_path_factory.mktemp("model")
-    ended = train(verses, folder, "--steps", 30, "--learning_rate", 0.01, "--checkpoint_every", 20, ranks=2)
+    settings = ["--max_steps", 30, "--learning_rate", 0.01, "--save_steps", 20, "--per_device_train_batch_size", 4]
+    ended = train(verses, folder, *settings, "--eval_steps", 15, ranks=2)
     assert ended.codes == [0, 0], ended.errors
     return folder
 
 
+def losses(history: Path) -> dict[int, float]:
+    """The points of a history."""
+    return {point["step"]: point["loss"] for point in json.loads(history.read_text())["points"]}
+
+
 def test_two_ranks_leave_a_model_checkpoints_and_a_history(model_of_verses: Path) -> None:
-    names = [file.name for file in sorted((model_of_verses / "checkpoints").iterdir())]
-    assert names == ["step_000000020", "step_000000030"]
+    assert len(list((model_of_verses / "checkpoints").glob("step_*"))) == 2
     history = json.loads((model_of_verses / "history.json").read_text())
     assert (history["strategy"], history["world_size"], history["tokens_per_step"]) == ("ddp", 2, 8 * 16)
     assert (history["sample"], history["samples_per_step"], history["instance_count"]) == ("token", 8 * 16, 1)
     assert len(history["machines"]) == 1
     assert history["started"] < history["ended"]
     assert [point["step"] for point in history["points"]] == [1, 10, 20, 30]
-    losses = [point["loss"] for point in history["points"]]
-    assert losses[-1] < losses[0] - 1
+    assert history["points"][-1]["loss"] < history["points"][0]["loss"] - 1
     assert all(point["seconds"] > 0 and point["peak_memory"] > 1 for point in history["points"])
+    assert [evaluation["step"] for evaluation in history["evaluations"]] == [15, 30]
     described = yaml.safe_load((model_of_verses / "model/MLmodel").read_text())
     assert described["flavors"]["python_function"]["artifacts"]["language_model"]["path"] == "artifacts/language_model"
 
 
-def test_one_process_goes_on_from_what_two_ranks_left(model_of_verses: Path, verses: Path, tmp_path: Path) -> None:
+def test_one_process_resumes_what_two_ranks_left(model_of_verses: Path, verses: Path, tmp_path: Path) -> None:
     checkpoints = model_of_verses / "checkpoints"
-    ended = train(verses, tmp_path, "--steps", 40, "--accumulate", 2, "--resume_from", checkpoints)
+    settings = ["--max_steps", 40, "--gradient_accumulation_steps", 2, "--per_device_train_batch_size", 4]
+    ended = train(verses, tmp_path, *settings, "--resume_from_checkpoint", checkpoints)
     assert ended.codes == [0], ended.errors
     assert "step 40 of 40" in ended.output
     assert "step 30 of" not in ended.output
-    history = json.loads((tmp_path / "history.json").read_text())
-    assert [point["step"] for point in history["points"]] == [1, 10, 20, 30, 40]
+    assert list(losses(tmp_path / "history.json")) == [1, 10, 20, 30, 40]
+
+
+def test_a_training_starts_from_the_weights_of_another(model_of_verses: Path, verses: Path, tmp_path: Path) -> None:
+    places = ["--data", verses, "--model", tmp_path / "model", "--checkpoints", tmp_path / "checkpoints"]
+    settings = ["--history", tmp_path / "history.json", "--max_steps", 1, "--initial_model", model_of_verses / "model"]
+    script = COMPONENTS / "train_language_model/train.py"
+    ended = run_ranks("train_language_model", *places, *settings, script=script, folder=tmp_path)
+    assert ended.codes == [0], ended.errors
+    assert losses(tmp_path / "history.json")[1] < losses(model_of_verses / "history.json")[20]
+
+
+def test_every_strategy_gives_the_curve_of_one_process(verses: Path, tmp_path: Path) -> None:
+    settings = ["--data", verses, *TINY, "--max_steps", 40, "--learning_rate", 0.005, "--logging_steps", 5]
+    settings += ["--gradient_accumulation_steps", 2, "--max_grad_norm", 0.5]
+    alone = [*settings[2:], "--per_device_train_batch_size", 4]
+    assert train(verses, tmp_path / "alone", *alone).codes == [0]
+    both = [*settings, "--per_device_train_batch_size", 2, *(["horovod"] if find_spec("horovod") else [])]
+    (tmp_path / "script.py").write_text(STRATEGIES)
+    script = tmp_path / "script.py"
+    ended = run_ranks("train_language_model", tmp_path, *both, script=script, folder=tmp_path, ranks=2)
+    assert ended.codes == [0, 0], ended.errors
+    expected = losses(tmp_path / "alone/history.json")
+    bounds = {"bfloat16": 0.02, "float16": 0.005}
+    found = {file.parent.name: losses(file) for file in tmp_path.glob("*/history")}
+    assert {"ddp", "fsdp", "deepspeed", "zero 3", *bounds} <= set(found)
+    for name, curve in found.items():
+        assert list(curve) == [1, *range(5, 41, 5)]
+        difference = max(abs(curve[step] - loss) / loss for step, loss in expected.items())
+        assert difference < bounds.get(name, 1e-4), name
+    assert expected[40] < expected[1] - 1
 
 
 def test_every_token_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:
@@ -144,10 +215,15 @@ def test_the_metrics_of_a_trained_model(model_of_verses: Path, verses: Path, tmp
     metrics = json.loads((tmp_path / "metrics/metrics.json").read_text())
     assert metrics["count"] == described["tokens"]["validation"] - 1
     assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))
+    bits = metrics["loss"] * metrics["count"] / math.log(2)
+    assert metrics["bits_per_byte"] == pytest.approx(bits / described["bytes"]["validation"])
     assert 1 < metrics["perplexity"] < described["unigram_perplexity"] == metrics["unigram_perplexity"]
     assert metrics["times_below_unigram"] == pytest.approx(metrics["unigram_perplexity"] / metrics["perplexity"])
     assert 0 < metrics["accuracy"] < 1
     assert f"validation perplexity {metrics['perplexity']:.2f}" in ended.output
+    # The training's own evaluation scores the whole windows.
+    history = json.loads((model_of_verses / "history.json").read_text())
+    assert history["evaluations"][-1]["loss"] == pytest.approx(metrics["loss"], rel=0.02)
 
 
 def test_samples_are_written_and_printed(model_of_verses: Path, tmp_path: Path) -> None:

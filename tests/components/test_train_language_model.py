@@ -1,10 +1,14 @@
-"""train_language_model: the network and the parts of its training, and trainings as real processes."""
+"""train_language_model: the network, the parts of its training, and inputs that do not fit together."""
 
 from __future__ import annotations
 
-import argparse
+import math
+import sys
+from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +16,7 @@ import pytest
 import torch
 import yaml
 from component_processes import COMPONENTS
+from torch.nn import functional
 
 from allranks.errors import InputError
 
@@ -19,110 +24,266 @@ Importer = Callable[[str, str], Any]
 
 
 @pytest.fixture
-def gpt(code: Importer) -> Any:
-    return code("train_language_model", "gpt")
+def modules(code: Importer) -> Any:
+    """Imports a module of the component."""
+    code("prepare_text", "prepared_text")
+    return lambda name: code("train_language_model", name)
 
 
 @pytest.fixture
-def training(code: Importer) -> Any:
-    code("prepare_text", "prepared_text")
-    return code("train_language_model", "train")
+def small(modules: Any) -> Any:
+    """A small shape with grouped-query attention."""
+    return modules("gpt").Shape(50, 12, 16, 2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24)
 
 
-@pytest.mark.parametrize("length", [1, 7, 12])
-def test_every_place_scores_every_token(gpt: Any, length: int) -> None:
-    model = gpt.Gpt(gpt.Shape(vocabulary_size=50, block_size=12, layers=2, heads=4, width=16))
-    assert model(torch.randint(50, (3, length))).shape == (3, length, 50)
+def arguments(modules: Any, monkeypatch: pytest.MonkeyPatch, **given: object) -> Namespace:
+    """The arguments of a command line with these inputs."""
+    places = {"data": "data", "model": "model", "checkpoints": "checkpoints", "history": "history"}
+    words = [word for name, value in (places | given).items() for word in (f"--{name}", str(value))]
+    monkeypatch.setattr(sys, "argv", ["train.py", *words])
+    parsed: Namespace = modules("arguments").arguments()
+    return parsed
 
 
-def test_a_later_token_changes_no_earlier_score(gpt: Any) -> None:
+@pytest.mark.parametrize("tied", [False, True])
+def test_transformers_loads_the_model_and_computes_the_same(
+    modules: Any, small: Any, tmp_path: Path, tied: bool
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizer = '{"added_tokens": [{"id": 3, "content": "<|end|>"}]}'
+    shape, language_model = replace(small, tie_word_embeddings=tied), modules("language_model")
     torch.manual_seed(0)
-    model = gpt.Gpt(gpt.Shape(vocabulary_size=50, block_size=12, layers=2, heads=4, width=16))
+    network = modules("gpt").Gpt(shape)
+    language_model.write_config(tmp_path, shape, tokenizer, 3)
+    language_model.write_weights(tmp_path, network.state_dict(), shape)
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    tokens = torch.randint(50, (2, 12))
+    with torch.no_grad():
+        torch.testing.assert_close(loaded(tokens).logits, network(tokens))
+    # What Transformers writes is read again.
+    loaded.save_pretrained(tmp_path)
+    assert language_model.read_shape(tmp_path) == (shape, 3)
+    again = modules("gpt").Gpt(shape)
+    again.load_state_dict(language_model.read_weights(tmp_path))
+    assert torch.equal(again(tokens), network(tokens))
+
+
+def test_a_later_token_changes_no_earlier_score(modules: Any, small: Any) -> None:
+    torch.manual_seed(0)
+    model = modules("gpt").Gpt(small)
     tokens = torch.randint(50, (2, 12))
     changed = tokens.clone()
     changed[:, 8] = (changed[:, 8] + 1) % 50
     before, after = model(tokens), model(changed)
     torch.testing.assert_close(before[:, :8], after[:, :8], rtol=0, atol=1e-6)
-    assert (before[:, 8:] - after[:, 8:]).abs().amax(dim=(0, 2)).min() > 1e-4
+    assert (before[:, 8:] - after[:, 8:]).abs().amax(dim=(0, 2)).min() > 1e-5
 
 
-def test_the_count_of_parameters(gpt: Any) -> None:
-    model = gpt.Gpt(gpt.Shape(vocabulary_size=50, block_size=12, layers=3, heads=4, width=16))
-    # One embedding for both ends; a block has 12 squares of the width, and two norms.
-    expected = (50 + 12) * 16 + 3 * (12 * 16 * 16 + 2 * 2 * 16) + 2 * 16 + 16 * 16
-    assert gpt.parameter_count(model) == expected
-    assert sum(tensor.numel() for tensor in model.state_dict().values()) == expected
-
-
-def test_at_first_every_token_is_as_likely(gpt: Any) -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("chunk", [1 << 20, 7 * 50])
+def test_the_loss_in_chunks_is_the_mean_cross_entropy(
+    modules: Any, small: Any, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, chunk: int
+) -> None:
+    gpt = modules("gpt")
+    monkeypatch.setattr(gpt, "CHUNK_SCORES", chunk)
     torch.manual_seed(0)
-    model = gpt.Gpt(gpt.Shape(vocabulary_size=1024, block_size=32, layers=3, heads=4, width=64))
-    tokens = torch.randint(1024, (4, 33))
-    loss = torch.nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
-    assert loss.item() == pytest.approx(np.log(1024), rel=0.02)
+    model = gpt.Gpt(small)
+    tokens, targets = torch.randint(50, (2, 6, 12))
+    with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+        loss = model(tokens, targets)
+    found = torch.autograd.grad(loss, model.lm_head.weight)[0]
+    plain = functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+    expected = torch.autograd.grad(plain, model.lm_head.weight)[0]
+    assert loss.dtype == torch.float32
+    tolerance = 1e-6 if dtype == torch.float32 else 1e-3
+    assert loss.item() == pytest.approx(plain.item(), rel=tolerance)
+    assert (found - expected).norm() < 30 * tolerance * expected.norm()
+    assert loss.item() == pytest.approx(math.log(50), rel=0.02)  # at first every token is as likely
 
 
-@pytest.mark.parametrize("total", [1, 2, 10, 1000])
-def test_the_learning_rate_rises_to_its_peak_and_falls(training: Any, total: int) -> None:
-    rates = [training.learning_rate(0.1, step, total) for step in range(total)]
-    top = rates.index(max(rates))
-    assert max(rates) == pytest.approx(0.1)
-    assert rates[: top + 1] == sorted(rates[: top + 1])
-    assert rates[top:] == sorted(rates[top:], reverse=True)
-    assert min(rates) > 0
+@pytest.mark.parametrize(
+    ("size", "vocabulary", "millions"),
+    [
+        ("3M", 2048, 3.46),
+        ("30M", 8192, 29.9),
+        ("124M", 50304, 123.6),
+        ("350M", 50304, 355),
+        ("1B", 32000, 1100),
+        ("3B", 50304, 2970),
+        ("7B", 32000, 6738),
+    ],
+)
+def test_the_sizes_have_the_parameters_of_their_names(
+    modules: Any, monkeypatch: pytest.MonkeyPatch, size: str, vocabulary: int, millions: float
+) -> None:
+    gpt = modules("gpt")
+    shape = modules("presets").shape(arguments(modules, monkeypatch, model_size=size), vocabulary)
+    with torch.device("meta"):
+        count = gpt.parameter_count(gpt.Gpt(shape))
+    assert count == pytest.approx(millions * 1e6, rel=0.005)
+    # 6 operations a parameter that is multiplied, and attention's.
+    flops = modules("throughput").flops_per_token(shape, count)
+    multiplied = count if shape.tie_word_embeddings else count - vocabulary * shape.hidden_size
+    assert flops - 6 * multiplied == 12 * shape.num_hidden_layers * shape.hidden_size * shape.max_seq_length
 
 
-def test_windows_and_what_follows(code: Importer) -> None:
-    windows = code("train_language_model", "windows")
-    tokens = np.arange(60000, 60011, dtype=np.uint16)
-    assert windows.count(tokens, 5) == 2
-    assert windows.count(tokens[:10], 5) == 1
-    assert windows.count(tokens[:0], 5) == 0
-    seen, following = windows.batch(tokens, [1, 0], 5)
-    assert seen.tolist() == [list(range(60005, 60010)), list(range(60000, 60005))]
-    assert torch.equal(following, seen + 1)
+def test_single_dimensions_are_overridden(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"hidden_size": 96, "num_attention_heads": 6, "max_seq_length": 20}
+    shape = modules("presets").shape(arguments(modules, monkeypatch, model_size="1B", **given), 500)
+    found = asdict(shape)
+    assert given.items() <= found.items()
+    assert (found["num_key_value_heads"], found["intermediate_size"], found["num_hidden_layers"]) == (6, 256, 22)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"heads": 3}, "3 heads on a width of 16"),
-        ({"accumulate": 3}, "a batch of 8 sequences in 3 passes"),
+        ({"num_attention_heads": 3}, "input num_attention_heads: 3 heads with a hidden_size of 256"),
+        ({"num_key_value_heads": 3}, "input num_key_value_heads: 3 for 4 attention heads"),
     ],
 )
-def test_inputs_that_do_not_go_together(training: Any, given: dict[str, int], said: str) -> None:
-    args = {"heads": 4, "width": 16, "batch_size": 8, "accumulate": 2}
-    training.check(argparse.Namespace(**args))
-    with pytest.raises(InputError, match=said):
-        training.check(argparse.Namespace(**args | given))
-
-
-@pytest.mark.parametrize("length", [None, 16], ids=["no text", "short text"])
-def test_data_that_cannot_be_used(
-    code: Importer, training: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int | None
+def test_dimensions_that_do_not_fit_together(
+    modules: Any, monkeypatch: pytest.MonkeyPatch, given: dict[str, int], said: str
 ) -> None:
-    monkeypatch.setattr(training.runtime, "stage", lambda source: source)
-    if length is not None:
-        prepared = code("prepare_text", "prepared_text")
-        counts = dict.fromkeys(prepared.SPLITS, 1)
-        description = prepared.Description("s", 257, 0, counts, counts, counts, {}, 1.0)
-        prepared.write(tmp_path, description, "{}", dict.fromkeys(prepared.SPLITS, np.zeros(length, np.uint16)))
-        assert training.data(tmp_path, length - 1)[1] == description
-    with pytest.raises(InputError, match="holds no description.json" if length is None else "for a block_size of 16"):
-        training.data(tmp_path, 16)
+    with pytest.raises(InputError, match=said):
+        modules("presets").shape(arguments(modules, monkeypatch, **given), 500)
 
 
-def test_both_components_pass_every_port_to_the_same_code() -> None:
-    specs = [
-        yaml.safe_load((COMPONENTS / name / "component.yaml").read_text())
-        for name in ("train_language_model", "train_language_model_mpi")
-    ]
-    first, second = specs
-    for name in {*first, *second} - {"name", "display_name", "description", "tags", "code", "inputs", "distribution"}:
-        assert first[name] == second[name], name
-    assert [spec["inputs"].pop("strategy")["default"] for spec in specs] == ["ddp", "deepspeed"]
-    assert first["inputs"] == second["inputs"]
-    assert [spec["distribution"]["type"] for spec in specs] == ["pytorch", "mpi"]
-    ports = [*first["inputs"], "strategy", *first["outputs"]]
-    passed = {word for word in first["command"].split() if word.startswith(("--", "$[[--"))}
-    assert {word.removeprefix("$[[").removeprefix("--") for word in passed} == set(ports)
+@pytest.mark.parametrize(
+    ("name", "first", "middle", "last"),
+    [
+        ("linear", 1 / 3, 0.55, 0.1),
+        ("cosine", 1 / 3, 0.55, 0.1),
+        ("constant_with_warmup", 1 / 3, 1, 1),
+        ("constant", 1, 1, 1),
+    ],
+)
+def test_learning_rate_schedules(modules: Any, name: str, first: float, middle: float, last: float) -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=2.0)
+    schedule = modules("schedule").schedule(name, 2, 12, 0.1)(optimizer)
+    rates = []
+    for _ in range(13):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    assert [rates[0], rates[2], rates[7], rates[12]] == pytest.approx([2 * first, 2, 2 * middle, 2 * last])
+
+
+def test_windows_and_what_follows(modules: Any) -> None:
+    windows = modules("windows")
+    tokens = np.arange(70_000, 70_012, dtype=np.uint32)
+    found = windows.Windows(tokens, 5)
+    assert (len(found), len(windows.Windows(tokens[:10], 5)), len(windows.Windows(tokens[:0], 5))) == (2, 1, 0)
+    seen, following = windows.divided(torch.stack([found[1], found[0]]))
+    assert seen.tolist() == [list(range(70_005, 70_010)), list(range(70_000, 70_005))]
+    assert torch.equal(following, seen + 1)
+    assert found.rest().tolist() == [70_010, 70_011]
+    assert windows.Windows(tokens[:11], 5).rest().tolist() == [70_010]
+
+
+@pytest.mark.parametrize(
+    ("file", "given", "expected"),
+    [
+        (None, {}, (8, 1)),
+        (None, {"per_device_train_batch_size": 3, "gradient_accumulation_steps": 2}, (3, 2)),
+        ('{"train_batch_size": 24}', {}, (12, 1)),
+        ('{"train_batch_size": 24}', {"gradient_accumulation_steps": 4}, (3, 4)),
+        ('{"train_batch_size": 24, "train_micro_batch_size_per_gpu": 4}', {}, (4, 3)),
+        ('{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 5}', {}, (8, 5)),
+        ("[]", {}, (8, 1)),
+    ],
+)
+def test_passes_by_the_inputs_and_by_deepspeeds_file(
+    modules: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    file: str | None,
+    given: dict[str, int],
+    expected: tuple[int, int],
+) -> None:
+    if file is not None:
+        (tmp_path / "deepspeed.json").write_text(file)
+        given = given | {"deepspeed": tmp_path / "deepspeed.json"}  # type: ignore[dict-item]
+    found = modules("start").passes(arguments(modules, monkeypatch, **given), 2)
+    assert (found.batch_size, found.accumulation) == expected
+
+
+def test_the_number_of_steps(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = modules("start")
+
+    def steps(**given: object) -> int:
+        return int(start.total_steps(arguments(modules, monkeypatch, **given), 100, start.Passes(4, 3), 2))
+
+    assert (steps(max_steps=7), steps(), steps(num_train_epochs=2.5), steps(num_train_epochs=0.01)) == (7, 4, 10, 1)
+    with pytest.raises(InputError, match="input max_steps: 0"):
+        steps(max_steps=0)
+    with pytest.raises(InputError, match="input warmup_steps: 7 of 7 steps"):
+        steps(max_steps=7, warmup_steps=7)
+
+
+def test_too_little_text(modules: Any) -> None:
+    windows, data = modules("windows"), modules("training_data")
+    short = windows.Windows(np.zeros(41, np.uint16), 5)
+    data.require_batch(short, 4, 2)
+    with pytest.raises(InputError, match="input per_device_train_batch_size: 5 sequences of 5 tokens on each of 2"):
+        data.require_batch(short, 5, 2)
+    with pytest.raises(InputError, match="input eval_steps: 5 validation tokens"):
+        data.require_window(windows.Windows(np.zeros(5, np.uint16), 5))
+
+
+def test_an_initial_model_that_does_not_fit(
+    modules: Any, small: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    start, tokenizer = modules("start"), '{"added_tokens": []}'
+    modules("language_model").write_config(tmp_path, small, tokenizer, 0)
+    data = SimpleNamespace(description=SimpleNamespace(vocabulary_size=50), tokenizer=tokenizer)
+    args = arguments(modules, monkeypatch, initial_model=tmp_path, hidden_size=16)
+    assert start.shape(args, data) == small
+    with pytest.raises(InputError, match="input hidden_size: 32, and 16 in initial_model"):
+        start.shape(arguments(modules, monkeypatch, initial_model=tmp_path, hidden_size=32), data)
+    data.tokenizer = '{"added_tokens": [1]}'
+    with pytest.raises(InputError, match="input initial_model: 50 tokens; the data has another tokenizer, with 50"):
+        start.shape(args, data)
+    with pytest.raises(InputError, match=r"input initial_model: .*model.safetensors is damaged"):
+        start.build(small, tmp_path)
+
+
+def test_a_full_output(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    start = modules("start")
+    monkeypatch.setattr(start.shutil, "disk_usage", lambda _: SimpleNamespace(free=16 * 1000))
+    start.require_space(tmp_path / "new/model", tmp_path / "checkpoints", 1000)
+    with pytest.raises(InputError, match=f"output model: 0.0 GiB free at {tmp_path}"):
+        start.require_space(tmp_path / "new/model", tmp_path / "checkpoints", 1001)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "tf32", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "bfloat16", False, 989.5e12),
+        ("NVIDIA H100 PCIe", "float16", False, 756.5e12),
+        ("NVIDIA A100-SXM4-80GB", "float32", True, 156e12),
+        ("NVIDIA A100-SXM4-80GB", "float32", False, None),
+        ("Tesla V100-SXM2-32GB", "bfloat16", True, None),
+        ("Some GPU", "bfloat16", True, None),
+    ],
+)
+def test_the_peak_of_a_gpu(
+    modules: Any, monkeypatch: pytest.MonkeyPatch, name: str, precision: str, tf32: bool, expected: float | None
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: name)
+    throughput = modules("throughput")
+    assert throughput.peak_flops(torch.device("cuda"), precision, tf32) == expected
+    assert throughput.peak_flops(torch.device("cpu"), precision, tf32) is None
+
+
+def test_the_command_passes_every_port(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = yaml.safe_load((COMPONENTS / "train_language_model/component.yaml").read_text())
+    ports = [*spec["inputs"], *spec["outputs"]]
+    passed = {word.removeprefix("$[[").removeprefix("--") for word in spec["command"].split() if "--" in word}
+    args = arguments(modules, monkeypatch)
+    assert passed == set(ports) == set(vars(args))
+    for name, port in spec["inputs"].items():
+        if "default" in port:
+            assert getattr(args, name) == port["default"], name
+    assert spec["inputs"]["model_size"]["enum"] == list(modules("presets").PRESETS)
+    assert spec["inputs"]["lr_scheduler_type"]["enum"] == list(modules("schedule").SCHEDULES)

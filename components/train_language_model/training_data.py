@@ -1,0 +1,95 @@
+"""The prepared text that a training reads, and the loss on its validation part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from prepared_text import TOKENIZER, BadData, Description, read_description, read_tokens, verify
+from torch import nn
+from windows import Windows, divided
+
+from allranks import runtime
+from allranks.errors import InputError, Problem
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Prepared text. tokenizer: as JSON."""
+
+    folder: Path
+    description: Description
+    tokenizer: str
+
+    def windows(self, split: str, max_seq_length: int) -> Windows:
+        """Map the windows of a split. Raise InputError."""
+        try:
+            return Windows(read_tokens(self.folder, self.description, split), max_seq_length)
+        except BadData as error:
+            raise InputError(Problem("input data", str(error))) from None
+
+
+def read(folder: Path) -> TrainingData:
+    """Read what the text is. Raise InputError if the folder holds no prepared text."""
+    try:
+        return TrainingData(folder, read_description(folder), (folder / TOKENIZER).read_text(encoding="utf-8"))
+    except (BadData, OSError) as error:
+        raise InputError(Problem("input data", str(error))) from None
+
+
+def check_content(data: TrainingData, ranks: runtime.Ranks) -> None:
+    """Compare the files with their checksums, each rank a part of its instance's files. Raise InputError."""
+    shards = [shard for shards in data.description.shards.values() for shard in shards]
+    try:
+        verify(data.folder, shards[ranks.local_rank :: ranks.local_world_size])
+    except (BadData, OSError) as error:
+        raise InputError(Problem("input data", str(error))) from None
+
+
+def require_batch(windows: Windows, batch_size: int, world_size: int) -> None:
+    """Raise InputError if the windows do not fill one batch of every rank. batch_size: of one rank."""
+    if len(windows) < batch_size * world_size:
+        tokens, length = len(windows.tokens), windows.max_seq_length
+        raise InputError(
+            Problem(
+                "input per_device_train_batch_size",
+                f"{batch_size} sequences of {length} tokens on each of {world_size} ranks, from {tokens:,} tokens",
+                f"at least {batch_size * world_size * length + 1:,} training tokens",
+                "give a smaller per_device_train_batch_size or max_seq_length, fewer ranks, or more text",
+            )
+        )
+
+
+def require_window(validation: Windows) -> None:
+    """Raise InputError if the validation tokens are fewer than a window."""
+    if not len(validation):
+        raise InputError(
+            Problem(
+                "input eval_steps",
+                f"{len(validation.tokens):,} validation tokens",
+                f"at least {validation.max_seq_length + 1:,}: a sequence, and the token after it",
+                "leave eval_steps out, or give prepare_text more text or a larger validation_fraction",
+            )
+        )
+
+
+@torch.no_grad()
+def validation_loss(
+    model: nn.Module, windows: Windows, batch_size: int, max_samples: int, ranks: runtime.Ranks
+) -> float:
+    """Return the mean loss over the validation windows, each counted once; NaN if there is none. A collective.
+
+    batch_size:  windows of one rank per forward pass
+    max_samples: number of windows, the first ones; -1: all
+    """
+    count = len(windows) if max_samples < 0 else min(max_samples, len(windows))
+    total = torch.zeros((), dtype=torch.float64, device=ranks.device)
+    for start in range(0, count, batch_size * ranks.world_size):
+        first = start + ranks.rank * batch_size
+        own = range(first, min(first + batch_size, count))
+        # Every rank calls the model equally often, as a sharded model requires.
+        batch = torch.stack([windows[index] for index in own or range(1)]).to(ranks.device)
+        seen, following = divided(batch)
+        total += model(seen, following).double() * len(own)
+    return ranks.reduce(total, "sum").item() / count if count else float("nan")
