@@ -1,7 +1,7 @@
 """Train the same language model with each strategy, and compare the loss curves on one page.
 
     allranks run pipelines/compare_strategies.py
-    allranks run pipelines/compare_strategies.py --set steps=200 --set width=256
+    allranks run pipelines/compare_strategies.py --set max_steps=200 --set hidden_size=256
     allranks run pipelines/compare_strategies.py --set strategies=ddp,zero_0,horovod
 
 `allranks submit pipelines/compare_strategies.py` submits the same pipeline to Azure ML.
@@ -10,7 +10,7 @@
 import sys
 from pathlib import Path
 
-from azure.ai.ml import Input, MpiDistribution, PyTorchDistribution, load_component, load_environment
+from azure.ai.ml import Input, MpiDistribution, PyTorchDistribution, load_component
 from azure.ai.ml.dsl import pipeline
 from azure.ai.ml.entities import JobResourceConfiguration
 
@@ -22,8 +22,7 @@ from components.compare_trainings.component import compare_trainings  # noqa: E4
 from components.prepare_text.component import prepare_text  # noqa: E402
 
 train_language_model = load_component(COMPONENTS / "train_language_model/component.yaml")
-train_by_horovod = load_component(COMPONENTS / "train_language_model_mpi/component.yaml")
-train_by_horovod.environment = load_environment(ROOT / "environments/horovod/environment.yaml")
+train_language_model_horovod = load_component(COMPONENTS / "train_language_model_horovod/component.yaml")
 
 # Step name -> inputs of the training.
 STRATEGIES = {
@@ -47,17 +46,19 @@ STRATEGIES = {
 def compare_strategies(
     folder: Input(type="uri_folder", optional=True) = None,
     pattern: Input(type="string") = "**/*",
-    vocabulary_size: Input(type="integer", min=257, max=65536) = 1024,
-    block_size: Input(type="integer", min=1) = 64,
-    layers: Input(type="integer", min=1) = 2,
-    heads: Input(type="integer", min=1) = 4,
-    width: Input(type="integer", min=1) = 128,
-    steps: Input(type="integer", min=1) = 50,
-    batch_size: Input(type="integer", min=1) = 16,
-    learning_rate: Input(type="number", min=1e-6) = 0.002,
+    vocabulary_size: Input(type="integer", min=257, max=1000000) = 1024,
+    max_seq_length: Input(type="integer", min=1) = 64,
+    hidden_size: Input(type="integer", min=2) = 128,
+    num_hidden_layers: Input(type="integer", min=1) = 2,
+    num_attention_heads: Input(type="integer", min=1) = 4,
+    max_steps: Input(type="integer", min=1) = 50,
+    per_device_train_batch_size: Input(type="integer", min=1) = 4,
+    gradient_accumulation_steps: Input(type="integer", min=1) = 1,
+    learning_rate: Input(type="number", min=1e-9) = 0.002,
+    precision: Input(type="string", enum=["float32", "bfloat16", "float16"]) = "float32",
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,
-    process_count_per_instance: Input(type="integer", min=1) = 2,
+    processes_per_instance: Input(type="integer", min=1) = 2,
     strategies: str = "ddp,fsdp,zero_1,zero_2,zero_3",
 ):
     """
@@ -71,15 +72,17 @@ def compare_strategies(
     histories = {}
     for number, name in enumerate(names, start=1):
         under_mpi = name == "horovod"
-        train = (train_by_horovod if under_mpi else train_language_model)(
+        train = (train_language_model_horovod if under_mpi else train_language_model)(
             data=prepare.outputs.text,
-            block_size=block_size,
-            layers=layers,
-            heads=heads,
-            width=width,
-            steps=steps,
-            batch_size=batch_size,
+            max_seq_length=max_seq_length,
+            hidden_size=hidden_size,
+            num_hidden_layers=num_hidden_layers,
+            num_attention_heads=num_attention_heads,
+            max_steps=max_steps,
+            per_device_train_batch_size=per_device_train_batch_size,
+            gradient_accumulation_steps=gradient_accumulation_steps,
             learning_rate=learning_rate,
+            precision=precision,
             seed=seed,
             **STRATEGIES[name],
         )
@@ -87,7 +90,7 @@ def compare_strategies(
         # New objects: by default, all steps of a component share its objects.
         train.resources = JobResourceConfiguration(instance_count=instance_count)
         distribution = MpiDistribution if under_mpi else PyTorchDistribution
-        train.distribution = distribution(process_count_per_instance=process_count_per_instance)
+        train.distribution = distribution(process_count_per_instance=processes_per_instance)
         histories[f"history_{number}"] = train.outputs.history
     compare = compare_trainings(**histories, title="Strategies compared")
     return {"comparison": compare.outputs.comparison}

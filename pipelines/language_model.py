@@ -3,6 +3,7 @@
     allranks run pipelines/language_model.py
     allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed --set zero_stage=2
     allranks run pipelines/language_model.py --set folder=notes --set pattern="**/*.md" --set vocabulary_size=512
+    allranks run pipelines/language_model.py --set model_size=30M --set max_steps=20 --set eval_steps=10
 
 `allranks submit pipelines/language_model.py` submits the same pipeline to Azure ML.
 """
@@ -41,25 +42,29 @@ LAUNCHES = {
 def language_model(
     folder: Input(type="uri_folder", optional=True) = None,
     pattern: Input(type="string") = "**/*",
-    vocabulary_size: Input(type="integer", min=257, max=65536) = 2048,
-    validation_fraction: Input(type="number", min=0.001, max=0.5) = 0.02,
-    strategy: Input(type="string", enum=["ddp", "fsdp", "deepspeed", "horovod"]) = "ddp",
-    zero_stage: Input(type="integer", min=0, max=3) = 2,
-    block_size: Input(type="integer", min=1) = 128,
-    layers: Input(type="integer", min=1) = 3,
-    heads: Input(type="integer", min=1) = 4,
-    width: Input(type="integer", min=1) = 256,
-    steps: Input(type="integer", min=1) = 300,
-    batch_size: Input(type="integer", min=1) = 8,
-    accumulate: Input(type="integer", min=1) = 1,
-    learning_rate: Input(type="number", min=1e-6) = 0.002,
-    precision: Input(type="string", enum=["float32", "bfloat16"]) = "float32",
+    vocabulary_size: Input(type="integer", min=257, max=1000000) = 2048,
+    validation_fraction: Input(type="number", min=0.0001, max=0.5) = 0.02,
+    model_size: Input(type="string", enum=["3M", "30M", "124M", "350M", "1B", "3B", "7B"]) = "3M",
+    max_seq_length: Input(type="integer", min=1, optional=True) = None,
+    hidden_size: Input(type="integer", min=2, optional=True) = None,
+    num_hidden_layers: Input(type="integer", min=1, optional=True) = None,
+    num_attention_heads: Input(type="integer", min=1, optional=True) = None,
+    num_train_epochs: Input(type="number", min=1e-6) = 1.0,
+    max_steps: Input(type="integer", min=-1) = 300,
+    per_device_train_batch_size: Input(type="integer", min=1) = 2,
+    gradient_accumulation_steps: Input(type="integer", min=1) = 1,
+    learning_rate: Input(type="number", min=1e-9, optional=True) = None,
+    precision: Input(type="string", enum=["float32", "bfloat16", "float16"]) = "float32",
+    compile: Input(type="boolean") = False,
+    strategy: Input(type="string", enum=["ddp", "fsdp", "deepspeed"]) = "ddp",
+    zero_stage: Input(type="integer", min=0, max=3, optional=True) = None,
+    eval_steps: Input(type="integer", min=0) = 0,
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,
-    process_count_per_instance: Input(type="integer", min=1) = 2,
+    processes_per_instance: Input(type="integer", min=1) = 2,
     prompt: Input(type="string") = "def ",
     model_name: Input(type="string") = "language-model",
-    minimum_accuracy: Input(type="number", min=0.0, max=1.0) = 0.0,
+    maximum_perplexity: Input(type="number", min=1.0, optional=True) = None,
     launch: str = "pytorch",
 ):
     if launch not in LAUNCHES:
@@ -75,31 +80,37 @@ def language_model(
     )
     train = train_language_model(
         data=prepare.outputs.text,
-        block_size=block_size,
-        layers=layers,
-        heads=heads,
-        width=width,
-        steps=steps,
-        batch_size=batch_size,
-        accumulate=accumulate,
+        model_size=model_size,
+        max_seq_length=max_seq_length,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        num_attention_heads=num_attention_heads,
+        num_train_epochs=num_train_epochs,
+        max_steps=max_steps,
+        per_device_train_batch_size=per_device_train_batch_size,
+        gradient_accumulation_steps=gradient_accumulation_steps,
         learning_rate=learning_rate,
         precision=precision,
-        seed=seed,
+        compile=compile,
         strategy=strategy,
         zero_stage=zero_stage,
+        eval_steps=eval_steps,
+        seed=seed,
     )
     evaluate = evaluate_language_model(data=prepare.outputs.text, model=train.outputs.model)
     # New objects: by default, all steps of a component share its objects.
     train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = distribution(process_count_per_instance=process_count_per_instance)
-    evaluate.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)
+    train.distribution = distribution(process_count_per_instance=processes_per_instance)
+    evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
 
     sample = sample_text(model=train.outputs.model, prompt=prompt, seed=seed)
     register = register_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,
         name=model_name,
-        threshold=minimum_accuracy,
+        metric="perplexity",
+        goal="minimize",
+        threshold=maximum_perplexity,
     )
     return {
         "model": train.outputs.model,

@@ -1,7 +1,7 @@
 """Train on 1, 2, 4 and more instances, and write a page on how it scales and where more instances stop paying.
 
     allranks run pipelines/scaling_study.py --slots 1
-    allranks run pipelines/scaling_study.py --slots 1 --set scaling=weak --set inputs="{epochs: 8, batch_size: 128}"
+    allranks run pipelines/scaling_study.py --slots 1 --set scaling=weak --set inputs="{max_steps: 80}"
     allranks run pipelines/scaling_study.py --slots 1 --set component=mine/component.yaml --set inputs=mine/inputs.yaml
 
 With --slots 1 the trainings do not run at the same time, since on this machine they would slow each other down. For a
@@ -12,7 +12,9 @@ training that needs other steps first, write a pipeline:
     @pipeline()
     def my_study():
         data = my_preparation()
-        study = study_scaling(lambda count: my_training(data=data.outputs.data, batch_size=512), [1, 2, 4, 8])
+        study = study_scaling(
+            lambda count: my_training(data=data.outputs.data, per_device_train_batch_size=512 // count), [1, 2, 4, 8]
+        )
         return {"scaling": study.outputs.scaling}
 
 The component has an output `history`: docs/scaling.md describes it.
@@ -34,9 +36,9 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.prepare_images.component import prepare_images  # noqa: E402
+from components.prepare_text.component import prepare_text  # noqa: E402
 
-train_image_classifier = load_component(COMPONENTS / "train_image_classifier/component.yaml")
+train_language_model = load_component(COMPONENTS / "train_language_model/component.yaml")
 compare_scaling = load_component(COMPONENTS / "compare_scaling/component.yaml")
 
 MOST = 8
@@ -77,7 +79,7 @@ def study_scaling(train: Callable[[int], Any], instance_counts: Sequence[int], *
     non_pipeline_inputs=["instance_counts", "scaling", "component", "inputs", "batch_input"],
 )
 def scaling_study(
-    process_count_per_instance: Input(type="integer", min=1) = 1,
+    processes_per_instance: Input(type="integer", min=1) = 1,
     warm_up_steps: Input(type="integer", min=0) = 10,
     min_efficiency: Input(type="number", min=0.0, max=1.0) = 0.7,
     price_per_hour: Input(type="number", min=0.0, optional=True) = None,
@@ -85,28 +87,30 @@ def scaling_study(
     scaling: str = "strong",
     component: str = "",
     inputs: str = "",
-    batch_input: str = "batch_size",
+    batch_input: str = "per_device_train_batch_size",
 ):
     """
     instance_counts: the numbers of instances, with commas
-    scaling:         strong: the batch is the same for all; weak: it grows with the instances
-    component:       the component.yaml of a training with the output `history`; by default our image classifier
+    scaling:         strong: the batch of all ranks together is the same for all; weak: that of each rank
+    component:       the component.yaml of a training with the output `history`; by default our language model
     inputs:          what it is given: a YAML file, or YAML itself
-    batch_input:     its input with the batch of all ranks together, which grows in weak scaling
+    batch_input:     its input with the batch of one rank, which is divided in strong scaling; "" if it has none
     """
     if component:
         training, training_inputs = load_component(component), {}
     else:
-        prepare = prepare_images(source="digits")
-        training = train_image_classifier
-        training_inputs = {"data": prepare.outputs.images, "epochs": 4, "batch_size": 64}
+        prepare = prepare_text()
+        training = train_language_model
+        # The batch of a step is large enough for four instances.
+        training_inputs = {"data": prepare.outputs.text, "hidden_size": 128, "num_attention_heads": 4}
+        training_inputs |= {"max_steps": 60, "logging_steps": 5, "per_device_train_batch_size": 16}
     training_inputs |= values(inputs)
     counts = numbers(instance_counts)
 
     def train(count: int) -> Any:
-        step = training(**training_inputs | grown(training_inputs, batch_input, count / counts[0], scaling))
+        step = training(**training_inputs | divided(training_inputs, batch_input, count, counts[0], scaling))
         if not component:
-            step.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)
+            step.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
         return step
 
     study = study_scaling(
@@ -147,12 +151,15 @@ def path_from(folder: Path, path: str) -> str:
     return path if ":" in path else str(folder / path)
 
 
-def grown(given: dict[str, Any], name: str, times: float, scaling: str) -> dict[str, int]:
-    """Return the batch input for `times` as many instances. Raise ValueError."""
+def divided(given: dict[str, Any], name: str, count: int, first: int, scaling: str) -> dict[str, int]:
+    """Return the batch input on `count` instances, if it is that of the inputs on `first` ones. Raise ValueError."""
     if scaling not in ("strong", "weak"):
         raise ValueError(f"scaling is {scaling!r}; give strong or weak")
-    if scaling == "strong":
+    if scaling == "weak" or not name:
         return {}
     if name not in given:
-        raise ValueError(f"weak scaling needs {name} among the inputs; give it, or its name by batch_input")
-    return {name: round(given[name] * times)}
+        raise ValueError(f"strong scaling needs {name} among the inputs; give it, or its name by batch_input")
+    whole = given[name] * first
+    if whole % count:
+        raise ValueError(f"{name} is {given[name]} on {first} instances; give one that {count} instances can divide")
+    return {name: whole // count}

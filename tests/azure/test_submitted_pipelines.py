@@ -22,8 +22,8 @@ __all__ = ["command", "project", "quick"]
 PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 ALONE = {"instance_count": 1, "process_count_per_instance": 1}
 IMAGES = {"network": "mlp", "epochs": 1, **ALONE}
-TEXTS = {"pattern": "**/*.py", "vocabulary_size": 300, "block_size": 16, "layers": 1, "heads": 1, "width": 16}
-TEXTS |= {"steps": 2, "batch_size": 4, **ALONE}
+TEXTS = {"pattern": "**/*.py", "vocabulary_size": 300, "max_seq_length": 16, "num_hidden_layers": 1, "hidden_size": 16}
+TEXTS |= {"max_steps": 2, "instance_count": 1, "processes_per_instance": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
     "image_classification": IMAGES,
     "compare_strategies": {"strategies": "ddp,zero_2", **TEXTS},

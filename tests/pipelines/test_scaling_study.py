@@ -41,7 +41,8 @@ SCRIPT = """
         points = [{"step": step, "seconds": float(open(data).read())} for step in range(1, 20)]
         about = {"instance_count": int(os.environ["AZUREML_NODE_COUNT"]), "world_size": int(os.environ["WORLD_SIZE"])}
         with open(history, "w") as file:
-            json.dump(about | {"samples_per_step": int(images), "points": points}, file)
+            samples = int(images) * about["world_size"]
+            json.dump(about | {"samples_per_step": samples, "points": points}, file)
 """
 
 
@@ -73,6 +74,7 @@ def own(tmp_path: Path) -> dict[str, str]:
 
 def trainings(job: Any) -> dict[str, Any]:
     """The steps that train, as they are submitted."""
+    job.settings.default_compute = "any"  # the pipelines name none
     assert job._validate().passed, job._validate().error_messages
     jobs = job._to_rest_object().properties.jobs
     return {name: step for name, step in jobs.items() if name.startswith("on_")}
@@ -83,10 +85,11 @@ def test_the_default_trains_on_1_2_and_4_instances_and_compares(study: ModuleTyp
     assert list(job.jobs) == ["prepare", "on_1", "on_2", "on_4", "compare"]
     found = trainings(job)
     assert [step["resources"]["instance_count"] for step in found.values()] == [1, 2, 4]
-    assert {step["inputs"]["batch_size"]["value"] for step in found.values()} == {"64"}
+    batches = [step["inputs"]["per_device_train_batch_size"]["value"] for step in found.values()]
+    assert batches == ["16", "8", "4"]
     for step in found.values():
         counts = step["distribution"]["process_count_per_instance"]
-        assert counts == "${{parent.inputs.process_count_per_instance}}"
+        assert counts == "${{parent.inputs.processes_per_instance}}"
     compared = job._to_rest_object().properties.jobs["compare"]["inputs"]
     assert [compared[f"history_{number}"]["value"] for number in (1, 2, 3)] == [
         f"${{{{parent.jobs.on_{count}.outputs.history}}}}" for count in (1, 2, 4)
@@ -95,20 +98,18 @@ def test_the_default_trains_on_1_2_and_4_instances_and_compares(study: ModuleTyp
     assert set(job.outputs) == {"scaling"}
 
 
-def test_weak_scaling_grows_the_batch_with_the_instances(study: ModuleType) -> None:
-    found = trainings(study.scaling_study(instance_counts="2,3,8", scaling="weak", inputs="{batch_size: 100}"))
-    assert {name: step["inputs"]["batch_size"]["value"] for name, step in found.items()} == {
-        "on_2": "100",
-        "on_3": "150",
-        "on_8": "400",
-    }
+def test_weak_scaling_keeps_the_batch_of_a_rank(study: ModuleType) -> None:
+    given = "{per_device_train_batch_size: 12}"
+    for scaling, batches in (("weak", ["12", "12", "12"]), ("strong", ["12", "8", "3"])):
+        found = trainings(study.scaling_study(instance_counts="2,3,8", scaling=scaling, inputs=given))
+        assert [step["inputs"]["per_device_train_batch_size"]["value"] for step in found.values()] == batches
 
 
 def test_a_component_of_one_s_own_keeps_its_resources(study: ModuleType, own: dict[str, str], tmp_path: Path) -> None:
     job = study.scaling_study(**own, scaling="weak", instance_counts="1,3")
     assert list(job.jobs) == ["on_1", "on_3", "compare"]
     found = trainings(job)
-    assert [step["inputs"]["images"]["value"] for step in found.values()] == ["10", "30"]
+    assert [step["inputs"]["images"]["value"] for step in found.values()] == ["10", "10"]
     assert {step["inputs"]["data"]["uri"] for step in found.values()} == {str(tmp_path / "seconds")}
     for step, count in zip(job.jobs.values(), (1, 3), strict=False):
         assert (step.resources.instance_count, step.resources.shm_size) == (count, "3g")
@@ -118,18 +119,18 @@ def test_a_component_of_one_s_own_keeps_its_resources(study: ModuleType, own: di
 def test_a_pipeline_of_one_s_own_has_its_steps_first(study: ModuleType) -> None:
     from azure.ai.ml.dsl import pipeline
 
-    @pipeline(default_compute="cpu-cluster")
+    @pipeline
     def mine() -> Any:
-        data = study.prepare_images(source="digits")
+        data = study.prepare_text()
         found = study.study_scaling(
-            lambda count: study.train_image_classifier(data=data.outputs.images, epochs=count),
+            lambda count: study.train_language_model(data=data.outputs.text, max_steps=count),
             [1, 5],
             min_efficiency=0.5,
         )
         return {"scaling": found.outputs.scaling}
 
     found = trainings(mine())
-    assert [step["inputs"]["epochs"]["value"] for step in found.values()] == ["1", "5"]
+    assert [step["inputs"]["max_steps"]["value"] for step in found.values()] == ["1", "5"]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,8 @@ def test_a_pipeline_of_one_s_own_has_its_steps_first(study: ModuleType) -> None:
         ({"instance_counts": "1,2,3,4,5,6,7,8,9"}, "give at most 8"),
         ({"scaling": "sideways"}, "give strong or weak"),
         ({"inputs": "[1, 2]"}, "give a YAML file of names and values"),
-        ({"scaling": "weak", "batch_input": "batch"}, "weak scaling needs batch among the inputs"),
+        ({"batch_input": "batch"}, "strong scaling needs batch among the inputs"),
+        ({"instance_counts": "1,3"}, "is 16 on 1 instances; give one that 3 instances can divide"),
     ],
 )
 def test_settings_that_cannot_be(study: ModuleType, changes: dict[str, str], said: str) -> None:
@@ -153,7 +155,14 @@ def test_settings_that_cannot_be(study: ModuleType, changes: dict[str, str], sai
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_it_writes_its_page(tmp_path: Path) -> None:
-    settings = ("--slots", "1", "--set", "inputs={network: mlp, epochs: 2}", "--set", "price_per_hour=2.5")
+    settings = (
+        "--slots",
+        "1",
+        "--set",
+        "inputs={hidden_size: 16, max_seq_length: 16, max_steps: 40}",
+        "--set",
+        "price_per_hour=2.5",
+    )
     settings += ("--set", "instance_counts=1,2", "--no-track")
     ended = allranks("run", FILE, *settings, "--json", folder=tmp_path, patience=PATIENCE)
     assert ended.code == 0, ended.err
@@ -163,10 +172,10 @@ def test_it_writes_its_page(tmp_path: Path) -> None:
     folder = Path(ended.json["outputs"]["scaling"])
     found = json.loads((folder / "scaling.json").read_text())
     assert [(row["instance_count"], row["world_size"]) for row in found["rows"]] == [(1, 1), (2, 2)]
-    assert (found["sample"], found["kind"]) == ("image", "strong")
+    assert (found["sample"], found["kind"]) == ("token", "strong")
     for row in found["rows"]:
         assert row["throughput"] > 0
-        assert row["samples_per_step"] == pytest.approx(63, abs=1)  # the last batch of the 1259 images has 43
+        assert row["samples_per_step"] == 16 * 16
         assert row["cost"] == pytest.approx(1e6 / row["throughput"] / 3600 * row["instance_count"] * 2.5)
     assert "2 instances were no machines of their own" in found["notes"][0]
     assert not any("at the same time" in note for note in found["notes"])
@@ -183,5 +192,5 @@ def test_a_training_of_one_s_own_is_studied(tmp_path: Path, own: dict[str, str])
     ended = allranks("run", FILE, *settings, folder=tmp_path, patience=PATIENCE)
     assert ended.code == 0, ended.err
     found = json.loads((Path(ended.json["outputs"]["scaling"]) / "scaling.json").read_text())
-    assert [(row["world_size"], row["throughput"]) for row in found["rows"]] == [(2, 20), (4, 40), (8, 80)]
+    assert [(row["world_size"], row["throughput"]) for row in found["rows"]] == [(2, 40), (4, 80), (8, 160)]
     assert (found["kind"], found["stops_at"]) == ("weak", None)
