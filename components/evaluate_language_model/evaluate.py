@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from language_model import BadModel, LanguageModel, read
+from language_model import TOKENIZER, BadModel, LanguageModel, read, vocabulary
 from prepared_text import BadData, Description, read_description, read_tokens
 from scoring import Scores, score, summary
 from windows import Windows
@@ -27,7 +27,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
     if len(tokens) < 2:
         found = f"{len(tokens)} token(s) in the split {args.split}"
         raise InputError(Problem("input data", found, "at least two", "give more text to prepare_text"))
-    model = load(args.model, description)
+    model = load(args.model, args.data)
     windows = Windows(tokens, model.shape.max_seq_length)
     batch_size, dtype = args.per_device_eval_batch_size, getattr(torch, args.precision)
     sums = score(model.network.to(ranks.device), windows, batch_size, dtype, ranks)
@@ -35,21 +35,20 @@ def evaluate(ranks: runtime.Ranks) -> None:
         write(args, description, summary(sums, description.bytes[args.split]), ranks.metrics)
 
 
-def load(folder: Path, description: Description) -> LanguageModel:
-    """Load the model. Raise InputError if there is none, or its vocabulary is not that of the data."""
+def load(folder: Path, data: Path) -> LanguageModel:
+    """Load the model. Raise InputError if there is none, or its tokenizer is not that of the data."""
     try:
         model = read(folder)
     except BadModel as error:
         raise InputError(Problem("input model", str(error))) from None
-    known, used = model.shape.vocabulary_size, description.vocabulary_size
-    # A model may have embeddings for more tokens than its tokenizer has.
-    if known < used:
+    known, used = vocabulary(model.tokenizer.to_str()), vocabulary((data / TOKENIZER).read_text(encoding="utf-8"))
+    if known != used:
         raise InputError(
             Problem(
                 where="input model",
-                found=f"a vocabulary of {known} tokens, and {used} in the data",
+                found=f"a tokenizer of {len(known)} tokens, and another one of {len(used)} in the data",
                 expected="text that was prepared with the model's own tokenizer",
-                fix="give the output of prepare_text that the model was trained on",
+                fix="give the text that the model was trained on, or its tokenizer.json to prepare_text",
             )
         )
     return model

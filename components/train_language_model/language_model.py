@@ -81,7 +81,7 @@ def write_config(folder: Path, shape: Shape, tokenizer: str, end: int) -> None:
     } | {key: getattr(shape, name) for name, key in _NAMES.items()}
     _write_json(folder / CONFIG, config)
     (folder / TOKENIZER).write_text(tokenizer, encoding="utf-8")
-    end_token = _token(tokenizer, end)
+    end_token = next((token for token, number in vocabulary(tokenizer).items() if number == end), None)
     options = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end_token, "bos_token": end_token}
     _write_json(folder / TOKENIZER_CONFIG, options | {"clean_up_tokenization_spaces": False})
 
@@ -154,12 +154,13 @@ def files(folder: Path) -> Path:
     return next((folder / place for place in PLACES if (folder / place / CONFIG).is_file()), folder)
 
 
-def _token(tokenizer: str, end: int) -> str | None:
-    """Return the token of an id."""
+def vocabulary(tokenizer: str) -> dict[str, int]:
+    """Return the tokens of a tokenizer.json, with their ids."""
     content: dict[str, Any] = json.loads(tokenizer)
-    added = {token["id"]: token["content"] for token in content.get("added_tokens", ())}
-    vocabulary = content.get("model", {}).get("vocab", {})
-    return added.get(end) or next((token for token, number in dict(vocabulary).items() if number == end), None)
+    tokens = content.get("model", {}).get("vocab", {})
+    if isinstance(tokens, list):  # of the model Unigram: pairs of token and score
+        tokens = {token: number for number, (token, _) in enumerate(tokens)}
+    return tokens | {token["content"]: token["id"] for token in content.get("added_tokens", ())}
 
 
 def _write_json(file: Path, content: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import presets
 from gpt import Block, Gpt, Shape
-from language_model import TOKENIZER, BadModel, files, read_shape, read_weights
+from language_model import TOKENIZER, BadModel, files, read_shape, read_weights, vocabulary
 from training_data import TrainingData
 
 from allranks import runtime
@@ -44,7 +44,7 @@ def shape(args: Namespace, data: TrainingData) -> Shape:
         for name in presets.OVERRIDES
         if getattr(args, name) not in (None, getattr(found, name))
     ]
-    if found.vocabulary_size != size or json.loads(tokenizer) != json.loads(data.tokenizer):
+    if found.vocabulary_size != size or vocabulary(tokenizer) != vocabulary(data.tokenizer):
         problems.append(
             Problem(
                 "input initial_model",

@@ -24,10 +24,10 @@ def model(code: Importer) -> Any:
     tokenizer = code("prepare_text", "tokenizing").train(["one two"], 257)
     gpt, language_model = code("train_language_model", "gpt"), code("train_language_model", "language_model")
     torch.manual_seed(0)
-    shape = gpt.Shape(vocabulary_size=257, block_size=6, layers=1, heads=2, width=16)
+    shape = gpt.Shape(257, 6, 16, 1, num_attention_heads=2, num_key_value_heads=1, intermediate_size=24)
     network = gpt.Gpt(shape).eval()
     with torch.no_grad():
-        network.tokens.weight.mul_(50)
+        network.lm_head.weight.mul_(50)
     return language_model.LanguageModel(network, shape, tokenizer, end=0)
 
 
@@ -73,7 +73,7 @@ def test_a_model_without_a_prompt_begins_a_text(generation: Any, model: Any) -> 
     [
         ("none", "holds no"),
         ("config.json", "is damaged"),
-        ("weights.pt", "is damaged"),
+        ("model.safetensors", "is damaged"),
         ("tokenizer.json", "is damaged"),
     ],
 )
@@ -81,7 +81,8 @@ def test_files_that_are_no_model(code: Importer, model: Any, tmp_path: Path, har
     language_model = code("train_language_model", "language_model")
     if harm != "none":
         weights, tokenizer = model.network.state_dict(), model.tokenizer.to_str()
-        language_model.write(tmp_path, weights, model.shape, tokenizer, model.end)
+        language_model.write_config(tmp_path, model.shape, tokenizer, model.end)
+        language_model.write_weights(tmp_path, weights, model.shape)
         assert language_model.read(tmp_path).shape == model.shape
         (tmp_path / harm).write_text("{")
     with pytest.raises(language_model.BadModel, match=said):

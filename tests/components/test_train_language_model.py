@@ -241,7 +241,7 @@ def test_an_initial_model_that_does_not_fit(
     assert start.shape(args, data) == small
     with pytest.raises(InputError, match="input hidden_size: 32, and 16 in initial_model"):
         start.shape(arguments(modules, monkeypatch, initial_model=tmp_path, hidden_size=32), data)
-    data.tokenizer = '{"added_tokens": [1]}'
+    data.tokenizer = '{"model": {"vocab": {"a": 0}}}'
     with pytest.raises(InputError, match="input initial_model: 50 tokens; the data has another tokenizer, with 50"):
         start.shape(args, data)
     with pytest.raises(InputError, match=r"input initial_model: .*model.safetensors is damaged"):
