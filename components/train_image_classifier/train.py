@@ -3,241 +3,353 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import math
+import resource
 import shutil
-import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
+import initial_model
 import no_model
 import numpy as np
+import parameters
 import torch
-import torch.distributed as dist
-from augmentation import Augmentation, draw, move
-from network import NETWORKS, ImageClassifier
-from prepared_images import BadData, Description, Images, read, read_description
-from torch import Tensor, nn
+from classifier import ImageClassifier, blocks, build, has_batch_norm
+from history import History
+from image_data.augmentation import Augmentation
+from image_data.batches import Collate, ImageSamples, evaluation_loader, sampler
+from image_data.decoding import Decoder
+from image_data.images import ImageData
+from image_data.open_data import kind, open_data
+from initial_model import InitialModel
+from mixing import Mixing, mix
+from prepared_images import BadData
+from presets import configuration, labels, network_size
+from saving import save
+from schedule import schedule
+from torch import nn
 from torch.nn import functional
+from transformers import PretrainedConfig
+from validation import validate
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks.runtime.mlflow_pytorch import installed_requirements, mlflow_pytorch
 
-LOG_EVERY = 10
-"""Steps between two points of the loss curve, each of which costs an all-reduce of the loss."""
+
+@dataclass(frozen=True)
+class Architecture:
+    """What the model is built from.
+
+    config:       of the network
+    network_size: height and width inside of the network
+    image_size:   height and width of the pixels that the model takes
+    mean, std:    that images are normalised with
+    """
+
+    config: PretrainedConfig
+    network_size: tuple[int, int]
+    image_size: tuple[int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def build(self) -> ImageClassifier:
+        """Return a model with random weights."""
+        return build(
+            self.config, self.mean, self.std, network_size=self.network_size, image_size=self.image_size
+        )
 
 
 def train(ranks: runtime.Ranks) -> None:
-    args = arguments()
-    description, images, validation = data(args.data)
-    if not len(images):
-        pass_on(args, ranks)
+    args = parameters.arguments()
+    parameters.check(args)
+    data = read(args)
+    if not data.count("train"):
+        pass_on(args, data, ranks)
         return
+    initial = start_from(args)
+    architecture = design(args, data, initial)
     torch.manual_seed(args.seed)
-    network = NETWORKS[args.network](description.shape, len(description.classes))
-    model = ImageClassifier(network, description.mean, description.std)
-    if args.start_from and not no_model.stands_in(args.start_from):
-        start(model, args.start_from, description)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=args.weight_decay)
-    training = ranks.strategy.prepare(model, optimizer)
-    sampler = runtime.ResumableSampler(len(images), ranks, batch_size=args.batch_size, seed=args.seed)
-    augmentation = Augmentation(args.max_shift, args.mirror)
-    times = runtime.StepTimes(ranks, sample="image")
+    model = architecture.build()
+    if initial and initial_model.load(model, initial, data.classes) and ranks.is_main:
+        print("the model to start from has other classes: its head is trained from the beginning", flush=True)
+    # The same weights on every rank, and other random numbers for what is dropped.
+    torch.manual_seed(args.seed + 1 + ranks.rank)
+    parameter_count = sum(parameter.numel() for parameter in model.parameters())
+    check_room(args, parameter_count, ranks)
 
+    files = data.kind != "arrays"
+    augmentation = Augmentation(args.smallest_crop, args.max_shift, args.horizontal_flip, args.auto_augment)
+    decoder = Decoder(architecture.image_size, data.channels) if files else None
+    collate = Collate(augmentation, crop=not files, on_device=args.augment_on == "device")
+    images = sampler(
+        data.splits["train"],
+        ranks,
+        batch_size=args.per_device_train_batch_size * ranks.world_size,
+        seed=args.seed,
+        drop_last=args.dataloader_drop_last,
+    )
+    loader = runtime.DataLoader(
+        ImageSamples(data.splits["train"], decoder, augmentation),
+        images,
+        num_workers=args.dataloader_num_workers,
+        collate_fn=collate,
+    )
+    check_batches(args, model, data.count("train"), ranks)
+    validation = None
+    if data.count("validation"):
+        validation = evaluation_loader(
+            data.splits["validation"],
+            decoder,
+            ranks,
+            per_device_batch_size=args.per_device_eval_batch_size,
+            num_workers=args.dataloader_num_workers,
+        )
+    mixing = Mixing(args.mixup_alpha, args.cutmix_alpha)
+
+    if args.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    total = args.max_steps
+    if total == -1:
+        total = max(1, args.num_train_epochs * len(loader) // args.gradient_accumulation_steps)
+    warmup_steps = args.warmup_steps or round(args.warmup_ratio * total)
+    training = ranks.strategy.prepare(
+        model,
+        optimizer(args, model),
+        settings(args, model),
+        schedule(args.lr_scheduler_type, total, warmup_steps),
+    )
+    history = History()
     checkpoints = runtime.Checkpoints(
         args.checkpoints,
         ranks,
-        {"training": training, "sampler": sampler},
-        every_steps=args.checkpoint_every,
+        {"training": training, "loader": loader, "history": history},
+        every_steps=args.save_steps,
+        keep=args.save_total_limit,
     )
-    step = checkpoints.load(start_from=args.resume_from)
-    total = args.epochs * len(sampler)
-    ranks.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
+    step = checkpoints.load(start_from=args.resume_from_checkpoint)
+    samples_per_step = min(images.batch_size, data.count("train")) * args.gradient_accumulation_steps
+    about = {
+        "strategy": args.strategy,
+        "launcher": ranks.launcher,
+        "world_size": ranks.world_size,
+        "parameters": parameter_count,
+        "sample": "image",
+        "samples_per_step": samples_per_step,
+    }
+    ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
+    if ranks.is_main:
+        print(
+            f"{args.preset}: {parameter_count:,} parameters, {data.count('train'):,} images, {total} steps of "
+            f"{samples_per_step} on {ranks.world_size} ranks by {args.strategy}",
+            flush=True,
+        )
 
-    for epoch in range(sampler.epoch, args.epochs):
-        moves = draw(augmentation, len(images), seed=args.seed, epoch=epoch)
-        training.model.train()
-        for indices in times.track(sampler.epoch_batches()):
-            rate = learning_rate(args.learning_rate, step, total)
-            for group in training.optimizer.param_groups:
-                group["lr"] = rate
-            pixels, labels = batch(images, indices)
-            scores = training.model(move(pixels, moves, torch.tensor(indices)).to(ranks.device))
-            loss = sampler.weight * functional.cross_entropy(scores, labels.to(ranks.device))
-            training.backward(loss)
-            training.step()
-            step += 1
-            if step % LOG_EVERY == 0 or step == total:
-                values = {"train_loss": ranks.mean(loss), "learning_rate": rate}
-                ranks.metrics.log(values, step=step, total=total, epoch=epoch)
-            checkpoints.save_if_due(step)
-        accuracy = correct_fraction(training.model, validation, args.batch_size, ranks)
-        ranks.metrics.log({"validation_accuracy": accuracy}, step=step, total=total, epoch=epoch)
+    def evaluate(epoch: int) -> None:
+        if validation is None:
+            return
+        with history.paused():
+            figures = validate(training.model, validation, ranks)
+        ranks.metrics.log(
+            {f"validation_{name}": value for name, value in figures.items()}, step=step, total=total, epoch=epoch
+        )
         if ranks.is_main:
-            print(f"epoch {epoch + 1} of {args.epochs}: validation accuracy {accuracy:.4f}", flush=True)
+            print(f"step {step} of {total}: validation accuracy {figures['accuracy']:.4f}", flush=True)
+
+    started = time.time()
+    loss_of_step, passes = torch.zeros((), device=ranks.device), 0
+    training.model.train()
+    while step < total and (args.max_steps != -1 or loader.epoch < args.num_train_epochs):
+        epoch = loader.epoch
+        for batch in loader:
+            pixels, target = collate.changed(batch), batch.labels
+            if mixing.enabled:
+                random = np.random.default_rng([args.seed, step, passes, ranks.rank])
+                pixels, target = mix(pixels, target, mixing, len(data.classes), random)
+            if args.channels_last:
+                pixels = pixels.contiguous(memory_format=torch.channels_last)
+            scores = training.model(pixels)
+            loss = functional.cross_entropy(scores, target, label_smoothing=args.label_smoothing_factor)
+            loss = loader.weight * loss
+            training.backward(loss)
+            loss_of_step += loss.detach()
+            passes += 1
+            if not training.step():
+                continue
+            step += 1
+            history.count(samples_per_step)
+            if step % args.logging_steps == 0 or step == total:
+                mean = ranks.mean(loss_of_step / passes)
+                point = history.add(step, mean, peak_memory(ranks))
+                figures = {
+                    "train_loss": mean,
+                    "learning_rate": training.optimizer.param_groups[0]["lr"],
+                    "images_per_second": point.samples / point.seconds,
+                    "step_seconds": point.seconds,
+                }
+                ranks.metrics.log(figures, step=step, total=total, epoch=epoch)
+            loss_of_step.zero_()
+            passes = 0
+            with history.paused():
+                checkpoints.save_if_due(step)
+            if args.eval_steps and step % args.eval_steps == 0:
+                evaluate(epoch)
+            if step == total:
+                break
+        if not args.eval_steps:
+            evaluate(epoch)
 
     checkpoints.save(step)
-    if args.history:
-        times.write(args.history, strategy=args.strategy, launcher=ranks.launcher)
     weights = training.weights()
+    measured_on = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
     if ranks.is_main:
-        trained = ImageClassifier(
-            NETWORKS[args.network](description.shape, len(description.classes)), description.mean, description.std
-        )
+        history.write(args.history, about | measured_on)
+        trained = architecture.build()
         trained.load_state_dict(weights)
-        save(trained, description, args.model)
+        preprocessing = {
+            "image_size": list(architecture.image_size),
+            "network_size": list(architecture.network_size),
+            "mean": list(architecture.mean),
+            "std": list(architecture.std),
+        }
+        name = initial.preset if initial else args.preset
+        save(
+            trained,
+            args.model,
+            config=architecture.config,
+            pixels=(data.channels, *architecture.image_size),
+            about={"classes": list(data.classes), "model": name, "preprocessing": preprocessing},
+        )
     ranks.barrier()
 
 
-def data(source: Path) -> tuple[Description, Images, Images]:
-    """Return the description, the training set and the validation set, from a copy that an instance's ranks share."""
+def read(args: argparse.Namespace) -> ImageData:
+    """Open the data. Arrays are copied to a local disk, which an instance's ranks share; files are read where they are.
+
+    Raise InputError."""
     try:
-        folder = runtime.stage(source)
-        return read_description(folder), read(folder, "train"), read(folder, "validation")
+        folder = runtime.stage(args.data) if kind(args.data) == "arrays" else args.data
+        return open_data(folder, window=args.shuffle_window)
     except BadData as error:
         raise InputError(Problem("input data", str(error))) from None
 
 
-def start(model: nn.Module, folder: Path, description: Description) -> None:
-    """Load the weights of an MLflow model, including its normalisation, into the model.
-
-    Raise InputError if it is not a model, or has other classes or another network.
-    """
-    flavour = mlflow_pytorch()
-    from mlflow.models import get_model_info
-
-    where = "input start_from"
-    if not (folder / "MLmodel").is_file():
-        raise InputError(Problem(where, f"{folder} holds no file MLmodel", "the output `model` of a training"))
-    try:
-        about = get_model_info(str(folder))
-    except Exception as error:  # of MLflow or of its YAML parser
-        found = f"{folder / 'MLmodel'} cannot be read: {first_line(error)}"
-        raise InputError(Problem(where, found, "the output `model` of a training")) from error
-    if "pytorch" not in about.flavors:
-        kinds = ", ".join(kind for kind in about.flavors if kind != "python_function") or "another kind"
-        raise InputError(Problem(where, f"a model of the flavor {kinds}", "the output `model` of a training"))
-    classes = (about.metadata or {}).get("classes")
-    if classes != list(description.classes):
-        fix = "train a model of other classes from the beginning: leave start_from out"
-        raise InputError(Problem(where, f"its classes are {classes}", f"those of the data, {description.classes}", fix))
-    try:
-        weights = flavour.load_model(str(folder)).state_dict()
-    except Exception as error:  # loading runs code of the model
-        raise InputError(Problem(where, f"{folder} cannot be loaded: {first_line(error)}", "a whole model")) from error
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        fix = "give the network and the images that it was trained with, or leave start_from out"
+def start_from(args: argparse.Namespace) -> InitialModel | None:
+    """Return the model to start from, None without one. Raise InputError if it is none, or another than the preset."""
+    if args.pretrained_model:
+        return initial_model.of_transformers(args.pretrained_model)
+    if not args.initial_model or no_model.stands_in(args.initial_model):
+        return None
+    found = initial_model.of_mlflow(args.initial_model)
+    if found.preset not in (None, args.preset):
         raise InputError(
-            Problem(where, f"its weights do not fit: {error}", "a model of the same network", fix)
-        ) from None
+            Problem(
+                where=found.where,
+                found=f"a {found.preset}, and the input model is {args.preset}",
+                expected="the same model",
+                fix=f"set model to {found.preset}, or leave initial_model out",
+            )
+        )
+    return found
 
 
-def first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+def design(args: argparse.Namespace, data: ImageData, initial: InitialModel | None) -> Architecture:
+    """Return the architecture of the model. Raise InputError if it does not fit the images."""
+    mean, std = data.mean, data.std
+    if initial is None:
+        size = network_size(args.preset, args.image_size, data.size if data.kind == "arrays" else None)
+        config = configuration(args.preset, size, data.channels, data.classes, args.drop_path_rate)
+    else:
+        own = (args.image_size, args.image_size) if args.image_size else None
+        size = own or initial.size or data.size or (224, 224)
+        config = initial_model.configuration(
+            initial, classes=data.classes, channels=data.channels, size=size, labels=labels(data.classes)
+        )
+        if args.drop_path_rate is not None:
+            config.drop_path_rate = args.drop_path_rate
+        mean, std = initial.mean or mean, initial.std or std
+    image_size = data.size if data.kind == "arrays" and data.size else size
+    return Architecture(config, size, image_size, mean, std)
 
 
-def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
+def check_room(args: argparse.Namespace, parameter_count: int, ranks: runtime.Ranks) -> None:
+    """Raise InputError if the disk of the outputs has no room for them."""
+    # float32 weights, and with AdamW two more numbers for each in a checkpoint, of which one more than the limit exist
+    # while one is written.
+    needed = 4 * parameter_count * (1 + 3 * (args.save_total_limit + 1))
+    existing = next(folder for folder in (args.checkpoints, *args.checkpoints.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    if ranks.any_rank(ranks.is_main and free < needed):
+        found = f"{free / 2**30:.1f} GiB are free, and the checkpoints and the model need {needed / 2**30:.1f} GiB"
+        raise InputError(Problem("output checkpoints", found, fix="use a larger disk, or a smaller save_total_limit"))
+
+
+def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks: runtime.Ranks) -> None:
+    """Raise InputError if there are fewer images than ranks, or a batch too small for batch normalization."""
+    if count < ranks.world_size:
+        found = f"{count} training images for {ranks.world_size} ranks"
+        raise InputError(Problem("input data", found, "at least one for each rank", "use fewer ranks"))
+    batch_size = args.per_device_train_batch_size * ranks.world_size
+    last = 0 if args.dataloader_drop_last else count % batch_size
+    smallest = min(args.per_device_train_batch_size, last // ranks.world_size if last else batch_size)
+    if has_batch_norm(model) and smallest < 2 and not args.sync_batchnorm:
+        where = "dataloader_drop_last" if args.per_device_train_batch_size > 1 else "per_device_train_batch_size"
+        raise InputError(
+            Problem(
+                where=f"input {where}",
+                found=f"a batch of {smallest} on a rank, for a model with batch normalization",
+                expected="at least 2 images",
+                fix="set dataloader_drop_last, another per_device_train_batch_size, or a model without it (convnextv2, "
+                "vit, swin)",
+            )
+        )
+
+
+def settings(args: argparse.Namespace, model: nn.Module) -> runtime.TrainingSettings:
+    """Return the settings of the strategy. Raise InputError."""
+    return runtime.TrainingSettings(
+        gradient_accumulation_steps=args.gradient_accumulation_steps,
+        max_grad_norm=args.max_grad_norm,
+        precision=args.precision,
+        tf32=args.tf32,
+        compile=args.compile,
+        blocks=blocks(model),
+        activation_checkpointing=args.activation_checkpointing,
+        sync_batchnorm=args.sync_batchnorm,
+        zero_stage=args.zero_stage if args.strategy == "deepspeed" else None,
+        offload=args.offload,
+        deepspeed_config=args.deepspeed,
+    )
+
+
+def optimizer(args: argparse.Namespace, model: nn.Module) -> torch.optim.Optimizer:
+    """Return the optimizer. Biases and the weights of normalization have no weight decay."""
+    decayed = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
+    groups = [{"params": decayed, "weight_decay": args.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    if args.optim == "sgd":
+        return torch.optim.SGD(groups, lr=args.learning_rate, momentum=0.9, nesterov=True)
+    return torch.optim.AdamW(groups, lr=args.learning_rate)
+
+
+def peak_memory(ranks: runtime.Ranks) -> float:
+    """Return this rank's peak memory in MiB: allocated on its GPU, or of its CPU process."""
+    if ranks.device.type == "cuda":
+        return torch.cuda.max_memory_allocated(ranks.device) / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+def pass_on(args: argparse.Namespace, data: ImageData, ranks: runtime.Ranks) -> None:
     """Write the model to start from as the output, unchanged, because there is no training image."""
-    if not args.start_from or no_model.stands_in(args.start_from):
+    if not args.initial_model or no_model.stands_in(args.initial_model):
         found = f"there is no training image in {args.data}, and no model to start from"
         raise InputError(Problem("input data", found, "images, or a model that can be passed on"))
-    if args.history:
-        runtime.StepTimes(ranks, sample="image").write(args.history, strategy=args.strategy, launcher=ranks.launcher)
+    runtime.StepTimes(ranks, sample="image").write(args.history, strategy=args.strategy, launcher=ranks.launcher)
     if ranks.is_main:
-        shutil.copytree(args.start_from, args.model, dirs_exist_ok=True)
+        shutil.copytree(args.initial_model, args.model, dirs_exist_ok=True)
         args.checkpoints.mkdir(parents=True, exist_ok=True)
         print("there is no training image: the model is passed on as it is", flush=True)
     ranks.barrier()
 
 
-def batch(images: Images, indices: list[int]) -> tuple[Tensor, Tensor]:
-    """Return pixels (len(indices), channels, height, width) uint8 and labels (len(indices),)."""
-    return torch.from_numpy(np.take(images.pixels, indices, axis=0)), torch.from_numpy(np.take(images.labels, indices))
-
-
-def learning_rate(peak: float, step: int, total: int) -> float:
-    """Return the learning rate: linear warm-up over the first tenth of the steps, then cosine decay to 0. It depends on
-    the step alone, so that a resumed training has nothing to restore."""
-    warm_up = max(1, total // 10)
-    if step < warm_up:
-        return peak * (step + 1) / warm_up
-    return peak * 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, total - warm_up)))
-
-
-@torch.no_grad()
-def correct_fraction(model: nn.Module, images: Images, batch_size: int, ranks: runtime.Ranks) -> float:
-    """Return the fraction of correctly classified images, each rank scoring its own part. A collective.
-
-    The ranks of a sharded model communicate in every forward pass, so all make the same number of passes. A rank
-    without images left runs on one that does not count.
-    """
-    model.eval()
-    correct = torch.zeros((), dtype=torch.int64, device=ranks.device)
-    own = range(ranks.rank, len(images), ranks.world_size)
-    longest = range(0, len(images), ranks.world_size)
-    for start in range(0, len(longest), batch_size):
-        pixels, labels = batch(images, list(own[start : start + batch_size]) or [0])
-        matches = model(pixels.to(ranks.device)).argmax(dim=1) == labels.to(ranks.device)
-        correct += matches.sum() if start < len(own) else 0
-    dist.all_reduce(correct)
-    return int(correct) / len(images)
-
-
-def save(model: nn.Module, description: Description, folder: Path) -> None:
-    """Write the model in MLflow's format, as a graph with its weights, which loads without this code."""
-    flavour = mlflow_pytorch()
-    from mlflow.models import infer_signature
-
-    model = model.cpu().eval()
-    example = np.zeros((2, *description.shape), dtype=np.uint8)
-    with torch.no_grad():
-        signature = infer_signature(example, model(torch.from_numpy(example)).numpy())
-    with tempfile.TemporaryDirectory() as temporary, installed_requirements():
-        flavour.save_model(
-            model,
-            temporary,
-            signature=signature,
-            input_example=example,
-            serialization_format="pt2",
-            pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
-            metadata={"classes": list(description.classes), "code": code_digest()},
-        )
-        # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
-        shutil.copytree(temporary, folder, dirs_exist_ok=True)
-
-
-def code_digest() -> str:
-    """Return a digest of the training's Python code: its own files and the included ones."""
-    folder = Path(__file__).parent
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.py")):
-        digest.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--resume_from", type=Path)
-    parser.add_argument("--start_from", type=Path)
-    parser.add_argument("--network", choices=sorted(NETWORKS), default="cnn")
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--batch_size", type=int, default=64)
-    parser.add_argument("--learning_rate", type=float, default=0.004)
-    parser.add_argument("--weight_decay", type=float, default=0.01)
-    parser.add_argument("--max_shift", type=int, default=1)
-    parser.add_argument("--mirror", type=lambda text: text.lower() == "true", default=False)
-    parser.add_argument("--checkpoint_every", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--strategy", default="ddp")
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--checkpoints", type=Path, required=True)
-    parser.add_argument("--history", type=Path)
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    runtime.main(train, strategy=arguments().strategy)
+    runtime.main(train, strategy=parameters.arguments().strategy)

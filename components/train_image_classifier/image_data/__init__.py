@@ -1,0 +1,1 @@
+"""Labelled images in three forms: prepared arrays, folders of image files, and WebDataset shards."""

@@ -1,0 +1,57 @@
+"""The trained model in MLflow's format: a graph with its weights, which loads without this code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from classifier import ImageClassifier
+from transformers import PretrainedConfig
+
+from allranks.runtime.mlflow_pytorch import installed_requirements, mlflow_pytorch
+
+
+def save(
+    model: ImageClassifier, folder: Path, *, config: PretrainedConfig, pixels: tuple[int, int, int], about: dict[str, Any]
+) -> None:
+    """Write the model.
+
+    config: of its network, from which a training that starts from this model builds it again
+    pixels: channels, height and width of the images that it takes
+    about:  further metadata
+    """
+    flavor = mlflow_pytorch()
+    from mlflow.models import infer_signature
+
+    model = model.cpu().eval()
+    example = np.zeros((2, *pixels), dtype=np.uint8)
+    with torch.no_grad():
+        signature = infer_signature(example, model(torch.from_numpy(example)).numpy())
+    metadata = about | {"config": json.loads(config.to_json_string()), "code": code_digest()}
+    with tempfile.TemporaryDirectory() as temporary, installed_requirements():
+        flavor.save_model(
+            model,
+            temporary,
+            signature=signature,
+            input_example=example,
+            serialization_format="pt2",
+            pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
+            metadata=metadata,
+        )
+        # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
+        shutil.copytree(temporary, folder, dirs_exist_ok=True)
+
+
+def code_digest() -> str:
+    """Return a digest of the training's Python code: its own files and the included ones."""
+    folder = Path(__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
