@@ -1,7 +1,7 @@
 """Image classification, from images to a registered model, with the training spread over several instances.
 
     allranks run pipelines/image_classification.py
-    allranks run pipelines/image_classification.py --set epochs=20 --set instance_count=4
+    allranks run pipelines/image_classification.py --set num_train_epochs=20 --set instance_count=4
 
 `allranks submit pipelines/image_classification.py` submits the same pipeline to Azure ML.
 """
@@ -33,13 +33,14 @@ def image_classification(
     source: Input(type="string", enum=["digits", "cifar10", "folder"]) = "digits",
     folder: Input(type="uri_folder", optional=True) = None,
     archive: Input(type="uri_file", optional=True) = None,
-    network: Input(type="string", enum=["cnn", "mlp"]) = "cnn",
-    epochs: Input(type="integer", min=1) = 8,
-    batch_size: Input(type="integer", min=1) = 64,
+    model: Input(type="string") = "resnet_micro",
+    num_train_epochs: Input(type="integer", min=1) = 6,
+    per_device_train_batch_size: Input(type="integer", min=1) = 16,
     learning_rate: Input(type="number", min=1e-6) = 0.004,
+    max_shift: Input(type="integer", min=0) = 1,
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,
-    process_count_per_instance: Input(type="integer", min=1) = 2,
+    processes_per_instance: Input(type="integer", min=1) = 2,
     model_name: Input(type="string") = "image-classifier",
     minimum_accuracy: Input(type="number", min=0.0, max=1.0) = 0.0,
 ):
@@ -47,17 +48,18 @@ def image_classification(
 
     train = train_image_classifier(
         data=prepare.outputs.images,
-        network=network,
-        epochs=epochs,
-        batch_size=batch_size,
+        model=model,
+        num_train_epochs=num_train_epochs,
+        per_device_train_batch_size=per_device_train_batch_size,
         learning_rate=learning_rate,
+        max_shift=max_shift,
         seed=seed,
     )
     evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
     # New objects: by default, all steps of a component share its objects.
     train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
     train.distribution = evaluate.distribution = PyTorchDistribution(
-        process_count_per_instance=process_count_per_instance
+        process_count_per_instance=processes_per_instance
     )
 
     register = register_model(

@@ -41,13 +41,13 @@ def recurring_training(
     arrived: Input(type="number", min=0.1, max=1.0) = 1.0,
     image_size: Input(type="integer", min=8, max=512) = 32,
     minimum_new: Input(type="integer", min=1) = 1,
-    network: Input(type="string", enum=["cnn", "mlp"]) = "cnn",
-    epochs: Input(type="integer", min=1) = 8,
-    batch_size: Input(type="integer", min=1) = 64,
+    model: Input(type="string") = "resnet_micro",
+    num_train_epochs: Input(type="integer", min=1) = 6,
+    per_device_train_batch_size: Input(type="integer", min=1) = 16,
     learning_rate: Input(type="number", min=1e-6) = 0.004,
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,
-    process_count_per_instance: Input(type="integer", min=1) = 2,
+    processes_per_instance: Input(type="integer", min=1) = 2,
     model_name: Input(type="string") = "recurring-image-classifier",
     margin: Input(type="number", min=0.0, max=1.0) = 0.0,
     minimum_accuracy: Input(type="number", min=0.0, max=1.0) = 0.0,
@@ -65,10 +65,10 @@ def recurring_training(
     )
     train = train_image_classifier(
         data=select.outputs.images,
-        start_from=champion.outputs.model,
-        network=network,
-        epochs=epochs,
-        batch_size=batch_size,
+        initial_model=champion.outputs.model,
+        model=model,
+        num_train_epochs=num_train_epochs,
+        per_device_train_batch_size=per_device_train_batch_size,
         learning_rate=learning_rate,
         seed=seed,
     )
@@ -78,7 +78,7 @@ def recurring_training(
     # New objects: by default, all steps of a component share its objects.
     train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
     train.distribution = evaluate.distribution = PyTorchDistribution(
-        process_count_per_instance=process_count_per_instance
+        process_count_per_instance=processes_per_instance
     )
     promote = promote_model(
         model=train.outputs.model,

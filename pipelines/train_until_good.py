@@ -47,25 +47,24 @@ def on_one_process(step: Command) -> Command:
 def train_and_validate(
     images: Input(type="uri_folder"),
     seed: Input(type="integer", min=0),
-    epochs: Input(type="integer", min=1),
+    num_train_epochs: Input(type="integer", min=1),
     learning_rate: Input(type="number", min=1e-6),
     target_accuracy: Input(type="number", min=0.0, max=1.0),
     instance_count: Input(type="integer", min=1),
-    process_count_per_instance: Input(type="integer", min=1),
-    start_from: Input(type="mlflow_model", optional=True) = None,
+    processes_per_instance: Input(type="integer", min=1),
+    initial_model: Input(type="mlflow_model", optional=True) = None,
 ):
     train = train_image_classifier(
         data=images,
-        start_from=start_from,
-        network="mlp",
-        max_shift=0,
-        epochs=epochs,
+        initial_model=initial_model,
+        model="resnet_micro",
+        num_train_epochs=num_train_epochs,
         learning_rate=learning_rate,
         seed=seed,
     )
     # New objects: by default, all steps of a component share its objects.
     train.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = PyTorchDistribution(process_count_per_instance=process_count_per_instance)
+    train.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
     validate = on_one_process(evaluate_image_classifier(data=images, model=train.outputs.model, split="validation"))
     check = check_metric(metrics=validate.outputs.metrics, target=target_accuracy)
     return {
@@ -106,18 +105,18 @@ def train_until_good(
     epochs_per_round: Input(type="integer", min=1) = 1,
     learning_rate: Input(type="number", min=1e-6) = 0.0015,
     instance_count: Input(type="integer", min=1) = 2,
-    process_count_per_instance: Input(type="integer", min=1) = 1,
+    processes_per_instance: Input(type="integer", min=1) = 1,
     model_name: Input(type="string") = "image-classifier",
 ):
     prepare = prepare_images(source="digits")
 
     training = {
         "images": prepare.outputs.images,
-        "epochs": epochs_per_round,
+        "num_train_epochs": epochs_per_round,
         "learning_rate": learning_rate,
         "target_accuracy": target_accuracy,
         "instance_count": instance_count,
-        "process_count_per_instance": process_count_per_instance,
+        "processes_per_instance": processes_per_instance,
     }
     trial = train_and_validate(**training)
     seeds = parallel_for(body=trial, items=[{"seed": 0}, {"seed": 1}, {"seed": 2}])
@@ -127,7 +126,7 @@ def train_until_good(
     one_round = train_and_validate(seed=best.outputs.index, **training)
     loop = do_while(  # noqa: F841  (it names the node)
         body=one_round,
-        mapping={one_round.outputs.model: one_round.inputs.start_from},
+        mapping={one_round.outputs.model: one_round.inputs.initial_model},
         condition=one_round.outputs.below_target,
         max_iteration_count=MOST_ROUNDS,
     )

@@ -1,74 +1,121 @@
-"""Score a model on the test images, each rank a part of them, and count every image exactly once."""
+"""Score a model on labelled images, each rank a part of them, and count every image exactly once."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import no_model
 import numpy as np
 import torch
-import torch.distributed as dist
-from loading import load
-from prepared_images import BadData, Description, Images, read, read_description
-from scores import confusion_matrix_document, scores
+from image_data.batches import evaluation_loader
+from image_data.decoding import Decoder
+from image_data.images import ImageData
+from image_data.open_data import kind, open_data
+from loading import Loaded, load
+from prepared_images import BadData
+from scores import Counts, class_scores, confusion_matrix_document, scores
 from torch import Tensor, nn
+from torch.nn import functional
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 
+MOST_CLASSES = 1000
+"""Number of classes up to which there is a confusion matrix."""
+
 
 def evaluate(ranks: runtime.Ranks) -> None:
     args = arguments()
-    description, images = data(args.data, args.split)
-    classes = len(description.classes)
-    model = load(args.model, description, ranks.device)
-    confusion = count(model, images, classes, args.batch_size, ranks)
+    data = read(args)
+    counts = count_images(load(args.model, data, ranks.device), data, args, ranks)
     baseline = None
     if args.baseline and not no_model.stands_in(args.baseline):
-        other = load(args.baseline, description, ranks.device, "baseline")
-        baseline = count(other, images, classes, args.batch_size, ranks)
-    if not ranks.is_main:
-        return
-    metrics = {"split": args.split, "source": description.source} | scores(confusion.numpy(), description.classes)
-    if args.baseline:
-        metrics["baseline"] = None if baseline is None else scores(baseline.numpy(), description.classes)
-    matrix = confusion_matrix_document(confusion.numpy(), description.classes)
-    args.metrics.mkdir(parents=True, exist_ok=True)
-    write(args.metrics / "metrics.json", metrics)
-    # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
-    for folder in (args.metrics, Path("outputs")):
-        folder.mkdir(exist_ok=True)
-        write(folder / "confusion_matrix.json", matrix)
-    ranks.metrics.log_dict(matrix, "confusion_matrix.json")
-    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in ("accuracy", "macro_f1")}, step=0)
-    compared = f", the baseline's {metrics['baseline']['accuracy']:.4f}" if metrics.get("baseline") else ""
-    print(f"{args.split} accuracy {metrics['accuracy']:.4f}{compared} on {metrics['count']} images")
+        baseline = count_images(load(args.baseline, data, ranks.device, "baseline"), data, args, ranks)
+    if ranks.is_main:
+        report(args, data, counts, baseline, ranks)
 
 
-def data(source: Path, split: str) -> tuple[Description, Images]:
-    """Return the description and one split, from a copy that the ranks of an instance share."""
+def read(args: argparse.Namespace) -> ImageData:
+    """Open the data. Arrays are copied to a local disk, which the ranks of an instance share. Raise InputError."""
+    for name in ("per_device_eval_batch_size", "dataloader_num_workers"):
+        least = int(name == "per_device_eval_batch_size")
+        if getattr(args, name) < least:
+            raise InputError(Problem(f"input {name}", str(getattr(args, name)), f"at least {least}"))
     try:
-        folder = runtime.stage(source)
-        return read_description(folder), read(folder, split)
+        data = open_data(runtime.stage(args.data) if kind(args.data) == "arrays" else args.data)
     except BadData as error:
         raise InputError(Problem("input data", str(error))) from None
+    if not data.count(args.split):
+        present = ", ".join(split for split in data.splits if data.count(split)) or "none"
+        raise InputError(Problem("input split", f"no image in the split {args.split}", f"one of {present}"))
+    return data
+
+
+def count_images(loaded: Loaded, data: ImageData, args: argparse.Namespace, ranks: runtime.Ranks) -> Counts:
+    """Score the split with the model. A collective."""
+    loader = evaluation_loader(
+        data.splits[args.split],
+        None if data.kind == "arrays" else Decoder(loaded.image_size, data.channels),
+        ranks,
+        per_device_batch_size=args.per_device_eval_batch_size,
+        num_workers=args.dataloader_num_workers,
+    )
+    return count(loaded.model, loader, len(data.classes), ranks)
 
 
 @torch.no_grad()
-def count(model: nn.Module, images: Images, class_count: int, batch_size: int, ranks: runtime.Ranks) -> Tensor:
-    """Return the confusion matrix (rows: true class, columns: predicted class) over all ranks. A collective."""
-    confusion = torch.zeros(class_count * class_count, dtype=torch.int64)
-    own = range(ranks.rank, len(images), ranks.world_size)
-    for start in range(0, len(own), batch_size):
-        indices = list(own[start : start + batch_size])
-        pixels = torch.from_numpy(np.take(images.pixels, indices, axis=0)).to(ranks.device)
-        labels = torch.from_numpy(np.take(images.labels, indices))
-        cells = labels * class_count + model(pixels).argmax(dim=1).cpu()
-        confusion += torch.bincount(cells, minlength=class_count * class_count)
-    dist.all_reduce(confusion)
-    return confusion.reshape(class_count, class_count)
+def count(model: nn.Module, loader: runtime.DataLoader, class_count: int, ranks: runtime.Ranks) -> Counts:
+    """Return what the model scores over all ranks. A collective."""
+    with_matrix = class_count <= MOST_CLASSES
+    cells = class_count * class_count if with_matrix else 3 * class_count
+    found = torch.zeros(cells, dtype=torch.int64, device=ranks.device)
+    sums = torch.zeros(2, dtype=torch.float64, device=ranks.device)  # loss, correct among five
+    for batch in loader:
+        if loader.weight == 0:
+            continue
+        scores = model(batch.pixels).float()
+        best = scores.topk(min(5, class_count), dim=1).indices
+        loss = functional.cross_entropy(scores, batch.labels, reduction="sum")
+        sums += torch.stack([loss, (best == batch.labels.unsqueeze(1)).any(dim=1).sum()])
+        found += _cells(batch.labels, best[:, 0], class_count, with_matrix=with_matrix)
+    found, sums = ranks.reduce(found).cpu(), ranks.reduce(sums).cpu()
+    if with_matrix:
+        return Counts.of_matrix(found.reshape(class_count, class_count).numpy(), *sums.tolist())
+    return Counts(*found.reshape(3, class_count).numpy(), None, *sums.tolist())
+
+
+def _cells(labels: Tensor, predicted: Tensor, class_count: int, *, with_matrix: bool) -> Tensor:
+    """Return the cells of the confusion matrix; without one, images, predictions and correct ones of each class."""
+    if with_matrix:
+        return torch.bincount(labels * class_count + predicted, minlength=class_count * class_count)
+    correct = labels[labels == predicted]
+    return torch.cat([torch.bincount(each, minlength=class_count) for each in (labels, predicted, correct)])
+
+
+def report(
+    args: argparse.Namespace, data: ImageData, counts: Counts, baseline: Counts | None, ranks: runtime.Ranks
+) -> None:
+    """Write the outputs, and log the metrics."""
+    metrics: dict[str, Any] = {"split": args.split, "source": data.source} | scores(counts)
+    if args.baseline:
+        metrics["baseline"] = None if baseline is None else scores(baseline)
+    args.metrics.mkdir(parents=True, exist_ok=True)
+    write(args.metrics / "metrics.json", metrics)
+    write(args.metrics / "classes.json", class_scores(counts, data.classes))
+    if counts.confusion is not None:
+        matrix = confusion_matrix_document(counts.confusion, data.classes)
+        # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
+        for folder in (args.metrics, Path("outputs")):
+            folder.mkdir(exist_ok=True)
+            write(folder / "confusion_matrix.json", matrix)
+        ranks.metrics.log_dict(matrix, "confusion_matrix.json")
+    logged = ("accuracy", "top5_accuracy", "macro_f1", "loss")
+    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in logged}, step=0)
+    compared = f", the baseline's {metrics['baseline']['accuracy']:.4f}" if metrics.get("baseline") else ""
+    print(f"{args.split} accuracy {metrics['accuracy']:.4f}{compared} on {metrics['count']} images")
 
 
 def write(file: Path, content: object) -> None:
@@ -82,7 +129,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--baseline", type=Path)
     parser.add_argument("--split", choices=["train", "validation", "test"], default="test")
-    parser.add_argument("--batch_size", type=int, default=256)
+    parser.add_argument("--per_device_eval_batch_size", type=int, default=64)
+    parser.add_argument("--dataloader_num_workers", type=int, default=0)
     parser.add_argument("--metrics", type=Path, required=True)
     return parser.parse_args()
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from prepared_images import Description
-from torch import nn
+from image_data.images import ImageData
+from torch import fx, nn
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.mlflow_pytorch import mlflow_pytorch
@@ -17,7 +19,15 @@ from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 FIX = "give the output `model` of train_image_classifier, or another model that does the same"
 
 
-def load(folder: Path, description: Description, device: torch.device, name: str = "model") -> nn.Module:
+@dataclass(frozen=True)
+class Loaded:
+    """model: maps pixels to scores; image_size: height and width of the pixels"""
+
+    model: nn.Module
+    image_size: tuple[int, int]
+
+
+def load(folder: Path, data: ImageData, device: torch.device, name: str = "model") -> Loaded:
     """Load the model of an MLflow folder. name: of the input, for messages
 
     Raise InputError if there is none, or if it does not take the pixels of these images and give a score for each of
@@ -26,19 +36,30 @@ def load(folder: Path, description: Description, device: torch.device, name: str
     if not (folder / "MLmodel").is_file():
         raise _problem(name, f"{folder} holds no file MLmodel", "an MLflow model")
     flavor = mlflow_pytorch()
-    _check_description(folder, description, name)
+    image_size = _check_description(folder, data, name)
     try:
-        model: nn.Module = flavor.load_model(str(folder)).to(device)
+        model: nn.Module = _moved(flavor.load_model(str(folder)), device)
     except Exception as error:  # loading runs code of the model
         raise _problem(name, f"{folder} cannot be loaded: {_first_line(error)}", "a whole model") from error
     with contextlib.suppress(NotImplementedError):  # an exported graph is in the mode that it was exported in
         model.eval()
-    _check_scores(model, description, device, name)
-    return model
+    _check_scores(model, (data.channels, *image_size), len(data.classes), device, name)
+    return Loaded(model, image_size)
 
 
-def _check_description(folder: Path, description: Description, name: str) -> None:
-    """Raise InputError if the file MLmodel describes a model of another kind."""
+def _moved(model: nn.Module, device: torch.device) -> nn.Module:
+    """Move a model, also an exported graph, which names the device on which it creates tensors."""
+    if isinstance(model, fx.GraphModule):
+        for node in model.graph.nodes:
+            if "device" in node.kwargs:
+                node.kwargs = {**node.kwargs, "device": device}
+        model.recompile()
+    return model.to(device)
+
+
+def _check_description(folder: Path, data: ImageData, name: str) -> tuple[int, int]:
+    """Return the height and width of the pixels that the model takes. Raise InputError if the file MLmodel describes a
+    model of another kind."""
     from mlflow.models import get_model_info
 
     try:
@@ -48,30 +69,49 @@ def _check_description(folder: Path, description: Description, name: str) -> Non
     if "pytorch" not in about.flavors:
         kinds = ", ".join(kind for kind in about.flavors if kind != "python_function") or "another kind"
         raise _problem(name, f"a model of the flavor {kinds}", "a model of MLflow's PyTorch flavor")
+    metadata: Mapping[str, Any] = about.metadata or {}
+    classes = metadata.get("classes")
+    if classes and list(classes) != list(data.classes):
+        raise _problem(name, f"its classes are {_few(classes)}", f"those of the data, {_few(data.classes)}")
     inputs = about.signature.inputs.inputs if about.signature and about.signature.inputs else []
-    if inputs and _shape(inputs[0]) is None:
-        raise _problem(name, "it takes a table with columns", _pixels(description))
-    if inputs and (inputs[0].type != np.uint8 or not _fits(_shape(inputs[0]) or (), description.shape)):
-        raise _problem(name, f"it takes {inputs[0].type} of shape {_shape(inputs[0])}", _pixels(description))
+    declared = _shape(inputs[0]) if inputs else None
+    size = data.size if data.kind == "arrays" else None
+    if size is None and declared is not None and len(declared) == 4 and min(declared[2:]) > 0:
+        size = (declared[2], declared[3])
+    if size is None:
+        raise _problem(name, "it does not say which size of images it takes", "a signature with a height and a width")
+    expected = (data.channels, *size)
+    if inputs and declared is None:
+        raise _problem(name, "it takes a table with columns", _pixels(expected))
+    if inputs and (inputs[0].type != np.uint8 or not _fits(declared or (), expected)):
+        raise _problem(name, f"it takes {inputs[0].type} of shape {declared}", _pixels(expected))
+    return size
 
 
-def _check_scores(model: nn.Module, description: Description, device: torch.device, name: str) -> None:
+def _check_scores(
+    model: nn.Module, pixels: tuple[int, int, int], class_count: int, device: torch.device, name: str
+) -> None:
     """Raise InputError if the model does not give a score for each class of a black image."""
-    black = torch.zeros((2, *description.shape), dtype=torch.uint8, device=device)
+    black = torch.zeros((2, *pixels), dtype=torch.uint8, device=device)
     try:
         with torch.no_grad():
             scores: Any = model(black)
     except Exception as error:  # whatever the model raises for pixels that are not its own
-        raise _problem(name, f"it fails on pixels: {_first_line(error)}", _pixels(description)) from error
-    expected = f"a score for each of the {len(description.classes)} classes of the data"
+        raise _problem(name, f"it fails on pixels: {_first_line(error)}", _pixels(pixels)) from error
+    expected = f"a score for each of the {class_count} classes of the data"
     if not isinstance(scores, torch.Tensor):
         raise _problem(name, f"it gives a {type(scores).__name__}", expected)
-    if tuple(scores.shape) != (2, len(description.classes)):
+    if tuple(scores.shape) != (2, class_count):
         raise _problem(name, f"for 2 images it gives numbers of shape {tuple(scores.shape)}", expected)
 
 
-def _pixels(description: Description) -> str:
-    return f"a model that takes the pixels of these images: uint8 of shape {(-1, *description.shape)}"
+def _pixels(pixels: tuple[int, int, int]) -> str:
+    return f"a model that takes the pixels of these images: uint8 of shape {(-1, *pixels)}"
+
+
+def _few(classes: Any) -> str:
+    names = [str(name) for name in classes]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
 
 
 def _shape(spec: Any) -> tuple[int, ...] | None:

@@ -1,39 +1,65 @@
-"""Metrics of a confusion matrix."""
+"""Metrics of what a model scored."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def scores(confusion: NDArray[np.int64], classes: tuple[str, ...]) -> dict[str, Any]:
-    """Return count, accuracy, macro_f1, and each class's precision, recall, f1 and count.
+@dataclass(frozen=True)
+class Counts:
+    """What a model scored, over all ranks.
 
-    confusion: (classes, classes), rows by true class, columns by predicted class. A ratio with denominator 0 is 0.
+    present, predicted, correct: images of each class, predictions of it, and correct ones, (classes,)
+    confusion: (classes, classes), rows by true class, columns by predicted class; None for too many classes
+    loss:      sum of the cross-entropy over the images
+    top5:      images whose class is among the five with the highest scores
     """
-    correct = np.diagonal(confusion)
-    present, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
-    precision, recall = ratio(correct, predicted), ratio(correct, present)
-    f1 = ratio(2 * correct, present + predicted)
+
+    present: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    correct: NDArray[np.int64]
+    confusion: NDArray[np.int64] | None
+    loss: float
+    top5: float
+
+    @classmethod
+    def of_matrix(cls, confusion: NDArray[np.int64], loss: float = 0.0, top5: float = 0.0) -> Counts:
+        """Return the counts of a confusion matrix."""
+        return cls(confusion.sum(axis=1), confusion.sum(axis=0), np.diagonal(confusion), confusion, loss, top5)
+
+
+def scores(counts: Counts) -> dict[str, Any]:
+    """Return count, accuracy, top5_accuracy, macro_f1 and loss. A ratio with denominator 0 is 0."""
+    count = int(counts.present.sum())
     return {
-        "count": int(confusion.sum()),
-        "accuracy": float(ratio(correct.sum(), confusion.sum())),
-        "macro_f1": float(f1.mean()),
-        "classes": {
-            name: {
-                "precision": float(precision[index]),
-                "recall": float(recall[index]),
-                "f1": float(f1[index]),
-                "count": int(present[index]),
-            }
-            for index, name in enumerate(classes)
-        },
+        "count": count,
+        "accuracy": float(ratio(counts.correct.sum(), count)),
+        "top5_accuracy": counts.top5 / max(1, count),
+        "macro_f1": float(ratio(2 * counts.correct, counts.present + counts.predicted).mean()),
+        "loss": counts.loss / max(1, count),
     }
 
 
-def ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
+def class_scores(counts: Counts, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """Return each class's precision, recall (its accuracy), f1 and count. A ratio with denominator 0 is 0."""
+    precision, recall = ratio(counts.correct, counts.predicted), ratio(counts.correct, counts.present)
+    f1 = ratio(2 * counts.correct, counts.present + counts.predicted)
+    return {
+        name: {
+            "precision": float(precision[index]),
+            "recall": float(recall[index]),
+            "f1": float(f1[index]),
+            "count": int(counts.present[index]),
+        }
+        for index, name in enumerate(classes)
+    }
+
+
+def ratio(part: Any, whole: Any) -> NDArray[np.float64]:
     return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
 
 

@@ -36,7 +36,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max_grad_norm", type=float, default=0.0)
     parser.add_argument("--label_smoothing_factor", type=float, default=0.0)
     parser.add_argument("--ema_decay", type=float, default=0.0)
-    parser.add_argument("--smallest_crop", type=float, default=1.0)
+    parser.add_argument("--min_crop_scale", type=float, default=1.0)
     parser.add_argument("--max_shift", type=int, default=0)
     parser.add_argument("--horizontal_flip", type=boolean, default=False)
     parser.add_argument("--auto_augment", choices=POLICIES, default="none")
@@ -98,7 +98,7 @@ def check(args: argparse.Namespace) -> None:
     for name in ("weight_decay", "max_grad_norm", "mixup_alpha", "cutmix_alpha"):
         require(getattr(args, name) >= 0, name, "at least 0")
     require(args.learning_rate > 0, "learning_rate", "more than 0")
-    require(0 < args.smallest_crop <= 1, "smallest_crop", "more than 0 and at most 1")
+    require(0 < args.min_crop_scale <= 1, "min_crop_scale", "more than 0 and at most 1")
     require(args.max_steps == -1 or args.max_steps > 0, "max_steps", "more than 0, or -1 for num_train_epochs")
     if args.deepspeed and args.strategy != "deepspeed":
         found = f"{args.deepspeed.name}, with the strategy {args.strategy}"

@@ -33,7 +33,10 @@ def save(
     example = np.zeros((2, *pixels), dtype=np.uint8)
     with torch.no_grad():
         signature = infer_signature(example, model(torch.from_numpy(example)).numpy())
-    metadata = about | {"config": json.loads(config.to_json_string()), "code": code_digest()}
+    settings = json.loads(config.to_json_string())
+    # The classes are in the metadata already.
+    settings = {name: value for name, value in settings.items() if name not in ("id2label", "label2id")}
+    metadata = about | {"config": settings, "code": code_digest()}
     with tempfile.TemporaryDirectory() as temporary, installed_requirements():
         flavor.save_model(
             model,

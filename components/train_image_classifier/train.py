@@ -78,7 +78,7 @@ def train(ranks: runtime.Ranks) -> None:
     check_room(args, parameter_count, ranks)
 
     files = data.kind != "arrays"
-    augmentation = Augmentation(args.smallest_crop, args.max_shift, args.horizontal_flip, args.auto_augment)
+    augmentation = Augmentation(args.min_crop_scale, args.max_shift, args.horizontal_flip, args.auto_augment)
     decoder = Decoder(architecture.image_size, data.channels) if files else None
     collate = Collate(augmentation, crop=not files, on_device=args.augment_on == "device")
     images = sampler(
@@ -305,17 +305,20 @@ def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks:
 
 
 def settings(args: argparse.Namespace, model: nn.Module) -> runtime.TrainingSettings:
-    """Return the settings of the strategy. Raise InputError."""
+    """Return the settings of the strategy. Raise InputError.
+
+    With a file of DeepSpeed, an input at its default leaves the choice to the file."""
+    file = args.deepspeed is not None
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.gradient_accumulation_steps,
-        max_grad_norm=args.max_grad_norm,
-        precision=args.precision,
+        max_grad_norm=None if file and args.max_grad_norm == 0 else args.max_grad_norm,
+        precision=None if file and args.precision == "float32" else args.precision,
         tf32=args.tf32,
         compile=args.compile,
         blocks=blocks(model),
         activation_checkpointing=args.activation_checkpointing,
         sync_batchnorm=args.sync_batchnorm,
-        zero_stage=args.zero_stage if args.strategy == "deepspeed" else None,
+        zero_stage=args.zero_stage if args.strategy == "deepspeed" and not (file and args.zero_stage == 2) else None,
         offload=args.offload,
         deepspeed_config=args.deepspeed,
     )

@@ -23,13 +23,13 @@ DRAWS = 13
 class Augmentation:
     """What is changed.
 
-    smallest_crop:   the smallest share of an image's area that a random crop has; 1 for none
+    min_crop_scale:   the smallest share of an image's area that a random crop has; 1 for none
     max_shift:       the largest shift in pixels in each direction
     horizontal_flip: whether images may be mirrored left to right
     policy:          none, trivialaugment or randaugment, see `policies`
     """
 
-    smallest_crop: float = 1.0
+    min_crop_scale: float = 1.0
     max_shift: int = 0
     horizontal_flip: bool = False
     policy: str = "none"
@@ -65,8 +65,8 @@ def _geometry(
     height, width = size
     batch = len(draws)
     matrices = []
-    if crop and augmentation.smallest_crop < 1:
-        share = augmentation.smallest_crop + (1 - augmentation.smallest_crop) * draws[:, 0]
+    if crop and augmentation.min_crop_scale < 1:
+        share = augmentation.min_crop_scale + (1 - augmentation.min_crop_scale) * draws[:, 0]
         ratio = torch.exp((2 * draws[:, 1] - 1) * math.log(4 / 3))
         across, down = (share * ratio).sqrt().clamp(max=1), (share / ratio).sqrt().clamp(max=1)
         matrix = _identity(batch)

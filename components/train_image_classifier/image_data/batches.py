@@ -59,10 +59,10 @@ class ImageSamples(Dataset[Sample]):
             if not isinstance(image, Encoded):
                 return Sample(torch.tensor(image.pixels), image.label, draws)
             assert self.decoder is not None
-            if self.augmentation is None or self.augmentation.smallest_crop == 1:
+            if self.augmentation is None or self.augmentation.min_crop_scale == 1:
                 pixels = self.decoder.centre(image)
             else:
-                pixels = self.decoder.random(image, self.augmentation.smallest_crop, draws.tolist())
+                pixels = self.decoder.random(image, self.augmentation.min_crop_scale, draws.tolist())
         except BadData as error:
             raise InputError(Problem("input data", str(error))) from None
         return Sample(torch.tensor(pixels), image.label, draws)
