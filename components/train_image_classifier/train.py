@@ -6,6 +6,7 @@ import argparse
 import resource
 import shutil
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,11 +119,13 @@ def train(ranks: runtime.Ranks) -> None:
         settings(args, model),
         schedule(args.lr_scheduler_type, total, warmup_steps),
     )
+    average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
     history = History()
+    parts = {"training": training, "loader": loader, "history": history}
     checkpoints = runtime.Checkpoints(
         args.checkpoints,
         ranks,
-        {"training": training, "loader": loader, "history": history},
+        parts | ({"average": average} if average else {}),
         every_steps=args.save_steps,
         keep=args.save_total_limit,
     )
@@ -147,7 +150,7 @@ def train(ranks: runtime.Ranks) -> None:
     def evaluate(epoch: int) -> None:
         if validation is None:
             return
-        with history.paused():
+        with history.paused(), average.averaged() if average else nullcontext():
             figures = validate(training.model, validation, ranks)
         ranks.metrics.log(
             {f"validation_{name}": value for name, value in figures.items()}, step=step, total=total, epoch=epoch
@@ -176,6 +179,8 @@ def train(ranks: runtime.Ranks) -> None:
             if not training.step():
                 continue
             step += 1
+            if average:
+                average.update()
             history.count(samples_per_step)
             if step % args.logging_steps == 0 or step == total:
                 mean = ranks.mean(loss_of_step / passes)
@@ -199,7 +204,7 @@ def train(ranks: runtime.Ranks) -> None:
             evaluate(epoch)
 
     checkpoints.save(step)
-    weights = training.weights()
+    weights = average.weights() if average else training.weights()
     measured_on = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
     if ranks.is_main:
         history.write(args.history, about | measured_on)
