@@ -1,0 +1,123 @@
+"""Write a data set as WebDataset shards, each rank a part of them."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from image_data.shard_index import FILE, Index, Shard, write_index
+from prepared_images import BadData
+from samples import Samples, find
+from torch import distributed
+from writing import write_shard
+
+from allranks import runtime
+from allranks.errors import InputError, Problem
+
+UNFINISHED = ".unfinished"
+"""File in the output while shards are written, so that a retried job knows what an earlier attempt has left."""
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """A shard to write. numbers: of its samples in the split; first: place of the first one in the shuffled split"""
+
+    file: str
+    split: str
+    numbers: tuple[int, ...]
+    first: int
+
+
+def shard_dataset(ranks: runtime.Ranks) -> None:
+    args = arguments()
+    if args.samples_per_shard < 1:
+        raise InputError(Problem("input samples_per_shard", str(args.samples_per_shard), "at least 1"))
+    try:
+        samples = find(args.data, verify=args.verify)
+        prepare_output(args.shards, ranks)
+        plans = plan(samples, args.samples_per_shard, args.seed)
+        own = [write(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
+    except BadData as error:
+        raise InputError(Problem("input data", str(error))) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(Problem("output shards", f"no room left in {args.shards}", fix="use a larger store")) from None
+    gathered: list[list[Shard] | None] = [None] * ranks.world_size
+    distributed.all_gather_object(gathered, own)
+    if ranks.is_main:
+        shards = sorted((shard for part in gathered for shard in part or ()), key=lambda shard: shard.file)
+        finish(args.shards, samples, tuple(shards), ranks)
+    ranks.barrier()
+
+
+def prepare_output(folder: Path, ranks: runtime.Ranks) -> None:
+    """Mark the output as unfinished. Raise InputError if it holds anything but what an earlier attempt has left."""
+    full = False
+    if ranks.is_main:
+        folder.mkdir(parents=True, exist_ok=True)
+        full = any(folder.iterdir()) and not (folder / UNFINISHED).exists()
+        if not full:
+            (folder / UNFINISHED).write_text("Shards are being written.\n", encoding="utf-8")
+    if ranks.any_rank(full):
+        raise InputError(Problem("output shards", f"{folder} is not empty", "an empty folder", "use a new folder"))
+
+
+def plan(samples: Samples, samples_per_shard: int, seed: int) -> list[ShardPlan]:
+    """Return the shards, whatever the number of ranks. Samples are shuffled, so that a shard has those of all classes."""
+    plans = []
+    for number, split in enumerate(sorted(samples.counts)):
+        order = np.random.default_rng([seed, number]).permutation(samples.counts[split]).tolist()
+        for shard, first in enumerate(range(0, len(order), samples_per_shard)):
+            file = f"{split}-{shard:06d}.tar"
+            plans.append(ShardPlan(file, split, tuple(order[first : first + samples_per_shard]), first))
+    return plans
+
+
+def write(folder: Path, shard: ShardPlan, samples: Samples) -> Shard:
+    """Write a shard. Raise BadData for a sample that cannot be read."""
+    keys = [f"{shard.first + place:09d}" for place in range(len(shard.numbers))]
+    return write_shard(
+        folder, shard.file, shard.split, shard.numbers, keys, lambda number: samples.read(shard.split, number)
+    )
+
+
+def finish(folder: Path, samples: Samples, shards: tuple[Shard, ...], ranks: runtime.Ranks) -> None:
+    """Write the index, which makes the shards complete."""
+    images = samples.images
+    if images is None:
+        index = Index(samples.source, (), shards)
+    else:
+        known = images.kind == "arrays"
+        index = Index(
+            samples.source,
+            images.classes,
+            shards,
+            images.channels,
+            images.size,
+            images.mean if known else (),
+            images.std if known else (),
+        )
+    write_index(folder, index)
+    (folder / UNFINISHED).unlink(missing_ok=True)
+    count, size = sum(shard.samples for shard in shards), sum(shard.bytes for shard in shards)
+    ranks.metrics.log({"samples": count, "shards": len(shards), "mib": size / 2**20}, step=0)
+    print(f"{count} samples in {len(shards)} shards, {size / 2**20:.1f} MiB, with {FILE}", flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the inputs and outputs that component.yaml describes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--samples_per_shard", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--verify", type=lambda text: text.lower() == "true", default=True)
+    parser.add_argument("--shards", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    runtime.main(shard_dataset)
