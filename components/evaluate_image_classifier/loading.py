@@ -75,7 +75,7 @@ def _check_description(folder: Path, data: ImageData, name: str) -> tuple[int, i
         raise _problem(name, f"its classes are {_few(classes)}", f"those of the data, {_few(data.classes)}")
     inputs = about.signature.inputs.inputs if about.signature and about.signature.inputs else []
     declared = _shape(inputs[0]) if inputs else None
-    size = data.size if data.kind == "arrays" else None
+    size = data.size
     if size is None and declared is not None and len(declared) == 4 and min(declared[2:]) > 0:
         size = (declared[2], declared[3])
     if size is None:

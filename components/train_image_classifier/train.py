@@ -261,7 +261,7 @@ def design(args: argparse.Namespace, data: ImageData, initial: InitialModel | No
     """Return the architecture of the model. Raise InputError if it does not fit the images."""
     mean, std = data.mean, data.std
     if initial is None:
-        size = network_size(args.preset, args.image_size, data.size if data.kind == "arrays" else None)
+        size = network_size(args.preset, args.image_size, data.size)
         config = configuration(args.preset, size, data.channels, data.classes, args.drop_path_rate)
     else:
         own = (args.image_size, args.image_size) if args.image_size else None
@@ -272,8 +272,7 @@ def design(args: argparse.Namespace, data: ImageData, initial: InitialModel | No
         if args.drop_path_rate is not None:
             config.drop_path_rate = args.drop_path_rate
         mean, std = initial.mean or mean, initial.std or std
-    image_size = data.size if data.kind == "arrays" and data.size else size
-    return Architecture(config, size, image_size, mean, std)
+    return Architecture(config, size, data.size or size, mean, std)
 
 
 def check_room(args: argparse.Namespace, parameter_count: int, ranks: runtime.Ranks) -> None:

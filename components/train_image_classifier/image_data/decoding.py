@@ -60,7 +60,10 @@ class Decoder:
 
 
 def centre_box(width: int, height: int, size: tuple[int, int]) -> Box:
-    """Return the box in the image whose content is the centre crop: left, upper, right, lower."""
+    """Return the box in the image whose content is the centre crop: left, upper, right, lower. An image that has the
+    size of the crop already is taken whole."""
+    if (height, width) == size:
+        return 0, 0, width, height
     scale = min(height / (SHORTER_SIDE * size[0]), width / (SHORTER_SIDE * size[1]))
     crop_width, crop_height = scale * size[1], scale * size[0]
     left, upper = (width - crop_width) / 2, (height - crop_height) / 2
