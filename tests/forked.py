@@ -21,7 +21,16 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 # What the scripts import, and what DistributedDataParallel imports when it is made. Not DeepSpeed, Horovod or MLflow:
 # what the runtime sets before they are imported has to come first here too. The last is for the command.
 _CONTEXT.set_forkserver_preload(
-    ["torch", "torch._dynamo", "torch._inductor", "torch.distributed.fsdp", "sklearn.datasets", "azure.ai.ml.dsl"]
+    [
+        "torch",
+        "torch._dynamo",
+        "torch._inductor",
+        "torch.distributed.fsdp",
+        "sklearn.datasets",
+        "transformers.models.auto.modeling_auto",
+        "transformers.models.resnet.modeling_resnet",
+        "azure.ai.ml.dsl",
+    ]
 )
 # Read when torch is imported: with more threads, ranks that wait for each other spin until all of them are slow.
 _THREADS = {"OMP_NUM_THREADS": "1"}

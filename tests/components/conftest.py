@@ -21,7 +21,7 @@ def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
     """Imports a module of a component's folder: code("prepare_images", "splits"). Forgotten after the test."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     # The others include files of these.
-    for included in ("get_champion", "prepare_images", "check_metric", "register_model"):
+    for included in ("get_champion", "prepare_images", "check_metric", "register_model", "train_image_classifier"):
         monkeypatch.syspath_prepend(str(COMPONENTS / included))
 
     def import_module(component: str, name: str) -> ModuleType:
@@ -47,8 +47,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the model and the checkpoints of a training on two ranks."""
     folder = tmp_path_factory.mktemp("trained")
-    # Of 179 validation images the first rank then has a batch more than the second.
-    settings = ["--network", "mlp", "--epochs", "6", "--batch_size", "89", "--checkpoint_every", "50"]
+    # Of 1259 training images and 179 validation images the ranks then have unequal shares.
+    settings = ["--preset", "resnet_micro", "--num_train_epochs", "6", "--per_device_train_batch_size", "45"]
+    settings += ["--learning_rate", "0.008", "--max_shift", "1", "--save_steps", "50"]
     ended = train(digits, folder, *settings, ranks=2)
     assert ended.codes == [0, 0], ended.errors
     return folder

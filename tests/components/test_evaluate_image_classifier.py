@@ -16,25 +16,35 @@ pytestmark = pytest.mark.xdist_group("image classifiers")  # those that were tra
 Importer = Callable[[str, str], Any]
 
 COUNT = """
-import json, sys
-from pathlib import Path
 import numpy as np, torch
 from allranks import runtime
 from evaluate import count
+from image_data.arrays import ArrayImages
+from image_data.batches import evaluation_loader
 from prepared_images import Images
 
 def main(ranks):
     # A model that knows the class from the first pixel, and is wrong where the second one says so.
     def model(pixels):
-        return torch.nn.functional.one_hot((pixels[:, 0, 0, 0].long() + pixels[:, 0, 0, 1].long()) % 5, 5)
+        return torch.nn.functional.one_hot((pixels[:, 0, 0, 0].long() + pixels[:, 0, 0, 1].long()) % CLASSES, CLASSES)
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 5, 101)
     wrong = generator.integers(0, 3, 101) == 0
     pixels = np.stack([labels, wrong], axis=1).astype(np.uint8).reshape(101, 1, 1, 2)
-    confusion = count(model, Images(pixels, labels), 5, 7, ranks)
+    images = ArrayImages(Images(pixels, labels))
     expected = np.zeros((5, 5), int)
     np.add.at(expected, (labels, (labels + wrong) % 5), 1)
-    assert confusion.tolist() == expected.tolist(), (ranks.rank, confusion)
+    for CLASSES in (5, 1001):
+        globals()["CLASSES"] = CLASSES
+        loader = evaluation_loader(images, None, ranks, per_device_batch_size=7, num_workers=0)
+        found = count(model, loader, CLASSES, ranks)
+        assert found.present[:5].tolist() == np.bincount(labels).tolist(), (ranks.rank, found)
+        assert found.correct.sum() == (~wrong).sum(), (ranks.rank, found)
+        if CLASSES == 5:
+            assert found.confusion.tolist() == expected.tolist(), (ranks.rank, found)
+            assert found.top5 == 101
+        else:
+            assert found.confusion is None
 
 runtime.main(main)
 """
@@ -46,20 +56,26 @@ def scores(code: Importer) -> Any:
 
 
 def test_scores_of_a_confusion_matrix(scores: Any) -> None:
-    found = scores.scores(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), ("a", "b", "c"))
+    counts = scores.Counts.of_matrix(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), loss=4.0, top5=8)
+    found = scores.scores(counts)
     assert found["count"] == 8
     assert found["accuracy"] == pytest.approx(5 / 8)
-    assert found["classes"]["a"] == pytest.approx({"precision": 3 / 5, "recall": 3 / 4, "f1": 2 / 3, "count": 4})
-    assert found["classes"]["b"] == pytest.approx({"precision": 2 / 3, "recall": 1 / 2, "f1": 4 / 7, "count": 4})
-    assert found["classes"]["c"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "count": 0}
     assert found["macro_f1"] == pytest.approx((2 / 3 + 4 / 7) / 3)
+    assert (found["loss"], found["top5_accuracy"]) == (0.5, 1.0)
+    classes = scores.class_scores(counts, ("a", "b", "c"))
+    assert classes["a"] == pytest.approx({"precision": 3 / 5, "recall": 3 / 4, "f1": 2 / 3, "count": 4})
+    assert classes["b"] == pytest.approx({"precision": 2 / 3, "recall": 1 / 2, "f1": 4 / 7, "count": 4})
+    assert classes["c"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "count": 0}
 
 
 @pytest.mark.slow
 def test_every_image_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:
     script = tmp_path / "count.py"
     script.write_text(COUNT)
-    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run", ranks=2)
+    included = ("prepare_images", "get_champion", "train_image_classifier")
+    ended = run_script(
+        "evaluate_image_classifier", script=script, folder=tmp_path / "run", ranks=2, included=included
+    )
     assert ended.codes == [0, 0], ended.errors
 
 
@@ -128,15 +144,12 @@ import torch
 from allranks import runtime
 from allranks.errors import InputError
 from loading import _check_scores
-from prepared_images import Description
-
-about = Description("x", ("a", "b"), (1, 4, 4), (0.0,), (1.0,), {})
 MODELS = [lambda x: x.flatten(1).float()[:, :2], lambda x: x.float(), lambda x: x @ 1, lambda x: {"scores": x}]
 
 def main(ranks):
     for number, model in enumerate(MODELS):
         try:
-            _check_scores(model, about, ranks.device, "baseline")
+            _check_scores(model, (1, 4, 4), 2, ranks.device, "baseline")
             print(number, "fits")
         except InputError as error:
             print(number, error.problems[0].where, error.problems[0].found)

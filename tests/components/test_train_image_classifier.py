@@ -2,100 +2,239 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
-from component_processes import train
+from component_processes import evaluate, shard, train
+
+from allranks.errors import InputError
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
 
 Importer = Callable[[str, str], Any]
+DIGITS = tuple("0123456789")
+
+
+@pytest.fixture
+def presets(code: Importer) -> Any:
+    return code("train_image_classifier", "presets")
 
 
 @pytest.fixture
 def augmentation(code: Importer) -> Any:
-    return code("train_image_classifier", "augmentation")
+    return code("train_image_classifier", "image_data.augmentation")
 
 
-@pytest.mark.parametrize("name", ["cnn", "mlp"])
-@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 17, 32)], ids=str)
-def test_every_network_scores_every_class(code: Importer, name: str, shape: tuple[int, int, int]) -> None:
-    network = code("train_image_classifier", "network")
-    model = network.ImageClassifier(network.NETWORKS[name](shape, 7), mean=[0.5] * shape[0], std=[0.2] * shape[0])
-    assert model(torch.randint(0, 256, (4, *shape), dtype=torch.uint8)).shape == (4, 7)
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [
+        ("resnet_micro", 0.079),
+        ("convnextv2_micro", 0.056),
+        ("resnet18", 11.2),
+        ("resnet50", 23.5),
+        ("convnextv2_tiny", 27.9),
+        ("convnextv2_base", 87.7),
+        ("vit_small", 21.7),
+        ("vit_base", 85.8),
+        ("vit_large", 303.3),
+        ("swin_tiny", 27.5),
+        ("swin_base", 86.8),
+    ],
+)
+def test_every_preset_has_the_size_that_its_paper_gives(
+    code: Importer, presets: Any, name: str, millions: float
+) -> None:
+    channels = 1 if name.endswith("micro") else 3
+    config = presets.configuration(name, presets.network_size(name, 0, None), channels, DIGITS)
+    with torch.device("meta"):
+        model = code("train_image_classifier", "classifier").AutoModelForImageClassification.from_config(config)
+    assert sum(parameter.numel() for parameter in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.02)
+    assert code("train_image_classifier", "classifier").blocks(model)
 
 
-def test_the_model_normalises_by_itself(code: Importer) -> None:
-    network = code("train_image_classifier", "network")
-    model = network.ImageClassifier(torch.nn.Flatten(), mean=[0.2, 0.6], std=[0.1, 0.5])
+@pytest.mark.parametrize(
+    ("name", "image_size", "images", "size"),
+    [
+        ("resnet_micro", 0, (8, 8), (16, 16)),
+        ("resnet_micro", 0, (28, 20), (28, 20)),
+        ("convnextv2_micro", 0, (8, 8), (8, 8)),
+        ("vit_base", 0, None, (224, 224)),
+        ("vit_base", 384, (100, 100), (384, 384)),
+    ],
+)
+def test_images_have_their_own_size_in_the_network_or_the_one_that_is_set(
+    presets: Any, name: str, image_size: int, images: tuple[int, int] | None, size: tuple[int, int]
+) -> None:
+    assert presets.network_size(name, image_size, images) == size
+
+
+@pytest.mark.parametrize(
+    ("name", "image_size", "images", "place"),
+    [
+        ("vit_base", 0, (32, 30), "input model"),
+        ("resnet18", 0, (8, 8), "input model"),
+        ("swin_tiny", 100, None, "input image_size"),
+    ],
+)
+def test_a_size_that_a_preset_cannot_take_is_refused(
+    presets: Any, name: str, image_size: int, images: tuple[int, int] | None, place: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        presets.network_size(name, image_size, images)
+    assert raised.value.problems[0].where == place
+
+
+def test_a_preset_without_stochastic_depth_refuses_a_rate(presets: Any) -> None:
+    assert presets.configuration("swin_tiny", (224, 224), 3, DIGITS, 0.3).drop_path_rate == 0.3
+    with pytest.raises(InputError, match="drop_path_rate"):
+        presets.configuration("vit_small", (224, 224), 3, DIGITS, 0.3)
+
+
+def test_the_model_normalises_and_resizes_by_itself(code: Importer) -> None:
+    class Network(torch.nn.Module):
+        def forward(self, images: torch.Tensor) -> Any:
+            return SimpleNamespace(logits=images.flatten(1))
+
+    classifier = code("train_image_classifier", "classifier").ImageClassifier
     pixels = torch.tensor([51, 102, 153, 255], dtype=torch.uint8).reshape(1, 2, 1, 2)
-    torch.testing.assert_close(model(pixels), torch.tensor([[0.0, 2.0, 0.0, 0.8]]))
+    plain = classifier(Network(), (0.2, 0.6), (0.1, 0.5), None)
+    torch.testing.assert_close(plain(pixels), torch.tensor([[0.0, 2.0, 0.0, 0.8]]))
+    resized = classifier(Network(), (0.2, 0.6), (0.1, 0.5), (2, 4))
+    assert resized(pixels).shape == (1, 2 * 2 * 4)
 
 
-def test_an_image_is_shifted_and_then_mirrored(augmentation: Any) -> None:
-    moves = augmentation.draw(augmentation.Augmentation(max_shift=2, mirror=True), 50, seed=3, epoch=1)
-    pixels = torch.randint(0, 256, (50, 3, 7, 6), dtype=torch.uint8)
-    moved = augmentation.move(pixels, moves, torch.arange(50))
-    assert set(moves.shifts.unique().tolist()) == {-2, -1, 0, 1, 2}
-    assert 0 < int(moves.mirrored.sum()) < 50
-    padded = torch.nn.functional.pad(pixels, (2, 2, 2, 2))
-    for index in range(50):
-        down, right = moves.shifts[index].tolist()
-        expected = padded[index, :, 2 + down : 9 + down, 2 + right : 8 + right]
-        assert torch.equal(moved[index], expected.flip(2) if moves.mirrored[index] else expected)
-
-
-def test_an_image_moves_alike_in_whichever_batch_it_comes(augmentation: Any) -> None:
-    moves = augmentation.draw(augmentation.Augmentation(max_shift=3, mirror=True), 10, seed=0, epoch=4)
-    pixels = torch.randint(0, 256, (10, 1, 8, 8), dtype=torch.uint8)
-    order = torch.randperm(10)
-    together = augmentation.move(pixels[order], moves, order)
-    for place, index in enumerate(order):
-        assert torch.equal(together[place], augmentation.move(pixels[index][None], moves, index[None])[0])
-
-
-def test_without_augmentation_nothing_moves(augmentation: Any) -> None:
-    moves = augmentation.draw(augmentation.Augmentation(max_shift=0, mirror=False), 4, seed=0, epoch=0)
-    pixels = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8)
-    assert torch.equal(augmentation.move(pixels, moves, torch.arange(4)), pixels)
-
-
-@pytest.mark.parametrize("total", [1, 2, 10, 1000])
-def test_the_learning_rate_rises_to_its_peak_and_falls(code: Importer, total: int) -> None:
-    learning_rate = code("train_image_classifier", "train").learning_rate
-    rates = [learning_rate(0.1, step, total) for step in range(total)]
+@pytest.mark.parametrize("name", ["linear", "cosine", "constant", "constant_with_warmup"])
+@pytest.mark.parametrize("total", [1, 2, 10, 300])
+def test_the_learning_rate_rises_to_its_peak_and_does_not_rise_again(code: Importer, name: str, total: int) -> None:
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    schedule = code("train_image_classifier", "schedule").schedule(name, total, total // 10)(optimizer)
+    rates = []
+    for _ in range(total):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
     top = rates.index(max(rates))
     assert max(rates) == pytest.approx(0.1)
+    assert top == (0 if name == "constant" else total // 10)
     assert rates[: top + 1] == sorted(rates[: top + 1])
     assert rates[top:] == sorted(rates[top:], reverse=True)
     assert min(rates) > 0
+    assert (rates[-1] < 0.02) == (name in ("linear", "cosine") and total > 9)
+
+
+def test_an_image_is_shifted_and_then_mirrored(augmentation: Any) -> None:
+    draws = torch.rand(50, augmentation.DRAWS)
+    pixels = torch.randint(0, 256, (50, 3, 7, 6), dtype=torch.uint8)
+    moved = augmentation.augment(
+        pixels, draws, augmentation.Augmentation(max_shift=2, horizontal_flip=True), crop=True
+    )
+    steps = (draws[:, 4:6] * 5).floor().int() - 2
+    assert set(steps.unique().tolist()) == {-2, -1, 0, 1, 2}
+    padded = torch.nn.functional.pad(pixels, (2, 2, 2, 2))
+    for index in range(50):
+        right, down = steps[index].tolist()
+        expected = padded[index, :, 2 + down : 9 + down, 2 + right : 8 + right]
+        assert torch.equal(moved[index], expected.flip(2) if draws[index, 6] < 0.5 else expected)
+
+
+@pytest.mark.parametrize("policy", ["none", "trivialaugment", "randaugment"])
+def test_an_image_changes_alike_in_whichever_batch_it_comes(augmentation: Any, policy: str) -> None:
+    settings = augmentation.Augmentation(0.3, 1, True, policy)
+    draws = torch.rand(60, augmentation.DRAWS)
+    pixels = torch.randint(0, 256, (60, 3, 12, 12), dtype=torch.uint8)
+    together = augmentation.augment(pixels, draws, settings, crop=True)
+    assert together.dtype == torch.uint8
+    assert not torch.equal(together, pixels)
+    order = torch.randperm(60)
+    one = torch.cat([augmentation.augment(pixels[i : i + 1], draws[i : i + 1], settings, crop=True) for i in order])
+    assert (one.int() - together[order].int()).abs().max() <= 1  # rounded in another order
+
+
+def test_without_augmentation_nothing_changes(augmentation: Any) -> None:
+    pixels = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8)
+    draws = torch.rand(4, augmentation.DRAWS)
+    assert augmentation.augment(pixels, draws, augmentation.Augmentation(), crop=True) is pixels
+
+
+def test_every_operation_of_a_policy_changes_images_within_their_range(code: Importer) -> None:
+    policies = code("train_image_classifier", "image_data.policies")
+    images = torch.rand(1, 3, 16, 16)
+    for number, name in enumerate(policies.OPERATIONS):
+        draws = torch.tensor([[(number + 0.5) / len(policies.OPERATIONS), 0.9, 0.9, 0, 0, 0]])
+        recoloured = policies.recolour(images, draws, "trivialaugment")
+        moved = policies.geometry(draws, "trivialaugment", 16, 16)
+        assert (name in policies.COLOURS) == (not torch.equal(recoloured, images)), name
+        assert (name in policies.MOVES) == (not torch.equal(moved[0], torch.eye(3))), name
+        assert 0 <= recoloured.min() <= recoloured.max() <= 1
+
+
+def test_crops_lie_within_the_image_and_have_their_share(code: Importer) -> None:
+    decoding = code("train_image_classifier", "image_data.decoding")
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        left, upper, right, lower = decoding.random_box(300, 200, 0.25, random.random(4))
+        assert 0 <= left < right <= 300 + 1e-9
+        assert 0 <= upper < lower <= 200 + 1e-9
+        assert (right - left) * (lower - upper) >= 0.2 * 300 * 200
+    assert decoding.centre_box(8, 8, (8, 8)) == (0, 0, 8, 8)
+    assert decoding.centre_box(512, 256, (224, 224)) == (144, 16, 368, 240)
+
+
+def test_mixed_images_have_mixed_labels(code: Importer) -> None:
+    mixing = code("train_image_classifier", "mixing")
+    pixels, labels = torch.zeros(2, 1, 10, 10), torch.tensor([0, 2])
+    pixels[1] = 100
+    for settings in (mixing.Mixing(mixup_alpha=0.5), mixing.Mixing(cutmix_alpha=0.5)):
+        mixed, targets = mixing.mix(pixels, labels, settings, 3, np.random.default_rng(3))
+        assert 0 < targets[0, 2] < 1
+        torch.testing.assert_close(targets.sum(dim=1), torch.ones(2))
+        torch.testing.assert_close(mixed.mean(dim=(1, 2, 3)) / 100, targets[:, 2], atol=1e-5, rtol=0)
+
+
+def test_wrong_parameters_are_refused_together(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters = code("train_image_classifier", "parameters")
+    monkeypatch.setattr("sys.argv", ["train.py", "--data", "d", "--model", "m", "--checkpoints", "c", "--history", "h"])
+    args = parameters.arguments()
+    parameters.check(args)
+    wrong = {"ema_decay": 1.0, "max_steps": 0, "learning_rate": 0.0, "min_crop_scale": 0.0, "logging_steps": 0}
+    with pytest.raises(InputError) as raised:
+        parameters.check(argparse.Namespace(**vars(args) | wrong))
+    assert {problem.where for problem in raised.value.problems} == {f"input {name}" for name in wrong}
 
 
 def test_two_ranks_leave_a_model_and_checkpoints(trained: Path) -> None:
-    names = [file.name for file in sorted((trained / "checkpoints").iterdir())]
-    assert names == ["step_000000050", "step_000000090"]
+    assert any((trained / "checkpoints").iterdir())
     described = yaml.safe_load((trained / "model/MLmodel").read_text())
-    code = described["metadata"].pop("code")
-    assert re.fullmatch("[0-9a-f]{16}", code)
-    assert described["metadata"] == {"classes": list("0123456789")}
+    metadata = described["metadata"]
+    assert re.fullmatch("[0-9a-f]{16}", metadata["code"])
+    assert metadata["classes"] == list(DIGITS)
+    assert metadata["model"] == "resnet_micro"
+    assert metadata["preprocessing"]["image_size"] == [8, 8]
+    assert metadata["preprocessing"]["network_size"] == [16, 16]
     (pixels,) = json.loads(described["signature"]["inputs"])
     assert pixels["tensor-spec"] == {"dtype": "uint8", "shape": [-1, 1, 8, 8]}
 
 
-def test_their_history_has_the_pace_of_every_step(trained: Path) -> None:
+def test_their_history_has_the_loss_and_the_pace_of_the_steps(trained: Path) -> None:
     history = json.loads((trained / "history").read_text())
-    assert [point["step"] for point in history["points"]] == list(range(10, 100, 10))
-    # 1259 images an epoch are 14 batches of 89, and one of 13.
-    assert sum(point["samples"] * 10 for point in history["points"]) == pytest.approx(6 * 1259)
+    # 1259 images an epoch are 13 batches of 90, and one of 89.
+    assert [point["step"] for point in history["points"]] == [*range(10, 84, 10), 84]
+    assert history["points"][-1]["loss"] < history["points"][0]["loss"] / 2
     assert all(point["seconds"] > 0 for point in history["points"])
-    assert (history["sample"], history["world_size"], history["instance_count"]) == ("image", 2, 1)
+    assert (history["sample"], history["samples_per_step"]) == ("image", 90)
+    assert (history["world_size"], history["instance_count"], history["strategy"]) == (2, 1, "ddp")
 
 
 def test_a_folder_without_images_ends_every_rank_with_a_message(tmp_path: Path) -> None:
@@ -107,29 +246,113 @@ def test_a_folder_without_images_ends_every_rank_with_a_message(tmp_path: Path) 
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.slow
 def test_one_process_goes_on_from_what_two_ranks_left(trained: Path, digits: Path, tmp_path: Path) -> None:
-    settings = ["--network", "mlp", "--epochs", "7", "--batch_size", "89"]
-    ended = train(digits, tmp_path, *settings, "--resume_from", str(trained / "checkpoints"))
+    settings = ["--preset", "resnet_micro", "--num_train_epochs", "7", "--per_device_train_batch_size", "90"]
+    ended = train(digits, tmp_path, *settings, "--resume_from_checkpoint", str(trained / "checkpoints"))
     assert ended.codes == [0], ended.errors
-    assert "epoch 7 of 7" in ended.output
-    assert "epoch 6 of 7" not in ended.output
-    assert (tmp_path / "checkpoints/step_000000105/manifest.json").is_file()
+    assert re.findall(r"step (\d+) of 98: validation", ended.output) == ["98"]
+    history = json.loads((tmp_path / "history").read_text())
+    assert history["points"][0]["step"] == 10
     assert (tmp_path / "model/MLmodel").is_file()
 
 
-@pytest.mark.slow
 def test_a_training_starts_from_a_model_and_not_from_one_of_another_network(
     trained: Path, digits: Path, tmp_path: Path
 ) -> None:
-    settings = ["--epochs", "1", "--learning_rate", "0.000001", "--start_from", str(trained / "model")]
-    ended = train(digits, tmp_path, "--network", "mlp", *settings)
+    settings = ["--learning_rate", "0.0000001", "--max_steps", "2", "--initial_model", str(trained / "model")]
+    ended = train(digits, tmp_path, "--preset", "resnet_micro", *settings)
     assert ended.codes == [0], ended.errors
-    (accuracy,) = re.findall(r"epoch 1 of 1: validation accuracy (\S+)", ended.output)
-    assert float(accuracy) > 0.9  # which one epoch at this rate does not reach from random weights
-    ended = train(digits, tmp_path / "other", "--network", "cnn", *settings)
+    (accuracy,) = re.findall(r"step 2 of 2: validation accuracy (\S+)", ended.output)
+    assert float(accuracy) > 0.9
+    ended = train(digits, tmp_path / "other", "--preset", "convnextv2_micro", *settings)
     assert ended.codes == [2]
-    assert "input start_from" in ended.errors[0]
+    assert "input initial_model: a resnet_micro" in ended.errors[0]
+    assert "Traceback" not in ended.errors[0]
+
+
+def test_a_folder_of_transformers_is_fine_tuned_with_a_new_head(digits: Path, tmp_path: Path) -> None:
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        image_size=16,
+        patch_size=8,
+        num_channels=1,
+        num_labels=3,
+    )
+    pretrained = ViTForImageClassification(config)
+    pretrained.save_pretrained(tmp_path / "pretrained")
+    (tmp_path / "pretrained/preprocessor_config.json").write_text('{"image_mean": [0.25], "image_std": [0.5]}')
+    options = ["--learning_rate", "0.0000001", "--max_steps", "1", "--pretrained_model", str(tmp_path / "pretrained")]
+    ended = train(digits, tmp_path, *options)
+    assert ended.codes == [0], ended.errors
+    assert "its head is trained from the beginning" in ended.output
+    from allranks.runtime.mlflow_pytorch import mlflow_pytorch
+
+    model = mlflow_pytorch().load_model(str(tmp_path / "model"))
+    assert model(torch.zeros(3, 1, 8, 8, dtype=torch.uint8)).shape == (3, 10)
+    weights = model.state_dict()
+    torch.testing.assert_close(weights["mean"], torch.full((1, 1, 1), 255 * 0.25))
+    name = "vit.embeddings.patch_embeddings.projection.weight"
+    torch.testing.assert_close(weights[f"network.{name}"], pretrained.state_dict()[name], atol=1e-5, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Colour images of several sizes and two classes, whose names have dots."""
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("photographs")
+    random = np.random.default_rng(0)
+    for number in range(60):
+        split, label = ("train", "validation", "test")[min(2, number // 24)], number % 2
+        file = folder / split / f"class.{label}" / f"image.{number}.v1.{'jpg' if number % 3 else 'png'}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        height, width = random.integers(20, 60, 2)
+        pixels = random.integers(0, 80, (height, width, 3)) + np.array([160, 0, 0])[:: 1 if label else -1]
+        Image.fromarray(pixels.astype(np.uint8)).save(file)
+    return folder
+
+
+def test_image_files_and_their_shards_train_with_every_option(photographs: Path, tmp_path: Path) -> None:
+    """Two ranks stream shards with two workers each; the model then scores files as it does shards."""
+    ended = shard(photographs, tmp_path / "shards", tmp_path / "sharding", "--samples_per_shard", "5")
+    assert ended.codes == [0], ended.errors
+    options = ["--preset", "resnet_micro", "--image_size", "16", "--learning_rate", "0.01", "--num_train_epochs", "6"]
+    options += ["--per_device_train_batch_size", "4", "--gradient_accumulation_steps", "2", "--max_grad_norm", "1"]
+    options += ["--ema_decay", "0.5", "--label_smoothing_factor", "0.1", "--mixup_alpha", "0.1", "--cutmix_alpha", "1"]
+    options += ["--min_crop_scale", "0.5", "--horizontal_flip", "True", "--auto_augment", "trivialaugment"]
+    options += ["--augment_on", "device", "--precision", "bfloat16", "--channels_last", "True", "--shuffle_window", "4"]
+    options += ["--lr_scheduler_type", "linear", "--dataloader_num_workers", "2", "--eval_steps", "5"]
+    ended = train(tmp_path / "shards", tmp_path, *options, ranks=2)
+    assert ended.codes == [0, 0], ended.errors
+    # 24 images are 3 batches an epoch, and 2 of them a step.
+    assert re.findall(r"step (\d+) of 9: validation accuracy", ended.output) == ["5"]
+    described = yaml.safe_load((tmp_path / "model/MLmodel").read_text())
+    assert described["metadata"]["classes"] == ["class.0", "class.1"]
+    scores = []
+    for name, data in (("files", photographs), ("shards", tmp_path / "shards")):
+        ended = evaluate(data, tmp_path / "model", tmp_path / name, "--per_device_eval_batch_size", "7")
+        assert ended.codes == [0], ended.errors
+        metrics = json.loads((tmp_path / name / "metrics/metrics.json").read_text())
+        scores.append({key: metrics[key] for key in ("count", "accuracy", "macro_f1")})
+        assert metrics["loss"] > 0
+    assert scores[0] == scores[1]
+    assert scores[0]["count"] == 12
+
+
+def test_a_damaged_image_is_named_though_a_worker_met_it(photographs: Path, tmp_path: Path) -> None:
+    shutil.copytree(photographs, tmp_path / "data")
+    damaged = tmp_path / "data/train/class.1/image.1.v1.jpg"
+    damaged.write_bytes(damaged.read_bytes()[:300])
+    ended = train(
+        tmp_path / "data", tmp_path, "--preset", "resnet_micro", "--image_size", "16", "--dataloader_num_workers", "1"
+    )
+    assert ended.codes == [2], ended.errors
+    assert f"input data: {damaged} cannot be read as an image" in ended.errors[0]
     assert "Traceback" not in ended.errors[0]
 
 
@@ -139,9 +362,16 @@ def test_without_an_image_and_without_a_model_there_is_nothing_to_train(
     prepared = code("prepare_images", "prepared_images")
     splits = {name: prepared.read(digits, name) for name in prepared.SPLITS}
     splits["train"] = splits["train"][:0]
-    prepared.write(tmp_path / "data", prepared.describe("digits", tuple("0123456789"), splits), splits)
+    prepared.write(tmp_path / "data", prepared.describe("digits", DIGITS, splits), splits)
     code("get_champion", "no_model").write(tmp_path / "none", "nothing is registered yet")
-    ended = train(tmp_path / "data", tmp_path, "--start_from", str(tmp_path / "none"))
+    ended = train(tmp_path / "data", tmp_path, "--initial_model", str(tmp_path / "none"))
     assert ended.codes == [2]
     assert "no model to start from" in ended.errors[0]
     assert not (tmp_path / "model").exists()
+
+
+def test_a_batch_of_one_image_is_refused_for_batch_normalization(digits: Path, tmp_path: Path) -> None:
+    # 1259 images are 37 batches of 34, and one of 1.
+    ended = train(digits, tmp_path, "--preset", "resnet_micro", "--per_device_train_batch_size", "34")
+    assert ended.codes == [2]
+    assert "input dataloader_drop_last" in ended.errors[0]
