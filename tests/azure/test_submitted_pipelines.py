@@ -20,10 +20,10 @@ from allranks.azure import watch
 __all__ = ["command", "project", "quick"]
 
 PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
-ALONE = {"instance_count": 1, "process_count_per_instance": 1}
-IMAGES = {"network": "mlp", "epochs": 1, **ALONE}
+ALONE = {"instance_count": 1, "processes_per_instance": 1}
+IMAGES = {"num_train_epochs": 1, **ALONE}
 TEXTS = {"pattern": "**/*.py", "vocabulary_size": 300, "max_seq_length": 16, "num_hidden_layers": 1, "hidden_size": 16}
-TEXTS |= {"max_steps": 2, "instance_count": 1, "processes_per_instance": 1}
+TEXTS |= {"max_steps": 2, **ALONE}
 SETTINGS: dict[str, dict[str, Any]] = {
     "image_classification": IMAGES,
     "compare_strategies": {"strategies": "ddp,zero_2", **TEXTS},

@@ -54,15 +54,15 @@ def test_data_flows_from_step_to_step(pipeline: Any) -> None:
 
 
 def test_the_layout_is_an_input_and_touches_no_other_pipeline(pipeline: Any) -> None:
-    first, second = pipeline(instance_count=3), pipeline(process_count_per_instance=8)
+    first, second = pipeline(instance_count=3), pipeline(processes_per_instance=8)
     for job, layout in ((first, (3, 2)), (second, (2, 8))):
         jobs = job._to_rest_object().properties.jobs
         for step in ("train", "evaluate"):
             assert jobs[step]["resources"]["instance_count"] == "${{parent.inputs.instance_count}}"
             count = jobs[step]["distribution"]["process_count_per_instance"]
-            assert count == "${{parent.inputs.process_count_per_instance}}"
+            assert count == "${{parent.inputs.processes_per_instance}}"
         inputs = {name: value._data for name, value in job.inputs.items()}
-        assert (inputs["instance_count"], inputs["process_count_per_instance"]) == layout
+        assert (inputs["instance_count"], inputs["processes_per_instance"]) == layout
 
 
 @pytest.mark.parametrize("name", ["folder", "archive"])

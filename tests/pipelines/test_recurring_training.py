@@ -90,8 +90,8 @@ class Recurrences:
     def recur(self, day: int) -> RunRecord:
         """One recurrence, fired at midnight of that day."""
         settings = {"source": "folder", "folder": str(self.incoming), "image_size": "8", "trigger_time": TRIGGERED}
-        settings |= {"network": "mlp", "epochs": "6", "batch_size": "32", "margin": "0.01"}
-        settings |= {"instance_count": "1", "process_count_per_instance": "1"}
+        settings |= {"num_train_epochs": "4", "learning_rate": "0.004", "margin": "0.01"}
+        settings |= {"instance_count": "1", "processes_per_instance": "1"}
         fired = datetime(2026, 1, day, tzinfo=timezone.utc)
         options = Options(instances="loopback", trigger_time=fired, run_name=f"recurrence-{day}")
         return run(read_plan(str(FILE), settings, self.workspace.snapshots), self.workspace, options)

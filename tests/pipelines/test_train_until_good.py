@@ -31,7 +31,7 @@ def test_it_has_each_kind_of_node(tmp_path: Path) -> None:
     assert isinstance(seeds, ParallelFor)
     assert [item.name for item in seeds.items] == ["0", "1", "2"]  # type: ignore[union-attr]
     assert isinstance(loop, DoWhile)
-    assert (loop.condition, loop.feedback, loop.limit) == ("below_target", (("model", "start_from"),), 8)
+    assert (loop.condition, loop.feedback, loop.limit) == ("below_target", (("model", "initial_model"),), 8)
     assert isinstance(decision, Condition)
     assert (decision.then, decision.otherwise) == (("register",), ())
     assert nodes["loop[0].train"].inputs  # the loop's body is walked as its first iteration

@@ -57,7 +57,7 @@ def run(
 ) -> None:
     """Run a pipeline on this machine.
 
-    For example: allranks run pipelines/image_classification.py --set epochs=3
+    For example: allranks run pipelines/image_classification.py --set num_train_epochs=3
     """
     from importlib.util import find_spec
 
