@@ -147,9 +147,13 @@ def train(ranks: runtime.Ranks) -> None:
             flush=True,
         )
 
+    evaluated = step
+
     def evaluate(epoch: int) -> None:
-        if validation is None:
+        nonlocal evaluated
+        if validation is None or step == evaluated:
             return
+        evaluated = step
         with history.paused(), average.averaged() if average else nullcontext():
             figures = validate(training.model, validation, ranks)
         ranks.metrics.log(
