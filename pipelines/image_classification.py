@@ -58,9 +58,7 @@ def image_classification(
     evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
     # New objects: by default, all steps of a component share its objects.
     train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = evaluate.distribution = PyTorchDistribution(
-        process_count_per_instance=processes_per_instance
-    )
+    train.distribution = evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,

@@ -77,9 +77,7 @@ def recurring_training(
     )
     # New objects: by default, all steps of a component share its objects.
     train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = evaluate.distribution = PyTorchDistribution(
-        process_count_per_instance=processes_per_instance
-    )
+    train.distribution = evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
     promote = promote_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,

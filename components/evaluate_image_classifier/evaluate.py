@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import no_model
-import numpy as np
 import torch
 from image_data.batches import evaluation_loader
 from image_data.decoding import Decoder

@@ -67,7 +67,7 @@ def prepare_output(folder: Path, ranks: runtime.Ranks) -> None:
 
 
 def plan(samples: Samples, samples_per_shard: int, seed: int) -> list[ShardPlan]:
-    """Return the shards, whatever the number of ranks. Samples are shuffled, so that a shard has those of all classes."""
+    """Return the shards, whatever the number of ranks. Samples are shuffled, so that a shard has all classes."""
     plans = []
     for number, split in enumerate(sorted(samples.counts)):
         order = np.random.default_rng([seed, number]).permutation(samples.counts[split]).tolist()

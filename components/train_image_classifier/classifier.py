@@ -14,7 +14,7 @@ BLOCKS = {"ResNetBasicLayer", "ResNetBottleNeckLayer", "ConvNextV2Layer", "ViTLa
 
 
 class ImageClassifier(nn.Module):
-    """A network with built-in normalisation and resizing, so that callers pass raw pixels and cannot scale them wrongly.
+    """A network with built-in normalisation and resizing. Callers pass raw pixels and cannot scale them wrongly.
 
     network:   maps normalised images to an output with `logits`
     mean, std: of each channel, as fractions of 255

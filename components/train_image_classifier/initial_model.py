@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from classifier import ImageClassifier
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForImageClassification, PretrainedConfig
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.mlflow_pytorch import mlflow_pytorch
-from classifier import ImageClassifier
 
 HEAD = "classifier."
 """Prefix of the names of the head's parameters, in every image model of Transformers."""
@@ -108,7 +108,7 @@ def _normalisation(folder: Path) -> tuple[tuple[float, ...] | None, tuple[float,
 
 
 def configuration(
-    initial: InitialModel, *, classes: tuple[str, ...], channels: int, size: tuple[int, int], labels: Mapping[str, Any]
+    initial: InitialModel, *, channels: int, size: tuple[int, int], labels: Mapping[str, Any]
 ) -> PretrainedConfig:
     """Return the configuration of the model to train: the initial one's, with these classes and this size.
 

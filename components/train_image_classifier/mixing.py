@@ -1,5 +1,4 @@
-"""Mixup (Zhang et al. 2017) and CutMix (Yun et al. 2019): training images that are mixed in pairs, and their labels with
-them."""
+"""Mixup (Zhang et al. 2017) and CutMix (Yun et al. 2019): training images are mixed in pairs, and their labels too."""
 
 from __future__ import annotations
 
@@ -36,7 +35,9 @@ def mix(
     pixels: (batch, channels, height, width), on any device, 0 to 255
     random: the same on every rank, or not
     """
-    alphas = [(name, alpha) for name, alpha in (("mixup", mixing.mixup_alpha), ("cutmix", mixing.cutmix_alpha)) if alpha]
+    alphas = [
+        (name, alpha) for name, alpha in (("mixup", mixing.mixup_alpha), ("cutmix", mixing.cutmix_alpha)) if alpha
+    ]
     name, alpha = alphas[int(random.integers(len(alphas)))]
     share = float(random.beta(alpha, alpha))
     other = pixels.flip(0)

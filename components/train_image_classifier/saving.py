@@ -18,7 +18,12 @@ from allranks.runtime.mlflow_pytorch import installed_requirements, mlflow_pytor
 
 
 def save(
-    model: ImageClassifier, folder: Path, *, config: PretrainedConfig, pixels: tuple[int, int, int], about: dict[str, Any]
+    model: ImageClassifier,
+    folder: Path,
+    *,
+    config: PretrainedConfig,
+    pixels: tuple[int, int, int],
+    about: dict[str, Any],
 ) -> None:
     """Write the model.
 

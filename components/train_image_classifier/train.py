@@ -7,7 +7,6 @@ import resource
 import shutil
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 import initial_model
@@ -15,49 +14,25 @@ import no_model
 import numpy as np
 import parameters
 import torch
-from classifier import ImageClassifier, blocks, build, has_batch_norm
+from architecture import Architecture, design, start_from
+from checks import check_batches, check_room
+from classifier import blocks
 from history import History
 from image_data.augmentation import Augmentation
 from image_data.batches import Collate, ImageSamples, evaluation_loader, sampler
 from image_data.decoding import Decoder
 from image_data.images import ImageData
 from image_data.open_data import kind, open_data
-from initial_model import InitialModel
 from mixing import Mixing, mix
 from prepared_images import BadData
-from presets import configuration, labels, network_size
 from saving import save
 from schedule import schedule
 from torch import nn
 from torch.nn import functional
-from transformers import PretrainedConfig
 from validation import validate
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """What the model is built from.
-
-    config:       of the network
-    network_size: height and width inside of the network
-    image_size:   height and width of the pixels that the model takes
-    mean, std:    that images are normalised with
-    """
-
-    config: PretrainedConfig
-    network_size: tuple[int, int]
-    image_size: tuple[int, int]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-    def build(self) -> ImageClassifier:
-        """Return a model with random weights."""
-        return build(
-            self.config, self.mean, self.std, network_size=self.network_size, image_size=self.image_size
-        )
 
 
 def train(ranks: runtime.Ranks) -> None:
@@ -65,7 +40,7 @@ def train(ranks: runtime.Ranks) -> None:
     parameters.check(args)
     data = read(args)
     if not data.count("train"):
-        pass_on(args, data, ranks)
+        pass_on(args, ranks)
         return
     initial = start_from(args)
     architecture = design(args, data, initial)
@@ -78,33 +53,9 @@ def train(ranks: runtime.Ranks) -> None:
     parameter_count = sum(parameter.numel() for parameter in model.parameters())
     check_room(args, parameter_count, ranks)
 
-    files = data.kind != "arrays"
-    augmentation = Augmentation(args.min_crop_scale, args.max_shift, args.horizontal_flip, args.auto_augment)
-    decoder = Decoder(architecture.image_size, data.channels) if files else None
-    collate = Collate(augmentation, crop=not files, on_device=args.augment_on == "device")
-    images = sampler(
-        data.splits["train"],
-        ranks,
-        batch_size=args.per_device_train_batch_size * ranks.world_size,
-        seed=args.seed,
-        drop_last=args.dataloader_drop_last,
-    )
-    loader = runtime.DataLoader(
-        ImageSamples(data.splits["train"], decoder, augmentation),
-        images,
-        num_workers=args.dataloader_num_workers,
-        collate_fn=collate,
-    )
     check_batches(args, model, data.count("train"), ranks)
-    validation = None
-    if data.count("validation"):
-        validation = evaluation_loader(
-            data.splits["validation"],
-            decoder,
-            ranks,
-            per_device_batch_size=args.per_device_eval_batch_size,
-            num_workers=args.dataloader_num_workers,
-        )
+    loader, collate = training_loader(args, data, architecture, ranks)
+    validation = validation_loader(args, data, architecture, ranks)
     mixing = Mixing(args.mixup_alpha, args.cutmix_alpha)
 
     if args.channels_last:
@@ -130,7 +81,7 @@ def train(ranks: runtime.Ranks) -> None:
         keep=args.save_total_limit,
     )
     step = checkpoints.load(start_from=args.resume_from_checkpoint)
-    samples_per_step = min(images.batch_size, data.count("train")) * args.gradient_accumulation_steps
+    samples_per_step = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
     about = {
         "strategy": args.strategy,
         "launcher": ranks.launcher,
@@ -195,6 +146,8 @@ def train(ranks: runtime.Ranks) -> None:
                     "images_per_second": point.samples / point.seconds,
                     "step_seconds": point.seconds,
                 }
+                if training.gradient_norm is not None:
+                    figures["gradient_norm"] = training.gradient_norm
                 ranks.metrics.log(figures, step=step, total=total, epoch=epoch)
             loss_of_step.zero_()
             passes = 0
@@ -242,74 +195,43 @@ def read(args: argparse.Namespace) -> ImageData:
         raise InputError(Problem("input data", str(error))) from None
 
 
-def start_from(args: argparse.Namespace) -> InitialModel | None:
-    """Return the model to start from, None without one. Raise InputError if it is none, or another than the preset."""
-    if args.pretrained_model:
-        return initial_model.of_transformers(args.pretrained_model)
-    if not args.initial_model or no_model.stands_in(args.initial_model):
+def training_loader(
+    args: argparse.Namespace, data: ImageData, architecture: Architecture, ranks: runtime.Ranks
+) -> tuple[runtime.DataLoader, Collate]:
+    """Return the loader of the training images, and what changes them on the device. Raise InputError."""
+    augmentation = Augmentation(args.min_crop_scale, args.max_shift, args.horizontal_flip, args.auto_augment)
+    decoder = decoder_of(data, architecture)
+    collate = Collate(augmentation, crop=decoder is None, on_device=args.augment_on == "device")
+    images = sampler(
+        data.splits["train"],
+        ranks,
+        batch_size=args.per_device_train_batch_size * ranks.world_size,
+        seed=args.seed,
+        drop_last=args.dataloader_drop_last,
+    )
+    samples = ImageSamples(data.splits["train"], decoder, augmentation)
+    loader = runtime.DataLoader(samples, images, num_workers=args.dataloader_num_workers, collate_fn=collate)
+    return loader, collate
+
+
+def validation_loader(
+    args: argparse.Namespace, data: ImageData, architecture: Architecture, ranks: runtime.Ranks
+) -> runtime.DataLoader | None:
+    """Return the loader of the validation images; None if there is none."""
+    if not data.count("validation"):
         return None
-    found = initial_model.of_mlflow(args.initial_model)
-    if found.preset not in (None, args.preset):
-        raise InputError(
-            Problem(
-                where=found.where,
-                found=f"a {found.preset}, and the input model is {args.preset}",
-                expected="the same model",
-                fix=f"set model to {found.preset}, or leave initial_model out",
-            )
-        )
-    return found
+    return evaluation_loader(
+        data.splits["validation"],
+        decoder_of(data, architecture),
+        ranks,
+        per_device_batch_size=args.per_device_eval_batch_size,
+        num_workers=args.dataloader_num_workers,
+    )
 
 
-def design(args: argparse.Namespace, data: ImageData, initial: InitialModel | None) -> Architecture:
-    """Return the architecture of the model. Raise InputError if it does not fit the images."""
-    mean, std = data.mean, data.std
-    if initial is None:
-        size = network_size(args.preset, args.image_size, data.size)
-        config = configuration(args.preset, size, data.channels, data.classes, args.drop_path_rate)
-    else:
-        own = (args.image_size, args.image_size) if args.image_size else None
-        size = own or initial.size or data.size or (224, 224)
-        config = initial_model.configuration(
-            initial, classes=data.classes, channels=data.channels, size=size, labels=labels(data.classes)
-        )
-        if args.drop_path_rate is not None:
-            config.drop_path_rate = args.drop_path_rate
-        mean, std = initial.mean or mean, initial.std or std
-    return Architecture(config, size, data.size or size, mean, std)
-
-
-def check_room(args: argparse.Namespace, parameter_count: int, ranks: runtime.Ranks) -> None:
-    """Raise InputError if the disk of the outputs has no room for them."""
-    # float32 weights, and with AdamW two more numbers for each in a checkpoint, of which one more than the limit exist
-    # while one is written.
-    needed = 4 * parameter_count * (1 + 3 * (args.save_total_limit + 1))
-    existing = next(folder for folder in (args.checkpoints, *args.checkpoints.absolute().parents) if folder.exists())
-    free = shutil.disk_usage(existing).free
-    if ranks.any_rank(ranks.is_main and free < needed):
-        found = f"{free / 2**30:.1f} GiB are free, and the checkpoints and the model need {needed / 2**30:.1f} GiB"
-        raise InputError(Problem("output checkpoints", found, fix="use a larger disk, or a smaller save_total_limit"))
-
-
-def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks: runtime.Ranks) -> None:
-    """Raise InputError if there are fewer images than ranks, or a batch too small for batch normalization."""
-    if count < ranks.world_size:
-        found = f"{count} training images for {ranks.world_size} ranks"
-        raise InputError(Problem("input data", found, "at least one for each rank", "use fewer ranks"))
-    batch_size = args.per_device_train_batch_size * ranks.world_size
-    last = 0 if args.dataloader_drop_last else count % batch_size
-    smallest = min(args.per_device_train_batch_size, last // ranks.world_size if last else batch_size)
-    if has_batch_norm(model) and smallest < 2 and not args.sync_batchnorm:
-        where = "dataloader_drop_last" if args.per_device_train_batch_size > 1 else "per_device_train_batch_size"
-        raise InputError(
-            Problem(
-                where=f"input {where}",
-                found=f"a batch of {smallest} on a rank, for a model with batch normalization",
-                expected="at least 2 images",
-                fix="set dataloader_drop_last, another per_device_train_batch_size, or a model without it (convnextv2, "
-                "vit, swin)",
-            )
-        )
+def decoder_of(data: ImageData, architecture: Architecture) -> Decoder | None:
+    """Return the decoder of image files; None for arrays."""
+    return None if data.kind == "arrays" else Decoder(architecture.image_size, data.channels)
 
 
 def settings(args: argparse.Namespace, model: nn.Module) -> runtime.TrainingSettings:
@@ -349,7 +271,7 @@ def peak_memory(ranks: runtime.Ranks) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
-def pass_on(args: argparse.Namespace, data: ImageData, ranks: runtime.Ranks) -> None:
+def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
     """Write the model to start from as the output, unchanged, because there is no training image."""
     if not args.initial_model or no_model.stands_in(args.initial_model):
         found = f"there is no training image in {args.data}, and no model to start from"

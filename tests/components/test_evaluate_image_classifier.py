@@ -73,9 +73,7 @@ def test_every_image_counts_once_where_ranks_have_unequal_shares(tmp_path: Path)
     script = tmp_path / "count.py"
     script.write_text(COUNT)
     included = ("prepare_images", "get_champion", "train_image_classifier")
-    ended = run_script(
-        "evaluate_image_classifier", script=script, folder=tmp_path / "run", ranks=2, included=included
-    )
+    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run", ranks=2, included=included)
     assert ended.codes == [0, 0], ended.errors
 
 

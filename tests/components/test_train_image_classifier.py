@@ -137,9 +137,7 @@ def test_the_learning_rate_rises_to_its_peak_and_does_not_rise_again(code: Impor
 def test_an_image_is_shifted_and_then_mirrored(augmentation: Any) -> None:
     draws = torch.rand(50, augmentation.DRAWS)
     pixels = torch.randint(0, 256, (50, 3, 7, 6), dtype=torch.uint8)
-    moved = augmentation.augment(
-        pixels, draws, augmentation.Augmentation(max_shift=2, horizontal_flip=True), crop=True
-    )
+    moved = augmentation.augment(pixels, draws, augmentation.Augmentation(max_shift=2, horizontal_flip=True), crop=True)
     steps = (draws[:, 4:6] * 5).floor().int() - 2
     assert set(steps.unique().tolist()) == {-2, -1, 0, 1, 2}
     padded = torch.nn.functional.pad(pixels, (2, 2, 2, 2))

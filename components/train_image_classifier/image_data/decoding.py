@@ -15,8 +15,8 @@ from prepared_images import BadData
 from image_data.images import Encoded
 
 SHORTER_SIDE = 256 / 224
-"""For evaluation, the shorter side of an image is this times the size of the crop from its centre, as in the papers that
-the presets come from."""
+"""For evaluation, the shorter side of an image is this times the size of the crop from its centre, as in the papers of
+the presets."""
 RATIOS = (3 / 4, 4 / 3)
 """Width by height of random crops, as in the papers."""
 

@@ -22,8 +22,8 @@ def kind(folder: Path) -> str:
     if folder.is_dir() and folders.is_one(folder):
         return "folders"
     raise BadData(
-        f"{folder} holds no {prepared_images.DESCRIPTION}, no {shard_index.FILE} and no folder `train`. Give the output "
-        "of prepare_images or of shard_dataset, or a folder of image files, train/CLASS/NAME.jpg."
+        f"{folder} holds no {prepared_images.DESCRIPTION}, no {shard_index.FILE} and no folder `train`. Give the "
+        "output of prepare_images or of shard_dataset, or a folder of image files, train/CLASS/NAME.jpg."
     )
 
 

@@ -1,0 +1,72 @@
+"""The model that a training builds: a preset's, or that of a model to start from."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import initial_model
+import no_model
+from classifier import ImageClassifier, build
+from image_data.images import ImageData
+from initial_model import InitialModel
+from presets import configuration, labels, network_size
+from transformers import PretrainedConfig
+
+from allranks.errors import InputError, Problem
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What the model is built from.
+
+    config:       of the network
+    network_size: height and width inside of the network
+    image_size:   height and width of the pixels that the model takes
+    mean, std:    that images are normalised with
+    """
+
+    config: PretrainedConfig
+    network_size: tuple[int, int]
+    image_size: tuple[int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def build(self) -> ImageClassifier:
+        """Return a model with random weights."""
+        return build(self.config, self.mean, self.std, network_size=self.network_size, image_size=self.image_size)
+
+
+def start_from(args: argparse.Namespace) -> InitialModel | None:
+    """Return the model to start from, None without one. Raise InputError if it is none, or another than the preset."""
+    if args.pretrained_model:
+        return initial_model.of_transformers(args.pretrained_model)
+    if not args.initial_model or no_model.stands_in(args.initial_model):
+        return None
+    found = initial_model.of_mlflow(args.initial_model)
+    if found.preset not in (None, args.preset):
+        raise InputError(
+            Problem(
+                where=found.where,
+                found=f"a {found.preset}, and the input model is {args.preset}",
+                expected="the same model",
+                fix=f"set model to {found.preset}, or leave initial_model out",
+            )
+        )
+    return found
+
+
+def design(args: argparse.Namespace, data: ImageData, initial: InitialModel | None) -> Architecture:
+    """Return the architecture of the model. Raise InputError if it does not fit the images."""
+    mean, std = data.mean, data.std
+    if initial is None:
+        size = network_size(args.preset, args.image_size, data.size)
+        config = configuration(args.preset, size, data.channels, data.classes, args.drop_path_rate)
+    else:
+        own = (args.image_size, args.image_size) if args.image_size else None
+        size = own or initial.size or data.size or (224, 224)
+        config = initial_model.configuration(initial, channels=data.channels, size=size, labels=labels(data.classes))
+        if args.drop_path_rate is not None:
+            config.drop_path_rate = args.drop_path_rate
+        mean, std = initial.mean or mean, initial.std or std
+    return Architecture(config, size, data.size or size, mean, std)
