@@ -163,6 +163,11 @@ def test_disabled_features_are_left_out(tmp_path: Path) -> None:
     assert not {"amp", "elasticity"} & set(found.values)
 
 
+def test_a_trial_of_the_autotuner_is_measured(tmp_path: Path) -> None:
+    trial = {"enabled": True, "metric_path": "metrics.json"}
+    assert made(tmp_path / "ds.json", {"autotuning": trial}).values["autotuning"] == trial
+
+
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file"):
         configuration(TrainingSettings(deepspeed_config=tmp_path / "none.json"), optimizer(), 4, CPU)

@@ -58,7 +58,7 @@ def configuration(
         "zero_allow_untested_optimizer": True,
         "zero_force_ds_cpu_optimizer": False,  # a torch optimizer, which need not be compiled, can be offloaded too
         "steps_per_print": 1 << 30,
-        **{key: value for key, value in file.content.items() if key in deepspeed_keys.PASSED_ON},
+        **deepspeed_keys.passed_on(file),
         **deepspeed_optimizers.sections(file, optimizer, device),
         **sections,
         "gradient_accumulation_steps": steps,

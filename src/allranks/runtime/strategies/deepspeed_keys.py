@@ -104,7 +104,7 @@ def reject(file: DeepSpeedFile) -> None:
     """Raise InputError for keys of the file that DeepSpeed does not have, or that a training cannot honour."""
     problems = []
     for key, value in file.content.items():
-        if key in REFUSED and _enabled(value):
+        if key in REFUSED and _enabled(value) and not _of_a_trial(key, value):
             problems.append(_refused(file, key, REFUSED[key]))
         elif key not in RESOLVED | PASSED_ON | REFUSED.keys():
             close = get_close_matches(key, RESOLVED | PASSED_ON, 1)
@@ -123,6 +123,16 @@ def reject(file: DeepSpeedFile) -> None:
             problems.append(_refused(file, f"zero_optimization.{key}.device", _SHARDS, found=str(device)))
     if problems:
         raise InputError.of(problems)
+
+
+def passed_on(file: DeepSpeedFile) -> dict[str, Any]:
+    """Return the keys and values that DeepSpeed's engine reads by itself."""
+    return {key: value for key, value in file.content.items() if key in PASSED_ON or _of_a_trial(key, value)}
+
+
+def _of_a_trial(key: str, value: Any) -> bool:
+    """Whether DeepSpeed's autotuner has written a key: the engine measures some steps and ends the process."""
+    return key == "autotuning" and isinstance(value, dict) and bool({"metric_path", "model_info_path"} & value.keys())
 
 
 def _enabled(value: Any) -> bool:
