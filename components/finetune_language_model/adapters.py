@@ -1,0 +1,101 @@
+"""Low-rank adapters: which layers get one, how many weights are trained, and merging."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from peft import LoraConfig
+from torch import nn
+from transformers import BitsAndBytesConfig
+
+from allranks import runtime
+from allranks.errors import InputError, Problem
+
+ALL_LINEAR = "all-linear"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """The settings of LoRA (Hu et al. 2021, arXiv:2106.09685).
+
+    r:              rank of the two factors
+    alpha:          the product of the factors is scaled by alpha / r
+    dropout:        share of an adapter's input that is dropped
+    target_modules: names of the linear layers that get an adapter, separated by commas; or all-linear, which is all
+                    but the output layer
+    """
+
+    r: int
+    alpha: float
+    dropout: float
+    target_modules: str
+
+    def config(self) -> LoraConfig:
+        """Return PEFT's configuration."""
+        names = [name.strip() for name in self.target_modules.split(",")]
+        return LoraConfig(
+            r=self.r,
+            lora_alpha=self.alpha,
+            lora_dropout=self.dropout,
+            target_modules=ALL_LINEAR if names == [ALL_LINEAR] else names,
+            task_type="CAUSAL_LM",
+        )
+
+
+def check(adapter: Adapter, model: Any) -> None:
+    """Raise InputError if the model has no linear layer of a given name, or one that is smaller than the rank."""
+    head = model.get_output_embeddings()
+    layers = {
+        name: module for name, module in model.named_modules() if isinstance(module, nn.Linear) and module is not head
+    }
+    known = sorted({name.rpartition(".")[2] for name in layers})
+    names = [name.strip() for name in adapter.target_modules.split(",")]
+    targets = dict(layers)
+    if names != [ALL_LINEAR]:
+        unknown = [name for name in names if not any(_matches(layer, name) for layer in layers)]
+        if unknown:
+            found = f"{', '.join(unknown)}, which this model does not have"
+            expected = f"{ALL_LINEAR}, or names among {', '.join(known)}"
+            raise InputError(Problem("input target_modules", found, expected, "correct the names"))
+        targets = {layer: module for layer, module in layers.items() if any(_matches(layer, name) for name in names)}
+    layer, smallest = min(targets.items(), key=lambda item: min(item[1].in_features, item[1].out_features))
+    size = min(smallest.in_features, smallest.out_features)
+    if adapter.r > size:
+        found = f"rank {adapter.r} for {layer} of {smallest.in_features} x {smallest.out_features}"
+        raise InputError(Problem("input lora_r", found, f"at most {size}", "make it smaller"))
+
+
+def quantization(dtype: torch.dtype) -> BitsAndBytesConfig:
+    """Return the configuration of QLoRA (Dettmers et al. 2023, arXiv:2305.14314): NF4, quantized twice."""
+    return BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
+    )
+
+
+def check_quantization(ranks: runtime.Ranks, strategy: str) -> list[Problem]:
+    """Return why QLoRA cannot run here."""
+    missing = []
+    if ranks.device.type != "cuda":
+        missing.append("a GPU for each rank")
+    if importlib.util.find_spec("bitsandbytes") is None:
+        missing.append("the package bitsandbytes")
+    if strategy == "fsdp":
+        missing.append("strategy ddp or deepspeed")
+    if not missing:
+        return []
+    fix = "set method to lora, or choose a size and an environment with both"
+    return [Problem("input method", "qlora", f"qlora needs {' and '.join(missing)}", fix)]
+
+
+def trained_share(model: nn.Module) -> tuple[int, int]:
+    """Return the number of weights that are trained, and of all weights. Shards count in full."""
+    # ZeRO 3 leaves an empty tensor in place of a parameter, with the real size beside it.
+    sizes = [(getattr(weights, "ds_numel", weights.numel()), weights.requires_grad) for weights in model.parameters()]
+    return sum(size for size, trained in sizes if trained), sum(size for size, _ in sizes)
+
+
+def _matches(layer: str, name: str) -> bool:
+    return layer == name or layer.endswith(f".{name}")

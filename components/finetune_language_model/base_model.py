@@ -1,0 +1,110 @@
+"""A model and its tokenizer in Hugging Face's format: find them in a folder, and read what is known before loading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig, AutoTokenizer
+from transformers.utils import logging
+
+from allranks.errors import InputError, Problem
+
+WITHIN = "artifacts/huggingface"
+"""The folder of the model's files within the MLflow models of this project."""
+
+ADAPTER = "adapter"
+"""The folder of an adapter that is not merged, within the model's files."""
+
+_EXPECTED = (
+    "a model in Hugging Face's format (config.json, weights, tokenizer), or an MLflow model with one: "
+    "the output `model` of a fine-tuning"
+)
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The folders of a model.
+
+    parameter: the input that the model was given as, for messages
+    weights:   holds config.json and the weights
+    tokenizer: holds the tokenizer's files
+    adapter:   holds an adapter for the weights, which is not merged into them; None without one
+    """
+
+    parameter: str
+    weights: Path
+    tokenizer: Path
+    adapter: Path | None
+
+
+def find(folder: Path, parameter: str) -> ModelFolder:
+    """Return the folders of a model: of a Hugging Face folder, of our MLflow model, or of MLflow's flavor transformers.
+
+    Raise InputError if there is no config.json or no tokenizer.
+    """
+    logging.disable_progress_bar()  # a log has no place for one
+    inner = folder / WITHIN
+    root = inner if inner.is_dir() else folder
+    weights, tokenizer = _shallowest(root, "config.json"), _shallowest(root, "tokenizer_config.json")
+    if weights is None or tokenizer is None:
+        found = f"no {'config.json' if weights is None else 'tokenizer_config.json'} in {folder}"
+        raise InputError(Problem(f"input {parameter}", found, _EXPECTED, "give the folder of such a model"))
+    adapter = weights / ADAPTER
+    return ModelFolder(parameter, weights, tokenizer, adapter if adapter.is_dir() else None)
+
+
+def read_config(folder: ModelFolder) -> Any:
+    """Return the model's configuration. Raise InputError if Transformers does not know its type."""
+    try:
+        return AutoConfig.from_pretrained(folder.weights, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise unreadable(folder, error) from error
+
+
+def read_tokenizer(folder: ModelFolder) -> Any:
+    """Return the tokenizer, which pads with its end token if it has no padding token.
+
+    Raise InputError if its files cannot be read, or it has neither token.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder.tokenizer, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise unreadable(folder, error) from error
+    if tokenizer.pad_token is None:
+        if tokenizer.eos_token is None:
+            expected = "a padding token, or an end token to pad with"
+            fix = "set pad_token in tokenizer_config.json"
+            raise InputError(Problem(f"input {folder.parameter}", "a tokenizer without both", expected, fix))
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def check_fit(folder: ModelFolder, config: Any, tokenizer: Any, max_seq_length: int) -> None:
+    """Raise InputError if the model has no embedding for a token, or no position for max_seq_length tokens."""
+    text = config.get_text_config()
+    problems = []
+    if len(tokenizer) > text.vocab_size:
+        found = f"a tokenizer of {len(tokenizer)} tokens for {text.vocab_size} embeddings"
+        fix = "give the model's own tokenizer"
+        problems.append(Problem(f"input {folder.parameter}", found, "an embedding for each token", fix))
+    positions = getattr(text, "max_position_embeddings", None)
+    if positions and max_seq_length > positions:
+        found = f"{max_seq_length} tokens for a model of {positions} positions"
+        problems.append(Problem("input max_seq_length", found, f"at most {positions}", "make it smaller"))
+    if problems:
+        raise InputError.of(problems)
+
+
+def unreadable(folder: ModelFolder, error: Exception) -> InputError:
+    """Return the InputError for a model whose files cannot be read."""
+    reason = " ".join(str(error).split())[:300]
+    return InputError(Problem(f"input {folder.parameter}", f"{folder.weights}: {reason}", _EXPECTED, "give another"))
+
+
+def _shallowest(root: Path, name: str) -> Path | None:
+    """Return the folder of the file that is the fewest folders deep, of an adapter's none."""
+    files = (file for file in root.rglob(name) if ADAPTER not in file.relative_to(root).parts)
+    file = min(files, key=lambda file: (len(file.parts), str(file)), default=None)
+    return file.parent if file else None

@@ -1,0 +1,190 @@
+"""The inputs that every fine-tuning has, and what they are for Transformers' Trainer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from allranks import runtime
+from allranks.errors import InputError, Problem
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the inputs that component.yaml describes, as far as every fine-tuning has them."""
+    parser.add_argument("--base_model", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--validation_data", type=Path)
+    parser.add_argument("--deepspeed", type=Path)
+    parser.add_argument("--resume_from_checkpoint", type=Path)
+    parser.add_argument("--max_seq_length", type=int, default=512)
+    parser.add_argument("--validation_fraction", type=float, default=0.0)
+    parser.add_argument("--num_train_epochs", type=float, default=3.0)
+    parser.add_argument("--max_steps", type=int, default=-1)
+    parser.add_argument("--per_device_train_batch_size", type=int, default=8)
+    parser.add_argument("--per_device_eval_batch_size", type=int, default=8)
+    parser.add_argument("--gradient_accumulation_steps", type=int, default=1)
+    parser.add_argument("--learning_rate", type=float, default=2e-4)
+    parser.add_argument("--lr_scheduler_type", default="linear")
+    parser.add_argument("--warmup_steps", type=float, default=0.0)
+    parser.add_argument("--weight_decay", type=float, default=0.0)
+    parser.add_argument("--max_grad_norm", type=float, default=1.0)
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--compile", type=boolean, default=False)
+    parser.add_argument("--activation_checkpointing", type=boolean, default=False)
+    parser.add_argument("--strategy", default="ddp")
+    parser.add_argument("--zero_stage", type=int, default=2)
+    parser.add_argument("--offload", type=boolean, default=False)
+    parser.add_argument("--dataloader_num_workers", type=int, default=0)
+    parser.add_argument("--logging_steps", type=int, default=10)
+    parser.add_argument("--eval_steps", type=int, default=0)
+    parser.add_argument("--save_steps", type=int, default=100)
+    parser.add_argument("--save_total_limit", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument("--history", type=Path, required=True)
+
+
+def boolean(text: str) -> bool:
+    return text.lower() == "true"
+
+
+def problems(args: argparse.Namespace, ranks: runtime.Ranks) -> list[Problem]:
+    """Return what this machine, or another input, does not allow."""
+    found = []
+    on_cpu = ranks.device.type == "cpu"
+    if args.strategy != "ddp" and on_cpu:
+        # Accelerate would train by DistributedDataParallel without a word (frameworks that it reports as FSDP).
+        expected = "ddp, the only strategy of Transformers' Trainer on CPUs"
+        found.append(Problem("input strategy", f"{args.strategy} without GPUs", expected, "choose a size with GPUs"))
+    if args.precision == "float16" and on_cpu:
+        fix = "choose float32 or bfloat16"
+        found.append(Problem("input precision", "float16 without GPUs", "a precision that CPUs have", fix))
+    if args.precision == "bfloat16" and not on_cpu and not torch.cuda.is_bf16_supported(including_emulation=False):
+        name = torch.cuda.get_device_name(ranks.device)
+        found.append(Problem("input precision", f"bfloat16 on {name}", "a GPU that has it", "choose float16"))
+    if args.deepspeed is not None and args.strategy != "deepspeed":
+        fix = "set strategy to deepspeed, or leave the file out"
+        found.append(Problem("input deepspeed", f"a file, with strategy {args.strategy}", "strategy deepspeed", fix))
+    if ranks.device.type == "cuda" and ranks.device.index != ranks.local_rank:
+        fix = "use a size with a GPU for each rank, or hide the GPUs"
+        found.append(Problem("GPUs", "several ranks on one GPU", "a GPU for each rank", fix))
+    if args.validation_data is not None and args.validation_fraction:
+        fix = "set validation_fraction to 0, or leave validation_data out"
+        found.append(Problem("input validation_fraction", "a held-out file as well", "one of both", fix))
+    return found
+
+
+def keywords(args: argparse.Namespace, ranks: runtime.Ranks) -> dict[str, Any]:
+    """Return the keyword arguments of TrainingArguments. Raise InputError for a DeepSpeed file that is no JSON."""
+    return {
+        "output_dir": str(args.checkpoints),
+        "num_train_epochs": args.num_train_epochs,
+        "max_steps": args.max_steps,
+        "per_device_train_batch_size": args.per_device_train_batch_size,
+        "per_device_eval_batch_size": args.per_device_eval_batch_size,
+        "gradient_accumulation_steps": args.gradient_accumulation_steps,
+        "learning_rate": args.learning_rate,
+        "lr_scheduler_type": args.lr_scheduler_type,
+        "warmup_steps": args.warmup_steps,
+        "weight_decay": args.weight_decay,
+        "max_grad_norm": args.max_grad_norm,
+        "bf16": args.precision == "bfloat16",
+        "fp16": args.precision == "float16",
+        "torch_compile": args.compile,
+        "activation_checkpointing": args.activation_checkpointing and args.strategy != "fsdp",
+        "use_cpu": ranks.device.type == "cpu",
+        "fsdp": True if args.strategy == "fsdp" else None,
+        "fsdp_config": _fsdp(args) if args.strategy == "fsdp" else None,
+        "deepspeed": _deepspeed(args) if args.strategy == "deepspeed" else None,
+        "ddp_find_unused_parameters": False,
+        # The last examples of an epoch that do not fill a step are left out: padding would repeat others.
+        "dataloader_drop_last": True,
+        "dataloader_num_workers": args.dataloader_num_workers,
+        "dataloader_persistent_workers": args.dataloader_num_workers > 0,
+        "dataloader_pin_memory": ranks.device.type == "cuda",
+        "logging_steps": args.logging_steps,
+        "logging_first_step": True,
+        "eval_strategy": "steps" if args.eval_steps and _has_validation(args) else "no",
+        "eval_steps": args.eval_steps or None,
+        "save_strategy": "steps",
+        "save_steps": args.save_steps,
+        # The callback removes old checkpoints, once a new one is known to be complete.
+        "save_total_limit": None,
+        "seed": args.seed,
+        "disable_tqdm": True,
+        "report_to": [],
+    }
+
+
+def check_world(world_size: int, ranks: runtime.Ranks) -> None:
+    """Raise InputError if the Trainer would not train on all ranks together."""
+    if world_size != ranks.world_size:
+        raise InputError(
+            Problem(
+                where=f"rank {ranks.rank} of {ranks.world_size} (launcher {ranks.launcher})",
+                found=f"Transformers would train {'alone' if world_size == 1 else f'on {world_size} ranks'}",
+                expected=f"one training on {ranks.world_size} ranks",
+                fix="leave ACCELERATE_USE_CPU to allranks, or set it to true where there are no GPUs",
+            )
+        )
+
+
+def step_size(args: argparse.Namespace, ranks: runtime.Ranks) -> int:
+    """Return the number of examples of one step over all ranks."""
+    return int(args.per_device_train_batch_size * args.gradient_accumulation_steps * ranks.world_size)
+
+
+def _has_validation(args: argparse.Namespace) -> bool:
+    return args.validation_data is not None or args.validation_fraction > 0
+
+
+def _fsdp(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "version": 2,
+        "reshard_after_forward": True,
+        "cpu_offload": args.offload,
+        "activation_checkpointing": args.activation_checkpointing,
+        "state_dict_type": "FULL_STATE_DICT",
+    }
+
+
+def _deepspeed(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the file's configuration, or one with the given stage. "auto" is what the other inputs say."""
+    if args.deepspeed is not None:
+        return _read(args.deepspeed)
+    zero: dict[str, Any] = {"stage": args.zero_stage}
+    if args.zero_stage == 3:
+        zero["stage3_gather_16bit_weights_on_model_save"] = True
+    if args.offload:
+        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+        if args.zero_stage == 3:
+            zero["offload_param"] = {"device": "cpu", "pin_memory": True}
+    return {
+        "zero_optimization": zero,
+        "bf16": {"enabled": "auto"},
+        "fp16": {"enabled": "auto"},
+        "gradient_clipping": "auto",
+        "gradient_accumulation_steps": "auto",
+        "train_batch_size": "auto",
+        "train_micro_batch_size_per_gpu": "auto",
+    }
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+        zero = config.get("zero_optimization", {})
+        stage = zero.get("stage", 0)
+    except (OSError, ValueError, AttributeError) as error:
+        expected = "DeepSpeed's configuration as JSON"
+        raise InputError(Problem("input deepspeed", f"{file}: {error}", expected, "correct the file")) from error
+    if stage == 3 and not zero.get("stage3_gather_16bit_weights_on_model_save"):
+        found = "ZeRO 3 without stage3_gather_16bit_weights_on_model_save"
+        expected = "it is true, or the weights could not be written as one model"
+        raise InputError(Problem("input deepspeed", found, expected, "add it to zero_optimization"))
+    return dict(config)
