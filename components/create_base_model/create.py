@@ -78,6 +78,10 @@ def train_tokenizer(texts: list[str], vocab_size: int) -> PreTrainedTokenizerFas
 
 def configuration(args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
     """Return the shape of the model. Raise InputError if its parts do not fit together."""
+    if args.max_seq_length > args.max_position_embeddings:
+        found = f"{args.max_seq_length} tokens for {args.max_position_embeddings} positions"
+        fix = "make it smaller, or max_position_embeddings larger"
+        raise InputError(Problem("input max_seq_length", found, "at most max_position_embeddings", fix))
     if args.hidden_size % (2 * args.num_attention_heads):
         found = f"{args.num_attention_heads} heads on a hidden_size of {args.hidden_size}"
         fix = "change num_attention_heads or hidden_size"

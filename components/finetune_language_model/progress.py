@@ -124,6 +124,13 @@ def last_evaluation(trainer: Any) -> dict[str, float]:
     return dict(trainer.evaluate())
 
 
+def print_evaluation(metrics: dict[str, float], ranks: runtime.Ranks) -> None:
+    """Print the figures of an evaluation on rank 0. The Trainer has logged them."""
+    if ranks.is_main:
+        names = [name for name in metrics if name.startswith("eval_") and not name.endswith(("_runtime", "_per_second"))]
+        print("held out: " + ", ".join(f"{name.removeprefix('eval_')} {metrics[name]:.4f}" for name in names))
+
+
 def peak_memory(ranks: runtime.Ranks) -> float:
     """Return the highest rank's peak memory in MiB: allocated on its GPU, or of its CPU process. A collective."""
     if ranks.device.type == "cuda":

@@ -13,8 +13,6 @@ from typing import Any
 
 from base_model import WITHIN
 
-CODE = Path(__file__).parent
-
 
 def weights_folder(model: Path) -> Path:
     """Create and return the folder for the weights within an MLflow model. They are written there once, in place."""
@@ -23,10 +21,10 @@ def weights_folder(model: Path) -> Path:
     return folder
 
 
-def write_mlflow_model(model: Path, served_by: str, signature: Any, packages: Sequence[str]) -> None:
+def write_mlflow_model(model: Path, served_by: Path, signature: Any, packages: Sequence[str]) -> None:
     """Make a folder whose weights are in place an MLflow model.
 
-    served_by: the file with the Python model, beside this one
+    served_by: the file with the Python model
     signature: MLflow's, or None
     packages:  what serving needs
     """
@@ -46,7 +44,7 @@ def write_mlflow_model(model: Path, served_by: str, signature: Any, packages: Se
         shutil.copy(model / WITHIN / "config.json", stub)
         mlflow.pyfunc.save_model(
             skeleton,
-            python_model=str(CODE / served_by),
+            python_model=str(served_by),
             artifacts={name: str(stub)},
             signature=signature,
             pip_requirements=[f"{package}=={version(package).partition('+')[0]}" for package in packages]

@@ -1,4 +1,4 @@
-"""Score examples on all ranks: each example once, also under strategies whose forward pass is a collective."""
+"""Score examples of a language model on all ranks, each token once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from each_once import each_once
 from tokens import IGNORED, Record
-from torch import Tensor, distributed
+from torch import Tensor
 from torch.nn import functional
 
 
@@ -31,34 +32,14 @@ class Scores:
     accuracy: float
 
 
-@torch.no_grad()
 def score(model: Any, examples: Sequence[Record], batch_size: int, device: torch.device) -> Tensor:
     """Return, for each example, its number of scored tokens, their summed loss in nats, and how many of them the model
     predicts: (len(examples), 3) float64 on the CPU, the same on every rank. A collective.
 
     examples:   input_ids and labels, the same on every rank
     batch_size: number of examples that a rank scores at once
-
-    Every rank makes the same number of forward passes, which sharded models require.
     """
-    rank, world_size = distributed.get_rank(), distributed.get_world_size()
-    # Examples of one batch are of similar length, so that there is little padding.
-    order = sorted(range(len(examples)), key=lambda index: len(examples[index]["input_ids"]))
-    own = order[rank::world_size]
-    table = torch.zeros(len(examples), 3, dtype=torch.float64)
-    most = math.ceil(len(examples) / world_size)
-    was_training = model.training
-    model.eval()
-    for start in range(0, most, batch_size):
-        indices = own[start : start + batch_size]
-        batch = [examples[index] for index in indices]
-        # A rank without an example of its own computes one whose result is not used.
-        results = _score_batch(model, batch or [examples[order[0]]], device)
-        if indices:
-            table[indices] = results
-    model.train(was_training)
-    distributed.all_reduce(table)
-    return table
+    return each_once(model, examples, 3, batch_size, lambda batch: _score_batch(model, batch, device))
 
 
 def summarize(table: Tensor) -> Scores:

@@ -24,6 +24,8 @@ from trainers import preference, supervised
 from allranks import runtime
 from allranks.errors import InputError, Problem
 
+SERVED_BY = Path(__file__).parent / "served_language_model.py"
+
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -67,7 +69,7 @@ def train(ranks: runtime.Ranks) -> None:
     if watcher.evicted:
         raise runtime.Evicted
     if held_out is not None:
-        report(progress.last_evaluation(trainer), ranks)
+        progress.print_evaluation(progress.last_evaluation(trainer), ranks)
     progress.write_history(args.history, trainer, watcher, ranks, about)
     save(trainer, folder, tokenizer, args, ranks)
 
@@ -161,13 +163,6 @@ def describe(args: argparse.Namespace, ranks: runtime.Ranks, trainer: Trainer) -
     return about
 
 
-def report(metrics: dict[str, float], ranks: runtime.Ranks) -> None:
-    """Print the figures of the last evaluation. The Trainer has logged them."""
-    if ranks.is_main:
-        shown = {name: value for name, value in metrics.items() if name.startswith("eval_") and "_per_" not in name}
-        print("held out: " + ", ".join(f"{name.removeprefix('eval_')} {value:.4f}" for name, value in shown.items()))
-
-
 def save(
     trainer: Trainer, folder: ModelFolder, tokenizer: Any, args: argparse.Namespace, ranks: runtime.Ranks
 ) -> None:
@@ -185,7 +180,7 @@ def save(
             shutil.copytree(args.adapter, weights / ADAPTER, dirs_exist_ok=True)
     if ranks.is_main:
         tokenizer.save_pretrained(weights)
-        saving.write_mlflow_model(args.model, "served_language_model.py", signature(), packages(args))
+        saving.write_mlflow_model(args.model, SERVED_BY, signature(), packages(args))
     ranks.barrier()
 
 

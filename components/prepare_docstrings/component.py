@@ -1,6 +1,6 @@
 """prepare_docstrings: the documentation of Python's standard library as data for fine-tuning language models.
 
-prepare_docstrings(packages="json,email,logging")
+prepare_docstrings(kind="chat", packages="json,email,logging")
 """
 
 # No `from __future__ import annotations` here: mldesigner needs the annotations as objects.
@@ -28,18 +28,16 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
     environment=ENVIRONMENT if ENVIRONMENT.exists() else None,
 )
 def prepare_docstrings(
-    text: Output(type="uri_folder", description='train.jsonl and validation.jsonl of {"text": ...}.'),
-    chat: Output(
-        type="uri_folder",
-        description='train.jsonl and validation.jsonl of {"messages": [{"role": ..., "content": ...}, ...]}.',
-    ),
-    preferences: Output(
-        type="uri_folder",
-        description='train.jsonl and validation.jsonl of {"prompt": ..., "chosen": ..., "rejected": ...}, of messages.',
-    ),
-    labelled: Output(
-        type="uri_folder", description='train.jsonl and validation.jsonl of {"text": ..., "label": ...}.'
-    ),
+    train: Output(type="uri_folder", mode="rw_mount", description="train.jsonl, the records to train on."),
+    validation: Output(type="uri_folder", mode="rw_mount", description="validation.jsonl, the held-out records."),
+    kind: Input(
+        type="string",
+        enum=["text", "chat", "preferences", "labelled"],
+        description=(
+            'What a record is. text: {"text": ...}; chat: {"messages": [...]}; preferences: {"prompt": [...], "chosen": '
+            '[...], "rejected": [...]}; labelled: {"text": ..., "label": the package}.'
+        ),
+    ) = "chat",
     packages: Input(
         type="string", description="Packages and modules of the standard library, separated by commas. Each is a label."
     ) = "asyncio,email,logging,multiprocessing,tkinter,unittest",
@@ -50,7 +48,7 @@ def prepare_docstrings(
 ):
     # Imported here: only a job has this folder on its path.
     from docstrings import BadPackages, read
-    from preparation import Folders, prepare
+    from preparation import prepare
 
     chosen = [name for name in (name.strip() for name in packages.split(",")) if name]
     try:
@@ -58,6 +56,5 @@ def prepare_docstrings(
     except BadPackages as error:
         print(f"prepare_docstrings: input packages: {error}", file=sys.stderr)
         sys.exit(2)
-    folders = Folders(Path(text), Path(chat), Path(preferences), Path(labelled))
-    for split, count in prepare(names, validation_fraction, seed, folders).items():
-        print(f"{split}: {count:,} documented names of {len(chosen)} packages")
+    counts = prepare(names, kind, validation_fraction, seed, Path(train), Path(validation))
+    print(", ".join(f"{split}: {count:,} records" for split, count in counts.items()))

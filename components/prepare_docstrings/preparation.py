@@ -5,40 +5,46 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from docstrings import Documented
 
-SPLITS = ("train", "validation")
-
 Record = dict[str, Any]
 
-
-@dataclass(frozen=True)
-class Folders:
-    """The folder of each kind of data."""
-
-    text: Path
-    chat: Path
-    preferences: Path
-    labelled: Path
+KINDS = ("text", "chat", "preferences", "labelled")
 
 
-def prepare(names: Sequence[Documented], validation_fraction: float, seed: int, folders: Folders) -> dict[str, int]:
-    """Write train.jsonl and validation.jsonl to each folder, and return the number of names in each split."""
+def prepare(
+    names: Sequence[Documented], kind: str, validation_fraction: float, seed: int, train: Path, validation: Path
+) -> dict[str, int]:
+    """Write the records of a kind to a file in each folder, and return the number of records by split.
+
+    The same seed holds out the same names, whatever the kind.
+    """
     shuffled = list(names)
     random.Random(seed).shuffle(shuffled)
     held_out = max(1, round(validation_fraction * len(shuffled)))
-    splits = {"train": shuffled[held_out:], "validation": shuffled[:held_out]}
-    for split, members in splits.items():
-        _write(folders.text / f"{split}.jsonl", [{"text": as_text(name)} for name in members])
-        _write(folders.chat / f"{split}.jsonl", [chat for name in members for chat in conversations(name)])
-        pairs = [preference(name, members[index - 1]) for index, name in enumerate(members)]
-        _write(folders.preferences / f"{split}.jsonl", pairs)
-        _write(folders.labelled / f"{split}.jsonl", [{"text": name.summary, "label": name.package} for name in members])
-    return {split: len(members) for split, members in splits.items()}
+    parts = {"train": (train, shuffled[held_out:]), "validation": (validation, shuffled[:held_out])}
+    counts = {}
+    for split, (folder, members) in parts.items():
+        found = records(kind, members)
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found)
+        (folder / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+        counts[split] = len(found)
+    return counts
+
+
+def records(kind: str, names: Sequence[Documented]) -> list[Record]:
+    """Return the records of a kind."""
+    if kind == "text":
+        return [{"text": as_text(name)} for name in names]
+    if kind == "chat":
+        return [chat for name in names for chat in conversations(name)]
+    if kind == "preferences":
+        return [preference(name, names[index - 1]) for index, name in enumerate(names)]
+    return [{"text": name.summary, "label": name.package} for name in names]
 
 
 def as_text(name: Documented) -> str:
@@ -67,8 +73,3 @@ def preference(name: Documented, other: Documented) -> Record:
 
 def _messages(question: str, answer: str) -> Record:
     return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}
-
-
-def _write(file: Path, lines: Sequence[Record]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
