@@ -21,7 +21,7 @@ compile() { uv pip compile --quiet --python-version 3.11 --generate-hashes --no-
 # Linux on x86_64 with glibc 2.28 and up is all that the images are.
 gpu=(--python-platform x86_64-manylinux_2_28)
 
-for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow lightning-transformers ray cpu}"; do for folder in $name; do
+for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow lightning-transformers finetuning ray cpu}"; do for folder in $name; do
     tested=$work/tested device=
     case $folder in
     tensorflow)
@@ -35,11 +35,13 @@ for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow lightning-tr
     if [ -n "$device" ]; then
         version=$(sed -n 's/^ARG \(TORCH\|TENSORFLOW\)_VERSION=//p' "$folder/Dockerfile")
         echo "$device==$version" >"$work/device"
+        # Four-bit weights are for GPUs alone.
+        [ "$folder" != finetuning ] || echo bitsandbytes >>"$work/device"
         compile "${gpu[@]}" --constraint "$tested" "$work/device" >"$work/device.txt"
         apart=(--no-emit-package torch --no-emit-package tensorflow-cpu)
         # Those for GPUs are known by their names; the rest stands in requirements.txt.
-        awk '/^[a-z]/ { keep = /^(torch|triton|tensorflow|cuda-|nvidia-)/ } keep' "$work/device.txt" >"$folder/device-cuda.txt"
-        awk '/^[a-z]/ && /^(cuda-|nvidia-|triton)/ { sub(/==.*/, ""); print }' "$work/device.txt" >"$work/names"
+        awk '/^[a-z]/ { keep = /^(torch|triton|tensorflow|cuda-|nvidia-|bitsandbytes)/ } keep' "$work/device.txt" >"$folder/device-cuda.txt"
+        awk '/^[a-z]/ && /^(cuda-|nvidia-|triton|bitsandbytes)/ { sub(/==.*/, ""); print }' "$work/device.txt" >"$work/names"
         while read -r package; do apart+=(--no-emit-package "$package"); done <"$work/names"
     fi
     compile --universal "${apart[@]}" --constraint "$tested" "$folder/requirements.in" >"$folder/requirements.txt"

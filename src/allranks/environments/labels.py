@@ -12,6 +12,7 @@ _SUFFIX = "_VERSION"
 _SPELLED = {
     "accelerate": "Accelerate",
     "cuda": "CUDA",
+    "datasets": "Datasets",
     "deepspeed": "DeepSpeed",
     "doca": "DOCA",
     "horovod": "Horovod",
@@ -21,9 +22,11 @@ _SPELLED = {
     "numpy": "NumPy",
     "ofed": "OFED",
     "openmpi": "Open MPI",
+    "peft": "PEFT",
     "ray": "Ray",
     "tensorflow": "TensorFlow",
     "transformers": "Transformers",
+    "trl": "TRL",
     "ucx": "UCX",
 }
 

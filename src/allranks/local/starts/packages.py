@@ -56,6 +56,9 @@ PRELOADED: Mapping[str, Package] = MappingProxyType(
         "safetensors": Package(("safetensors", "safetensors.torch"), heavy=False),
         "transformers": Package(("transformers", "torch._dynamo")),
         "accelerate": Package(("accelerate", "torch._dynamo")),
+        "datasets": Package(("datasets",)),
+        "peft": Package(("peft",)),
+        "trl": Package(("trl",)),
         "accelerate.commands.launch": Package(("accelerate.commands.launch",)),
         # What it imports to find the operators that it has built.
         "deepspeed": Package(
@@ -73,7 +76,10 @@ PRELOADED: Mapping[str, Package] = MappingProxyType(
 """By the module or name that a script imports. Larger packages come after those that they need."""
 
 LAZY: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {"transformers": MappingProxyType({"AutoModel": "PreTrainedModel", "AutoTokenizer": "PreTrainedTokenizerFast"})}
+    {
+        "transformers": MappingProxyType({"AutoModel": "PreTrainedModel", "AutoTokenizer": "PreTrainedTokenizerFast"}),
+        "trl": MappingProxyType({}),
+    }
 )
 """Packages that import their modules when a name is first used. The names that a script imports from them are imported
 ahead. If such a name begins with a key, so is the value: AutoModelForCausalLM imports no model before it loads one, and
