@@ -34,15 +34,15 @@ evaluate_finetuned = load_component(COMPONENTS / "evaluate_finetuned_language_mo
     description="Pre-trains a small base model, fine-tunes it on all ranks, compares both, and registers the result.",
 )
 def finetune(
-    packages: Input(type="string") = "asyncio,email,logging,multiprocessing,tkinter,unittest",
-    hidden_size: Input(type="integer", min=2) = 128,
-    num_hidden_layers: Input(type="integer", min=1) = 4,
+    packages: Input(type="string") = "asyncio,email,importlib,logging,multiprocessing,unittest",
+    hidden_size: Input(type="integer", min=2) = 96,
+    num_hidden_layers: Input(type="integer", min=1) = 3,
     pretraining_steps: Input(type="integer", min=1) = 60,
     method: Input(type="string", enum=["full", "lora", "qlora"]) = "lora",
-    lora_r: Input(type="integer", min=1) = 4,
-    learning_rate: Input(type="number", min=1e-8) = 0.01,
+    lora_r: Input(type="integer", min=1) = 2,
+    learning_rate: Input(type="number", min=1e-8) = 0.006,
     num_train_epochs: Input(type="number", min=0.001) = 1.0,
-    max_steps: Input(type="integer", min=-1) = 50,
+    max_steps: Input(type="integer", min=-1) = 60,
     per_device_train_batch_size: Input(type="integer", min=1) = 8,
     max_seq_length: Input(type="integer", min=2) = 96,
     precision: Input(type="string", enum=["float32", "bfloat16", "float16"]) = "float32",
@@ -83,9 +83,10 @@ def finetune(
         baseline=create.outputs.model,
         max_seq_length=max_seq_length,
     )
-    for step in (train, evaluate):
-        step.resources = JobResourceConfiguration(instance_count=instance_count)
-        step.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    # New objects: by default, all steps of a component share its objects.
+    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
+    train.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
     register = register_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,

@@ -33,9 +33,9 @@ evaluate_text_classifier = load_component(COMPONENTS / "evaluate_text_classifier
     description="Pre-trains a small base model, fine-tunes it to classify texts on all ranks, evaluates and registers it.",
 )
 def text_classification(
-    packages: Input(type="string") = "asyncio,email,logging,multiprocessing,tkinter,unittest",
-    hidden_size: Input(type="integer", min=2) = 128,
-    num_hidden_layers: Input(type="integer", min=1) = 4,
+    packages: Input(type="string") = "asyncio,email,importlib,logging,multiprocessing,unittest",
+    hidden_size: Input(type="integer", min=2) = 96,
+    num_hidden_layers: Input(type="integer", min=1) = 3,
     pretraining_steps: Input(type="integer", min=1) = 60,
     learning_rate: Input(type="number", min=1e-8) = 0.002,
     num_train_epochs: Input(type="number", min=0.001) = 3.0,
@@ -71,9 +71,10 @@ def text_classification(
     evaluate = evaluate_text_classifier(
         data=prepare.outputs.validation, model=train.outputs.model, max_seq_length=max_seq_length
     )
-    for step in (train, evaluate):
-        step.resources = JobResourceConfiguration(instance_count=instance_count)
-        step.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    # New objects: by default, all steps of a component share its objects.
+    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
+    train.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
     register = register_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,

@@ -40,7 +40,7 @@ def prepare_docstrings(
     ) = "chat",
     packages: Input(
         type="string", description="Packages and modules of the standard library, separated by commas. Each is a label."
-    ) = "asyncio,email,logging,multiprocessing,tkinter,unittest",
+    ) = "asyncio,email,importlib,logging,multiprocessing,unittest",
     validation_fraction: Input(
         type="number", min=0.001, max=0.5, description="Share of the documented names that is held out."
     ) = 0.1,
