@@ -1,4 +1,4 @@
-"""Fine-tune a language model on conversations, compare it with the model it started from, and register it if it is better.
+"""Fine-tune a language model on conversations, compare it with its base model, and register it if it is better.
 
     allranks run pipelines/finetune_language_model.py
     allranks run pipelines/finetune_language_model.py --set method=full --set learning_rate=0.001

@@ -3,9 +3,9 @@
     allranks run pipelines/text_classification.py
     allranks run pipelines/text_classification.py --set packages=json,logging,email --set num_train_epochs=5
 
-The texts are summaries of what Python's standard library documents, and the labels are its packages. The small base model
-is pre-trained on the same documentation, without labels. `allranks submit pipelines/text_classification.py` submits the
-same pipeline to Azure ML.
+The texts are summaries of what Python's standard library documents, and the labels are its packages. The small base
+model is pre-trained on the same documentation, without labels. `allranks submit pipelines/text_classification.py`
+submits the same pipeline to Azure ML.
 """
 
 import sys
@@ -30,7 +30,7 @@ evaluate_text_classifier = load_component(COMPONENTS / "evaluate_text_classifier
 @pipeline(
     name="text_classification",
     display_name="Text classification",
-    description="Pre-trains a small base model, fine-tunes it to classify texts on all ranks, evaluates and registers it.",
+    description="Pre-trains a small base model, tunes it to classify texts on all ranks, evaluates and registers it.",
 )
 def text_classification(
     packages: Input(type="string") = "asyncio,email,importlib,logging,multiprocessing,unittest",

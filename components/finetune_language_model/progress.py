@@ -127,7 +127,9 @@ def last_evaluation(trainer: Any) -> dict[str, float]:
 def print_evaluation(metrics: dict[str, float], ranks: runtime.Ranks) -> None:
     """Print the figures of an evaluation on rank 0. The Trainer has logged them."""
     if ranks.is_main:
-        names = [name for name in metrics if name.startswith("eval_") and not name.endswith(("_runtime", "_per_second"))]
+        names = [
+            name for name in metrics if name.startswith("eval_") and not name.endswith(("_runtime", "_per_second"))
+        ]
         print("held out: " + ", ".join(f"{name.removeprefix('eval_')} {metrics[name]:.4f}" for name in names))
 
 

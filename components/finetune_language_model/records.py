@@ -34,7 +34,9 @@ def read(source: Path, parameter: str) -> Dataset:
         raise InputError(Problem(f"input {parameter}", f"{source}: {found}", expected, "give such a file or folder"))
     filled = [str(file) for file in files if file.stat().st_size]
     try:
-        records = datasets.load_dataset(kinds.pop(), data_files=filled, split="train", cache_dir=_cache()) if filled else ()
+        records = (
+            datasets.load_dataset(kinds.pop(), data_files=filled, split="train", cache_dir=_cache()) if filled else ()
+        )
     except (datasets.exceptions.DatasetGenerationError, ValueError) as error:
         reason = " ".join(str(error.__cause__ or error).split())[:300]
         expected = "records with the same columns in every file"
@@ -49,7 +51,9 @@ def require(records: Dataset, columns: Sequence[str], parameter: str) -> None:
     missing = [column for column in columns if column not in records.column_names]
     if missing:
         found = f"no column {', '.join(missing)}; there are {', '.join(records.column_names)}"
-        raise InputError(Problem(f"input {parameter}", found, f"the columns {', '.join(columns)}", "rename the columns"))
+        raise InputError(
+            Problem(f"input {parameter}", found, f"the columns {', '.join(columns)}", "rename the columns")
+        )
 
 
 def split(records: Dataset, fraction: float, seed: int) -> tuple[Dataset, Dataset]:

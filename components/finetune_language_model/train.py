@@ -18,8 +18,8 @@ import trainer_settings
 from base_model import ADAPTER, ModelFolder, check_fit, find, read_config, read_tokenizer
 from datasets import Dataset
 from peft import PeftModel
-from transformers import PrinterCallback, Trainer, TrainingArguments
 from trainers import preference, supervised
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
@@ -163,9 +163,7 @@ def describe(args: argparse.Namespace, ranks: runtime.Ranks, trainer: Trainer) -
     return about
 
 
-def save(
-    trainer: Trainer, folder: ModelFolder, tokenizer: Any, args: argparse.Namespace, ranks: runtime.Ranks
-) -> None:
+def save(trainer: Trainer, folder: ModelFolder, tokenizer: Any, args: argparse.Namespace, ranks: runtime.Ranks) -> None:
     """Write the adapter and the MLflow model. A collective. No rank holds a second copy of weights on its device."""
     weights = saving.weights_folder(args.model)
     if args.method == "full":

@@ -16,6 +16,9 @@ class ExactSFTTrainer(SFTTrainer):
     """Evaluates each held-out token once. The Trainer's own evaluation averages the losses of batches, and repeats
     examples if they do not fill a batch on every rank."""
 
+    def _send_telemetry(self) -> None:
+        """Do not tell TRL's developers about the training, as TRL does by default."""
+
     def evaluate(
         self,
         eval_dataset: Sequence[Record] | None = None,
@@ -31,6 +34,24 @@ class ExactSFTTrainer(SFTTrainer):
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+
+class WholeDPOTrainer(DPOTrainer):
+    """Evaluates all held-out pairs. The Trainer leaves out the last ones in evaluation, too, if it does so in training.
+
+    Where they do not fill a batch on every rank, a few are counted twice: evaluate_finetuned_language_model is exact.
+    """
+
+    def _send_telemetry(self) -> None:
+        """Do not tell TRL's developers about the training, as TRL does by default."""
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Return what TRL returns: loss, rewards, their margins and their accuracy, each with the prefix."""
+        self.args.dataloader_drop_last = False
+        try:
+            return dict(super().evaluate(*args, **kwargs))
+        finally:
+            self.args.dataloader_drop_last = True
 
 
 def supervised(
@@ -56,7 +77,7 @@ def supervised(
 
 def preference(
     model: Any, tokenizer: Any, train: Dataset, held_out: Dataset | None, *, beta: float, **options: Any
-) -> DPOTrainer:
+) -> WholeDPOTrainer:
     """Return a trainer by direct preference optimization (Rafailov et al. 2023, arXiv:2305.18290).
 
     beta: how much a departure from the base model costs
@@ -70,6 +91,6 @@ def preference(
         beta=beta,
         precompute_ref_log_probs=options.get("peft_config") is None,
     )
-    return DPOTrainer(
+    return WholeDPOTrainer(
         model, args=settings, train_dataset=train, eval_dataset=held_out, processing_class=tokenizer, **options
     )

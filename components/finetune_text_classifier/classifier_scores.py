@@ -55,7 +55,7 @@ def metrics(table: Tensor, labels: Sequence[float], *, regression: bool) -> dict
 
 
 def confusion(table: Tensor, labels: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
-    """Return how many examples of each label (row) were given each label (column), in the format that Azure ML draws."""
+    """Return how many examples of each label (row) got each label (column), in the format that Azure ML draws."""
     matrix = torch.zeros(len(names), len(names), dtype=torch.long)
     truth = torch.as_tensor(list(labels)).long()
     matrix.index_put_((truth, table[:, 0].long()), torch.ones_like(truth), accumulate=True)

@@ -1,4 +1,4 @@
-"""Fine-tune a model to classify texts or pairs of texts, or to predict a number for them, on the ranks that there are."""
+"""Fine-tune a model to classify texts or pairs of texts, or to predict a number, on the ranks that there are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, Trai
 
 from allranks import runtime
 from allranks.errors import InputError
-
 
 SERVED_BY = Path(__file__).parent / "served_text_classifier.py"
 
@@ -93,7 +92,7 @@ def train(ranks: runtime.Ranks) -> None:
 def data(
     args: argparse.Namespace, tokenizer: Any, settings: TrainingArguments
 ) -> tuple[list[str] | None, Dataset, Dataset | None]:
-    """Return the labels' names (None for numbers), the examples to train on, and the held-out ones. Raise InputError."""
+    """Return the labels' names (None for numbers), the examples to train on, the held-out ones. Raise InputError."""
     columns = Columns(args.text_column, args.text_pair_column, args.label_column)
     own = records.read(args.data, "data")
     classified_texts.check(own, columns, "data")

@@ -34,8 +34,8 @@ def prepare_docstrings(
         type="string",
         enum=["text", "chat", "preferences", "labelled"],
         description=(
-            'What a record is. text: {"text": ...}; chat: {"messages": [...]}; preferences: {"prompt": [...], "chosen": '
-            '[...], "rejected": [...]}; labelled: {"text": ..., "label": the package}.'
+            'What a record is. text: {"text": ...}; chat: {"messages": [...]}; preferences: {"prompt": [...], '
+            '"chosen": [...], "rejected": [...]}; labelled: {"text": ..., "label": the package}.'
         ),
     ) = "chat",
     packages: Input(

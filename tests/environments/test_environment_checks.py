@@ -16,7 +16,17 @@ from allranks.environments.find import find_environments, read_environment
 from allranks.errors import InputError, Problem
 
 OURS = Path(__file__).parents[2] / "environments"
-NAMES = ("cpu", "deepspeed", "finetuning", "horovod", "lightning-transformers", "openmpi-ofed", "pytorch", "ray", "tensorflow")
+NAMES = (
+    "cpu",
+    "deepspeed",
+    "finetuning",
+    "horovod",
+    "lightning-transformers",
+    "openmpi-ofed",
+    "pytorch",
+    "ray",
+    "tensorflow",
+)
 BOUND = pytest.mark.timeout(300)
 
 

@@ -1,0 +1,316 @@
+"""finetune_language_model: what it refuses, which tokens it learns, and a training that is evicted and goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from component_processes import BOUND_SECONDS, COMPONENTS, Ended, clean, run_script
+from launches import free_port
+
+from allranks.contract import produce
+from allranks.contract.launch import Launch
+from allranks.contract.pytorch import PyTorch
+from allranks.errors import InputError
+from forked import Forked
+
+Importer = Callable[[str, str], Any]
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
+"""One process of pytest imports Transformers, for all of these."""
+
+RECIPE = "finetune_language_model"
+QUESTION = {"role": "user", "content": "What does len do?"}
+ANSWER = {"role": "assistant", "content": "It returns the number of items."}
+WRONG = {"role": "assistant", "content": "I do not know."}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of one small layer, not trained, with a byte-level tokenizer and a chat template."""
+    folder = tmp_path_factory.mktemp("base")
+    texts = folder / "texts"
+    texts.mkdir()
+    lines = [
+        json.dumps({"text": f"{message['content']} {message['content']}"}) for message in (QUESTION, ANSWER, WRONG)
+    ]
+    (texts / "train.jsonl").write_text("\n".join(lines))
+    shape = ["--hidden_size", "16", "--num_hidden_layers", "1", "--num_attention_heads", "2", "--vocab_size", "300"]
+    steps = ["--max_steps", "1", "--max_seq_length", "8", "--max_position_embeddings", "64"]
+    script = COMPONENTS / "create_base_model/create.py"
+    places = ["--text", str(texts), "--model", str(folder / "model")]
+    ended = run_script("create_base_model", *places, *shape, *steps, script=script, folder=folder, included=())
+    assert ended.codes == [0], ended.errors
+    return folder / "model"
+
+
+@pytest.fixture
+def recipe(code: Importer) -> Callable[[str], Any]:
+    """Imports a module of the recipe."""
+    return lambda name: code(RECIPE, name)
+
+
+@pytest.fixture
+def tokenizing(recipe: Callable[[str], Any], base: Path) -> Any:
+    tokenizer = recipe("base_model").read_tokenizer(recipe("base_model").find(base, "base_model"))
+    return recipe("tokens").Tokenizing(tokenizer, 64)
+
+
+def scored(example: dict[str, list[int]], tokenizing: Any) -> str:
+    """The text of the tokens that are learned."""
+    return str(tokenizing.tokenizer.decode([label for label in example["labels"] if label >= 0]))
+
+
+@pytest.mark.parametrize(
+    ("record", "learned"),
+    [
+        ({"messages": [QUESTION, ANSWER]}, "It returns the number of items.<|im_end|>\n"),
+        ({"messages": [QUESTION, WRONG, QUESTION, WRONG]}, "I do not know.<|im_end|>\n" * 2),
+        ({"prompt": [QUESTION], "completion": [ANSWER]}, "It returns the number of items.<|im_end|>\n"),
+        ({"prompt": "Say it.", "completion": " I do."}, " I do.<|endoftext|>"),
+        ({"text": "I do not know.", "messages": None}, "I do not know.<|endoftext|>"),
+    ],
+)
+def test_what_is_learned_of_a_record(tokenizing: Any, record: dict[str, Any], learned: str) -> None:
+    example = tokenizing(record, 0)
+    assert scored(example, tokenizing) == learned
+    assert len(example["labels"]) == len(example["input_ids"])
+
+
+def test_of_a_preference_both_answers_follow_the_prompt(tokenizing: Any, recipe: Callable[[str], Any]) -> None:
+    apart = {"prompt": [QUESTION], "chosen": [ANSWER], "rejected": [WRONG]}
+    whole = {"chosen": [QUESTION, ANSWER], "rejected": [QUESTION, WRONG]}
+    assert recipe("tokens").with_prompt(whole) == apart
+    for record in (apart, whole):
+        chosen, rejected = tokenizing.preference(record, 0)
+        assert scored(chosen, tokenizing) == "It returns the number of items.<|im_end|>\n"
+        assert scored(rejected, tokenizing) == "I do not know.<|im_end|>\n"
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"messages": []}, r"record 3, messages: \[\]"),
+        ({"messages": [{"role": "user"}]}, "record 3, messages"),
+        ({"messages": [QUESTION]}, "no message of the role assistant"),
+        ({"text": ""}, "a text that is not empty"),
+        ({"text": None}, "record 3, prompt"),
+        ({"prompt": "a", "completion": [ANSWER]}, "record 3, prompt"),
+    ],
+)
+def test_an_invalid_record_is_named(tokenizing: Any, record: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        tokenizing(record, 3)
+
+
+def test_a_template_that_cannot_render_the_messages_is_named(tokenizing: Any) -> None:
+    tokenizing.tokenizer.chat_template = "{{ raise_exception('no system messages here') }}"
+    with pytest.raises(InputError, match=r"input chat_template \(input data, record 0\): no system messages here"):
+        tokenizing({"messages": [QUESTION, ANSWER]}, 0)
+
+
+def test_long_examples_are_cut_off_and_those_without_anything_to_learn_are_known(
+    recipe: Callable[[str], Any], tokenizing: Any
+) -> None:
+    tokens = recipe("tokens")
+    short = tokens.Tokenizing(tokenizing.tokenizer, 4)({"messages": [QUESTION, ANSWER]}, 0)
+    assert len(short["input_ids"]) == 4
+    assert not tokens.scored(short)
+    whole = tokens.Tokenizing(tokenizing.tokenizer, 64, completion_only=False)({"messages": [QUESTION, ANSWER]}, 0)
+    assert whole["labels"] == whole["input_ids"]
+
+
+def test_bad_files_are_refused(recipe: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    read = recipe("records").read
+    for name, content, said in (
+        ("a.jsonl", "", "no record"),
+        ("b.jsonl", "no JSON", "JSON parse error"),
+        ("c.txt", "text", ".txt"),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(InputError, match=rf"input data.*{said}"):
+            read(tmp_path / name, "data")
+    with pytest.raises(InputError, match="the columns question"):
+        recipe("tokens").columns_of(["question"])
+
+
+def test_a_model_of_another_kind_is_refused(recipe: Callable[[str], Any], base: Path, tmp_path: Path) -> None:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    models, causal = recipe("base_model"), recipe("causal_model")
+    with pytest.raises(InputError, match=r"input base_model: no config.json"):
+        models.find(tmp_path, "base_model")
+    shape = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    BertForSequenceClassification(BertConfig(vocab_size=300, **shape)).save_pretrained(tmp_path)
+    for file in base.glob("tokenizer*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    classifier = models.find(tmp_path, "base_model")
+    with pytest.raises(InputError, match=r"input base_model: BertForSequenceClassification"):
+        causal.check_kind(classifier, models.read_config(classifier))
+
+    language_model = models.find(base, "base_model")
+    config = models.read_config(language_model)
+    tokenizer = models.read_tokenizer(language_model)
+    causal.check_kind(language_model, config)
+    with pytest.raises(InputError, match="65 tokens for a model of 64 positions"):
+        models.check_fit(language_model, config, tokenizer, 65)
+    config.vocab_size = 10
+    with pytest.raises(InputError, match="a tokenizer of 300 tokens for 10 embeddings"):
+        models.check_fit(language_model, config, tokenizer, 8)
+
+
+def test_adapters_that_the_model_cannot_have_are_refused(recipe: Callable[[str], Any], base: Path) -> None:
+    adapters = recipe("adapters")
+    model = recipe("causal_model").load(recipe("base_model").find(base, "base_model"), torch.float32)
+    adapters.check(adapters.Adapter(4, 8.0, 0.0, "all-linear"), model)
+    adapters.check(adapters.Adapter(16, 8.0, 0.0, "q_proj, v_proj"), model)
+    with pytest.raises(InputError, match="input target_modules: qkv, which this model does not have"):
+        adapters.check(adapters.Adapter(4, 8.0, 0.0, "q_proj,qkv"), model)
+    with pytest.raises(InputError, match=r"input lora_r: rank 17 for .* of 16 x 16"):
+        adapters.check(adapters.Adapter(17, 8.0, 0.0, "all-linear"), model)
+
+
+def test_what_a_machine_without_gpus_cannot_do_is_refused_by_name(recipe: Callable[[str], Any]) -> None:
+    ranks = SimpleNamespace(device=torch.device("cpu"), local_rank=0)
+    (qlora,) = recipe("adapters").check_quantization(ranks, "ddp")
+    assert qlora.where == "input method"
+    assert "qlora needs a GPU for each rank" in qlora.expected
+    args = SimpleNamespace(
+        strategy="fsdp", precision="float16", deepspeed=Path("x"), validation_data=Path("y"), validation_fraction=0.1
+    )
+    found = [problem.where for problem in recipe("trainer_settings").problems(args, ranks)]
+    assert found == ["input strategy", "input precision", "input deepspeed", "input validation_fraction"]
+
+
+def test_ranks_that_would_not_train_together_are_refused(recipe: Callable[[str], Any]) -> None:
+    ranks = SimpleNamespace(rank=1, world_size=2, launcher="pytorch")
+    recipe("trainer_settings").check_world(2, ranks)
+    with pytest.raises(InputError, match=r"rank 1 of 2 \(launcher pytorch\): Transformers would train alone"):
+        recipe("trainer_settings").check_world(1, ranks)
+
+
+def test_a_deepspeed_file_that_could_not_be_saved_from_is_refused(recipe: Callable[[str], Any], tmp_path: Path) -> None:
+    read = recipe("trainer_settings")._read
+    for content, said in (
+        ("[]", "DeepSpeed's configuration"),
+        ('{"zero_optimization": {"stage": 3}}', "stage3_gather"),
+    ):
+        (tmp_path / "deepspeed.json").write_text(content)
+        with pytest.raises(InputError, match=said):
+            read(tmp_path / "deepspeed.json")
+
+
+def test_examples_that_share_a_sequence_do_not_attend_to_each_other(recipe: Callable[[str], Any], base: Path) -> None:
+    from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
+
+    model = recipe("causal_model").load(recipe("base_model").find(base, "base_model"), torch.float32).eval()
+    examples = [[5, 6, 7, 8], [9, 10, 11], [12, 13, 14, 15, 16]]
+    packed = {"input_ids": [token for example in examples for token in example], "seq_lengths": [4, 3, 5]}
+    batch = DataCollatorForLanguageModeling(pad_token_id=0, padding_free=True)([packed])
+    batch.pop("labels")
+    with torch.no_grad():
+        together = model(**batch, use_cache=False).logits[0]
+        apart = torch.cat([model(input_ids=torch.tensor([ids]), use_cache=False).logits[0] for ids in examples])
+    assert torch.allclose(together, apart, atol=1e-5)
+
+
+# Real trainings.
+
+
+@pytest.fixture(scope="module")
+def preferences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("preferences") / "pairs.jsonl"
+    pairs = [
+        {"prompt": [{"role": "user", "content": f"What is {number}?"}], "chosen": [ANSWER], "rejected": [WRONG]}
+        for number in range(40)
+    ]
+    file.write_text("\n".join(map(json.dumps, pairs)))
+    return file
+
+
+def arguments(base: Path, data: Path, folder: Path, *more: str) -> list[str]:
+    places = {"base_model": base, "data": data} | {
+        name: folder / name for name in ("model", "adapter", "checkpoints", "history")
+    }
+    given = [word for name, place in places.items() for word in (f"--{name}", str(place))]
+    return [*given, "--max_seq_length", "64", "--logging_steps", "1", *more]
+
+
+def running(words: list[str], folder: Path, ranks: int) -> Iterator[Forked]:
+    """Ranks of the recipe, whose outputs are out.RANK and err.RANK in the folder."""
+    job = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=free_port())
+    given = clean() | {"PYTHONPATH": str(COMPONENTS / RECIPE), "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
+    for process in produce.processes(job):
+        environ = given | produce.environment(job, process)
+        output = folder / f"rank{process.rank}"
+        yield Forked(COMPONENTS / RECIPE / "train.py", words, environ, folder, output)
+
+
+def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
+    base: Path, preferences: Path, tmp_path: Path
+) -> None:
+    """Direct preference optimization of all weights. One of two ranks is told to go."""
+    words = arguments(
+        base, preferences, tmp_path, "--objective", "dpo", "--method", "full", "--learning_rate", "0.003",
+        "--per_device_train_batch_size", "2", "--validation_fraction", "0.2", "--save_steps", "1000",
+        "--max_steps", "30",
+    )  # fmt: skip
+    ranks = list(running(words, tmp_path, 2))
+    first = tmp_path / "rank0.out"
+    deadline = time.monotonic() + BOUND_SECONDS
+    try:
+        while not (first.exists() and "step 3 of" in first.read_text()):
+            assert all(rank.poll() is None for rank in ranks), (tmp_path / "rank0.err").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        ranks[1].send_signal(signal.SIGTERM)
+        assert [rank.wait(BOUND_SECONDS) for rank in ranks] == [143, 143]
+    finally:
+        for rank in ranks:
+            rank.send_signal(signal.SIGKILL)
+    (saved,) = (tmp_path / "checkpoints").glob("checkpoint-*")
+    step = int(saved.name.removeprefix("checkpoint-"))
+    assert 3 <= step < 30
+    assert not (tmp_path / "model/MLmodel").exists()
+
+    # As if the next one had been cut off while it was written.
+    (tmp_path / "checkpoints/checkpoint-29").mkdir()
+    ranks = list(running(words, tmp_path, 2))
+    assert [rank.wait(BOUND_SECONDS) for rank in ranks] == [0, 0], (tmp_path / "rank0.err").read_text()
+    output = first.read_text()
+    assert f"step {step} of" not in output
+    assert f"step {step + 1} of 30" in output
+    assert "rewards/margins " in output, output
+    margin = float(output.partition("rewards/margins ")[2].partition(",")[0])
+    assert margin > 1
+    assert (tmp_path / "model/MLmodel").is_file()
+    history = json.loads((tmp_path / "history").read_text())
+    assert [point["step"] for point in history["points"]] == list(range(1, 31))
+
+
+def test_bad_input_is_one_message_before_the_first_step(base: Path, preferences: Path, tmp_path: Path) -> None:
+    """The inputs together, in one process each; each check by itself is above."""
+    for more, said in (
+        (["--objective", "sft"], "input objective: sft, and the columns"),
+        (["--objective", "dpo", "--per_device_train_batch_size", "41"], "input data: 40 examples"),
+    ):
+        ended = train(base, preferences, tmp_path, *more)
+        assert ended.codes == [2]
+        assert said in ended.errors[0]
+        assert "Traceback" not in ended.errors[0]
+        assert not list(tmp_path.glob("checkpoints/*"))
+        assert not (tmp_path / "model").exists()
+
+
+def train(base: Path, data: Path, folder: Path, *more: str) -> Ended:
+    script = COMPONENTS / RECIPE / "train.py"
+    return run_script(RECIPE, *arguments(base, data, folder, *more), script=script, folder=folder, included=())
