@@ -116,8 +116,12 @@ def pretrain(
         found = f"{length}, and {len(stream)} tokens of text"
         raise InputError(Problem("input max_seq_length", found, "fewer than the tokens", "make it smaller"))
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=0.01)
-    schedule = get_scheduler("cosine", optimizer, args.max_steps // 10, args.max_steps)
-    training = ranks.strategy.prepare(model, optimizer, runtime.TrainingSettings())
+    training = ranks.strategy.prepare(
+        model,
+        optimizer,
+        runtime.TrainingSettings(),
+        schedule=lambda optimizer: get_scheduler("cosine", optimizer, args.max_steps // 10, args.max_steps),
+    )
     training.model.train()
     for step, windows in enumerate(batches(stream, args, ranks), start=1):
         windows = windows.to(ranks.device)
@@ -125,7 +129,6 @@ def pretrain(
         loss = functional.cross_entropy(logits.flatten(0, 1).float(), windows[:, 1:].flatten())
         training.backward(loss)
         training.step()
-        schedule.step()
         if step % 10 == 0 or step == args.max_steps:
             mean = ranks.mean(loss)
             ranks.metrics.log({"train_loss": mean}, step=step, total=args.max_steps)
