@@ -21,14 +21,14 @@ compile() { uv pip compile --quiet --python-version 3.11 --generate-hashes --no-
 # Linux on x86_64 with glibc 2.28 and up is all that the images are.
 gpu=(--python-platform x86_64-manylinux_2_28)
 
-for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow lightning-transformers finetuning ray cpu}"; do for folder in $name; do
+for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow lightning-transformers finetuning ray cpu gradient-boosting}"; do for folder in $name; do
     tested=$work/tested device=
     case $folder in
     tensorflow)
         tested=$work/tested-tensorflow
         device='tensorflow[and-cuda]'
         ;;
-    openmpi-ofed | cpu) ;;
+    openmpi-ofed | cpu | gradient-boosting) ;;
     *) device=torch ;;
     esac
     apart=()

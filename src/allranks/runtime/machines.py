@@ -7,12 +7,10 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import distributed
-
-from allranks.runtime.ranks import Ranks
+if TYPE_CHECKING:
+    from allranks.runtime.ranks import Ranks
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 """A random id that the kernel creates at boot (proc(5)). Containers and namespaces on one machine read the same id."""
@@ -44,13 +42,15 @@ class Seat:
 def measured_on(ranks: Ranks) -> dict[str, Any]:
     """Return a description of the hardware for a history: world_size, instance_count, device and machines. Every rank
     must call it."""
+    from torch import distributed
+
     seats: list[Seat] = [own_seat(ranks)] * ranks.world_size
     distributed.all_gather_object(seats, own_seat(ranks))
     return {
         "world_size": ranks.world_size,
         "instance_count": ranks.instance_count,
         "device": ranks.device.type,
-        "machines": [asdict(machine) for machine in machines(seats)],
+        "machines": machines_of(seats),
     }
 
 
@@ -58,12 +58,23 @@ def own_seat(ranks: Ranks) -> Seat:
     """Return the resources of this rank."""
     gpu = None
     if ranks.device.type == "cuda":
+        import torch
+
         gpu = str(torch.cuda.get_device_properties(ranks.device).uuid)
+    return Seat(machine_name(), frozenset(os.sched_getaffinity(0)), gpu)
+
+
+def machine_name() -> str:
+    """Return a name of this machine, which all instances that are emulated on it have in common."""
     try:
-        machine = BOOT.read_text(encoding="ascii").partition("-")[0]
+        return BOOT.read_text(encoding="ascii").partition("-")[0]
     except OSError:
-        machine = socket.gethostname()
-    return Seat(machine, frozenset(os.sched_getaffinity(0)), gpu)
+        return socket.gethostname()
+
+
+def machines_of(seats: Sequence[Seat]) -> list[dict[str, Any]]:
+    """Return the machines of the ranks' resources as a history has them."""
+    return [asdict(machine) for machine in machines(seats)]
 
 
 def machines(seats: Sequence[Seat]) -> list[Machine]:

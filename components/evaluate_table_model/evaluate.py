@@ -1,0 +1,124 @@
+"""Score a model of tables on the test rows, each rank a part of them, and count every row exactly once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from prepared_table import REGRESSION, BadTable, Description, open_files, read_description, read_share
+from table_scores import as_probabilities, classification_scores, regression_scores
+
+from allranks.errors import InputError, Problem
+from allranks.runtime import sockets
+
+FIX = "give the output `model` of train_gradient_boosting, or another model that does the same"
+
+
+def evaluate(ranks: sockets.Ranks) -> None:
+    args = arguments()
+    description, rows = data(args.data, args.split, ranks)
+    model = load(args.model)
+    predictions = [
+        predict(model, rows.slice(start, args.per_device_eval_batch_size), description)
+        for start in range(0, max(len(rows), 1), args.per_device_eval_batch_size)
+    ]
+    gathered = ranks.gather_arrays(np.concatenate(predictions))
+    labels = ranks.gather_arrays(rows[description.label].to_numpy().astype(np.float64))
+    weights = ranks.gather_arrays(rows[description.weight].to_numpy()) if description.weight else None
+    if gathered is None or labels is None:
+        return
+    scores = score(np.concatenate(labels), np.concatenate(gathered), weights, description)
+    count = sum(map(len, labels))
+    metrics = {"split": args.split, "source": description.source, "count": count} | scores
+    args.metrics.mkdir(parents=True, exist_ok=True)
+    (args.metrics / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
+    ranks.metrics.log({f"{args.split}_{name}": value for name, value in scores.items()}, step=0)
+    text = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+    print(f"{args.split}: {text} on {count} rows", flush=True)
+
+
+def data(folder: Path, split: str, ranks: sockets.Ranks) -> tuple[Description, pa.Table]:
+    """Return what the columns are, and this rank's rows of a split. Raise InputError if they cannot be read."""
+    try:
+        description = read_description(folder)
+        if description is None:
+            raise BadTable(f"{folder} holds no table.json. Give the output `table` of prepare_table.")
+        columns = [*description.features, description.label, *([description.weight] if description.weight else [])]
+        return description, read_share(open_files(folder / split), columns, ranks.rank, ranks.world_size)
+    except BadTable as error:
+        raise InputError(Problem("input data", str(error))) from None
+
+
+def load(folder: Path) -> Any:
+    """Return the model of an MLflow folder. Raise InputError if there is none, or it cannot be loaded."""
+    import mlflow.pyfunc
+
+    if not (folder / "MLmodel").is_file():
+        raise InputError(Problem("input model", f"{folder} holds no file MLmodel", "an MLflow model", FIX))
+    try:
+        return mlflow.pyfunc.load_model(str(folder))
+    except Exception as error:  # loading runs code of the model
+        found = f"{folder} cannot be loaded: {first_line(error)}"
+        raise InputError(Problem("input model", found, "a whole model", FIX)) from error
+
+
+def predict(model: Any, rows: pa.Table, description: Description) -> NDArray[np.floating]:
+    """Return the model's predictions: (rows, classes), (rows,) of two classes, or (rows,) of a regression.
+
+    Raise InputError if the model does not take these rows or gives something else.
+    """
+    classes = len(description.classes)
+    if not len(rows):
+        return np.zeros((0, classes) if classes > 2 else 0)
+    frame = rows.select(list(description.features)).to_pandas().astype("float64")
+    try:
+        predictions = np.asarray(model.predict(frame), dtype=np.float64)
+    except Exception as error:  # whatever the model raises for columns that are not its own
+        found = f"it fails on the rows: {first_line(error)}"
+        raise InputError(Problem("input model", found, "a model that takes the columns of the data", FIX)) from error
+    shapes = [(len(rows), classes)] if classes else []
+    if classes in (0, 2):
+        shapes.append((len(rows),))
+    if predictions.shape not in shapes:
+        found = f"for {len(rows)} rows it gives numbers of shape {predictions.shape}"
+        expected = f"a probability for each of {classes} classes" if classes else "a number for each row"
+        raise InputError(Problem("input model", found, expected, FIX))
+    if classes and not (np.all(predictions >= 0) and np.all(predictions <= 1 + 1e-6)):
+        raise InputError(Problem("input model", "it gives numbers that are no probabilities", "from 0 to 1", FIX))
+    return predictions
+
+
+def score(
+    labels: NDArray[np.floating],
+    predictions: NDArray[np.floating],
+    weights: list[NDArray[Any]] | None,
+    description: Description,
+) -> dict[str, float]:
+    everything = np.concatenate(weights) if weights else None
+    if description.task == REGRESSION:
+        return regression_scores(labels, predictions, everything)
+    return classification_scores(labels.astype(np.int64), as_probabilities(predictions), everything)
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the inputs and outputs that component.yaml describes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--split", choices=["train", "validation", "test"], default="test")
+    parser.add_argument("--per_device_eval_batch_size", type=int, default=65536)
+    parser.add_argument("--metrics", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sockets.main(evaluate)

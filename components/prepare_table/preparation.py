@@ -1,0 +1,209 @@
+"""Divide a table into splits, with every column as numbers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from prepared_table import CLASSIFICATION, DESCRIPTION, REGRESSION, SPLITS, BadTable, Description, write_description
+from sources import LABEL, InMemory, Source, from_folder, from_scikit_learn
+
+MAX_CATEGORIES = 100_000
+"""Most distinct texts of a column. A column with more, such as a name of each row, is no category."""
+
+ROWS_PER_GROUP = 65_536
+"""Rows of a row group, which is what a rank of a training reads at once."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The component's inputs, which component.py describes."""
+
+    source: str
+    folder: Path | None
+    label: str
+    weight: str
+    categorical: tuple[str, ...]
+    ignored: tuple[str, ...]
+    task: str
+    rows: int
+    features: int
+    validation_fraction: float
+    test_fraction: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of the output, and the values that their numbers stand for.
+
+    categories: of each categorical feature; for one that has numbers already, empty
+    classes:    values of the label; empty for a regression
+    """
+
+    label: str
+    weight: str
+    features: tuple[str, ...]
+    categories: Mapping[str, pa.Array]
+    classes: pa.Array
+
+
+def prepare(request: Request, output: Path) -> Description:
+    """Read the source twice, to find its categories and to write its splits, and return its description.
+
+    Raise BadTable before anything is in the output.
+    """
+    source, task, names = _open(request)
+    columns = _columns(source, request, task)
+    output.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=output))
+    try:
+        counts = _write_splits(source, columns, request, partial)
+        empty = [split for split in SPLITS if not counts[split]]
+        if empty:
+            raise BadTable(f"no row is in the {empty[0]} split. Give more rows, or larger fractions.")
+        description = Description(
+            source=request.source,
+            task=task,
+            label=columns.label,
+            weight=columns.weight,
+            features=columns.features,
+            categories={name: tuple(map(str, values.to_pylist())) for name, values in columns.categories.items()},
+            classes=names or tuple(map(str, columns.classes.to_pylist())),
+            counts=counts,
+        )
+        write_description(partial, description)
+        for name in (*SPLITS, DESCRIPTION):
+            if (output / name).is_dir():
+                shutil.rmtree(output / name)
+            os.replace(partial / name, output / name)
+    finally:
+        shutil.rmtree(partial)
+    return description
+
+
+def _open(request: Request) -> tuple[Source, str, tuple[str, ...]]:
+    """Return the source, its task, and its classes' names, which are empty if the label has them."""
+    if request.source == "folder":
+        return from_folder(request.folder), request.task, ()
+    source: InMemory = from_scikit_learn(request.source, request.rows, request.features, request.seed)
+    return source, source.task, source.classes
+
+
+def _columns(source: Source, request: Request, task: str) -> Columns:
+    label = request.label if request.source == "folder" else LABEL
+    names = source.schema.names
+    for what, name in [("label", label), ("weight_column", request.weight)] + [
+        ("categorical_columns", name) for name in request.categorical
+    ]:
+        if name and name not in names:
+            raise BadTable(f"{what}: there is no column {name!r}; the columns are {', '.join(names[:20])}")
+    features = tuple(name for name in names if name not in (label, request.weight, *request.ignored))
+    if not features:
+        raise BadTable("no column is left as a feature. Ignore fewer columns.")
+    for name in features:
+        kind = source.schema.field(name).type
+        if not (_is_text(kind) or _is_number(kind)):
+            raise BadTable(f"column {name!r} is of type {kind}. Convert it to numbers or texts, or ignore it.")
+    texts = [name for name in features if _is_text(source.schema.field(name).type)]
+    distinct = _distinct(source, [*texts, *([label] if task == CLASSIFICATION else [])])
+    categories = {name: distinct.get(name, pa.array([], pa.string())) for name in (*texts, *request.categorical)}
+    classes = distinct.get(label, pa.array([], pa.string()))
+    if task == CLASSIFICATION and len(classes) < 2:
+        raise BadTable(f"label {label!r} has {len(classes)} distinct value. A classification needs at least 2.")
+    if task == REGRESSION and not _is_number(source.schema.field(label).type):
+        raise BadTable(f"label {label!r} has texts. Set task to classification, or give a column of numbers.")
+    return Columns(label, request.weight, features, categories, classes)
+
+
+def _distinct(source: Source, names: list[str]) -> dict[str, pa.Array]:
+    """Return the sorted distinct values of columns."""
+    found: dict[str, pa.Array] = {}
+    if not names:
+        return found
+    for batch in source.batches():
+        for name in names:
+            values = pc.drop_null(pc.unique(_plain(batch.column(name))))
+            found[name] = pc.unique(pa.concat_arrays([found[name], values])) if name in found else values
+            if len(found[name]) > MAX_CATEGORIES:
+                raise BadTable(f"column {name!r} has more than {MAX_CATEGORIES} distinct values. Ignore it.")
+    return {name: values.take(pc.sort_indices(values)) for name, values in found.items()}
+
+
+def _write_splits(source: Source, columns: Columns, request: Request, folder: Path) -> dict[str, int]:
+    """Write every row to a split at random, and return how many rows each has. Rows without a label are left out."""
+    schema = _schema(source.schema, columns)
+    generator = np.random.default_rng(request.seed)
+    bounds = np.cumsum([1 - request.validation_fraction - request.test_fraction, request.validation_fraction])
+    counts = dict.fromkeys(SPLITS, 0)
+    writers = {}
+    try:
+        for split in SPLITS:
+            (folder / split).mkdir()
+            writers[split] = pq.ParquetWriter(folder / split / "part-00000.parquet", schema)
+        for batch in source.batches():
+            table = _as_numbers(pa.Table.from_batches([batch]), columns, schema)
+            draws = np.digitize(generator.random(len(table)), bounds)
+            for number, split in enumerate(SPLITS):
+                # In another order, since rows are often sorted and ranks get consecutive ones.
+                chosen = generator.permutation(np.flatnonzero(draws == number))
+                writers[split].write_table(table.take(pa.array(chosen)), row_group_size=ROWS_PER_GROUP)
+                counts[split] += len(chosen)
+    finally:
+        for writer in writers.values():
+            writer.close()
+    return counts
+
+
+def _as_numbers(table: pa.Table, columns: Columns, schema: pa.Schema) -> pa.Table:
+    table = table.filter(pc.is_valid(table[columns.label]))
+    arrays = []
+    for column in schema:
+        values = _plain(table[column.name])
+        known = columns.classes if column.name == columns.label else columns.categories.get(column.name)
+        if known is not None and len(known):
+            values = pc.index_in(values, known)
+        arrays.append(values.cast(column.type))
+    return pa.table(arrays, schema=schema)
+
+
+def _schema(source: pa.Schema, columns: Columns) -> pa.Schema:
+    fields = []
+    for name in columns.features:
+        kind = source.field(name).type
+        if name in columns.categories:
+            kind = pa.int32()
+        elif pa.types.is_boolean(kind):
+            kind = pa.int8()
+        elif pa.types.is_decimal(kind):
+            kind = pa.float64()
+        fields.append(pa.field(name, kind))
+    if columns.weight:
+        fields.append(pa.field(columns.weight, pa.float64()))
+    return pa.schema([*fields, pa.field(columns.label, pa.int32() if len(columns.classes) else pa.float64())])
+
+
+def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return values without a dictionary or chunks."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(check(kind) for check in numeric)

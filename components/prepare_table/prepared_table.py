@@ -1,0 +1,130 @@
+"""The folder that `prepare_table` writes and that training and evaluation read.
+
+    table.json                                 what the columns are: `Description`
+    train/part-00000.parquet, ...              the rows of each split, in Apache Parquet
+    validation/..., test/...
+
+Every feature is a number: a column of texts is written as the index of its category, and table.json has the texts. A
+missing value is null. The label of a classification is the index of its class.
+
+Training data from elsewhere need no table.json: a folder with the sub-folders train, validation and test, in Parquet or
+CSV, is described by the component's parameters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+SPLITS = ("train", "validation", "test")
+DESCRIPTION = "table.json"
+CLASSIFICATION, REGRESSION = "classification", "regression"
+
+
+class BadTable(Exception):
+    """The data cannot be used. The message says where, what was found and what to do; nothing was written."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """The content of `table.json`.
+
+    task:       classification or regression
+    label:      column of the label
+    weight:     column of the rows' weights; "" for none
+    features:   the other columns, in the order in which a model takes them
+    categories: of each categorical feature, the texts that its numbers stand for; empty if it had numbers already
+    classes:    names of the classes, in the order of their indices; empty for a regression
+    counts:     rows in each split; empty if unknown
+    """
+
+    source: str
+    task: str
+    label: str
+    features: tuple[str, ...]
+    weight: str = ""
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def write_description(folder: Path, description: Description) -> None:
+    text = json.dumps(asdict(description), indent=2) + "\n"
+    (folder / DESCRIPTION).write_text(text, encoding="utf-8")
+
+
+def read_description(folder: Path) -> Description | None:
+    """Read `table.json` in the folder; None if there is none. Raise BadTable if it is damaged."""
+    file = folder / DESCRIPTION
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return Description(
+            source=content["source"],
+            task=content["task"],
+            label=content["label"],
+            features=tuple(content["features"]),
+            weight=content["weight"],
+            categories={name: tuple(texts) for name, texts in content["categories"].items()},
+            classes=tuple(content["classes"]),
+            counts=dict(content["counts"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadTable(f"{file} is damaged ({error!r}). Run prepare_table again.") from None
+
+
+def open_files(folder: Path) -> pads.Dataset:
+    """Return the rows of the Parquet or CSV files in a folder. Raise BadTable if there are none, or of both kinds."""
+    kinds = {
+        kind: sorted(str(file) for ending in endings for file in folder.rglob(f"*{ending}"))
+        for kind, endings in {"parquet": (".parquet",), "csv": (".csv", ".csv.gz")}.items()
+    }
+    found = {kind: files for kind, files in kinds.items() if files}
+    if len(found) != 1:
+        what = "no file that ends with .parquet or .csv" if not found else "Parquet and CSV files"
+        raise BadTable(f"{folder} holds {what}. Give a folder with files of one kind.")
+    ((kind, files),) = found.items()
+    try:
+        return pads.dataset(files, format=kind)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise BadTable(f"{folder}: {str(error).splitlines()[0]}") from None
+
+
+def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: int) -> pa.Table:
+    """Return this rank's share of the rows: consecutive ones, as many as the other ranks have, give or take one.
+
+    Of Parquet, only the row groups with these rows are read; of CSV, the files with these rows. Raise BadTable if a
+    column is missing or a file cannot be read.
+    """
+    missing = [name for name in columns if name not in rows.schema.names]
+    if missing:
+        raise BadTable(f"there is no column {missing[0]!r}; the columns are {', '.join(rows.schema.names[:20])}")
+    try:
+        pieces = [(piece, piece.count_rows()) for piece in _pieces(rows)]
+        total = sum(count for _, count in pieces)
+        begin, end = rank * total // world_size, (rank + 1) * total // world_size
+        tables, start = [], 0
+        for piece, count in pieces:
+            low, high = max(begin - start, 0), min(end - start, count)
+            if low < high:
+                table = piece.to_table(schema=rows.schema, columns=columns)
+                tables.append(table.slice(low, high - low))
+            start += count
+    except (OSError, pa.ArrowInvalid) as error:
+        raise BadTable(str(error).splitlines()[0]) from None
+    return pa.concat_tables(tables) if tables else rows.schema.empty_table().select(columns)
+
+
+def _pieces(rows: pads.Dataset) -> Iterator[pads.Fragment]:
+    for fragment in rows.get_fragments():
+        if isinstance(fragment, pads.ParquetFileFragment):
+            yield from fragment.split_by_row_group()
+        else:
+            yield fragment

@@ -1,0 +1,108 @@
+"""What happens after each iteration: evaluation, logging, checkpoints, early stopping, and the end for an eviction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import lightgbm
+from checkpoints import Checkpoints, Progress
+from numpy.typing import NDArray
+from validation import HIGHER_IS_BETTER, LOSS, Validation
+
+from allranks.runtime.eviction import Evicted, Eviction
+from allranks.runtime.sockets import Ranks
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Iterations: of the whole training, between evaluations, between checkpoints, and without improvement at which it
+    stops early (0: never)."""
+
+    total: int
+    eval_steps: int
+    save_steps: int
+    early_stopping_round: int
+
+
+class Boosting:
+    """The state of a training between iterations. LightGBM calls `evaluate` and then `after_iteration`, on every rank.
+
+    metric: the metric that decides about early stopping and the best iteration
+    rows:   training rows of all ranks
+    """
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        validation: Validation,
+        checkpoints: Checkpoints,
+        schedule: Schedule,
+        progress: Progress,
+        *,
+        metric: str,
+        rows: int,
+    ) -> None:
+        self.progress = progress
+        self.scores: Mapping[str, float] = {}
+        self._ranks, self._validation, self._checkpoints = ranks, validation, checkpoints
+        self._schedule, self._metric, self._rows = schedule, metric, rows
+        self._eviction = Eviction()
+        self._since = (progress.iteration, time.perf_counter(), time.process_time())
+
+    def evaluate(self, predictions: NDArray[Any], _rows: lightgbm.Dataset) -> list[tuple[str, float, bool]]:
+        """Evaluate, where it is due, and return nothing: LightGBM's own values would be of this rank's rows alone."""
+        if self._due(self.progress.iteration + 1, self._schedule.eval_steps):
+            self.scores = self._validation.scores(predictions)
+        return []
+
+    def after_iteration(self, environment: lightgbm.callback.CallbackEnv) -> None:
+        """Count the iteration, and do what is due. Raise EarlyStopException, or Evicted after a checkpoint."""
+        self.progress.iteration += 1
+        iteration = self.progress.iteration
+        evaluated = self._due(iteration, self._schedule.eval_steps)
+        if evaluated:
+            self._log()
+        evicted = self._ranks.any_rank(self._eviction.requested)
+        if self._ranks.is_main and (evicted or self._due(iteration, self._schedule.save_steps)):
+            self._checkpoints.save(environment.model.model_to_string(num_iteration=-1), self.progress)
+        if evicted:
+            self._ranks.barrier()  # the others must not end rank 0 while it writes
+            raise Evicted
+        if evaluated and self._has_stalled():
+            raise lightgbm.callback.EarlyStopException(self.progress.best_iteration - 1, [])
+
+    def _due(self, iteration: int, every: int) -> bool:
+        return iteration == self._schedule.total or (every > 0 and iteration % every == 0)
+
+    def _log(self) -> None:
+        progress = self.progress
+        value = self.scores[self._metric]
+        better = progress.best is None or (
+            value > progress.best if HIGHER_IS_BETTER[self._metric] else value < progress.best
+        )
+        if better:
+            progress.best, progress.best_iteration = value, progress.iteration
+        before, clock, processor = self._since
+        self._since = (progress.iteration, time.perf_counter(), time.process_time())
+        iterations = progress.iteration - before
+        point = {
+            "step": progress.iteration,
+            "loss": self.scores[LOSS["rmse" in self.scores]],
+            "seconds": (self._since[1] - clock) / iterations,
+            "cpu_seconds": (self._since[2] - processor) / iterations,
+            "samples": self._rows,
+        }
+        progress.points.append(point)
+        values = {f"validation_{name}": score for name, score in self.scores.items()}
+        values["iteration_seconds"] = point["seconds"]
+        self._ranks.metrics.log(values, step=progress.iteration, total=self._schedule.total)
+        if self._ranks.is_main:
+            text = ", ".join(f"{name} {score:.4f}" for name, score in self.scores.items())
+            print(f"iteration {progress.iteration} of {self._schedule.total}: validation {text}", flush=True)
+
+    def _has_stalled(self) -> bool:
+        rounds = self._schedule.early_stopping_round
+        return 0 < rounds <= self.progress.iteration - self.progress.best_iteration

@@ -1,0 +1,80 @@
+"""Checkpoints of a boosting: the trees so far, and where the training stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+
+_NAME = re.compile(r"iteration_(\d+)\.json")
+
+
+@dataclass
+class Progress:
+    """Where a training stands.
+
+    iteration:      number of iterations so far
+    best:           the best value of the metric, after best_iteration; None before the first evaluation
+    points:         of the history
+    """
+
+    iteration: int = 0
+    best: float | None = None
+    best_iteration: int = 0
+    points: list[dict[str, float]] = field(default_factory=list)
+
+
+class Checkpoints:
+    """One file for each checkpoint, which rank 0 writes. A file is renamed to its name when it is complete.
+
+    keep: number of checkpoints to keep, the newest ones; 0 keeps all
+    """
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        self._folder, self._keep = folder, keep
+
+    def save(self, model: str, progress: Progress) -> None:
+        """Write a checkpoint, and remove those that are too old. model: LightGBM's text"""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = self._folder / f"iteration_{progress.iteration:09d}.json"
+        partial = self._folder / f".{file.name}.partial"
+        with partial.open("w", encoding="utf-8") as writer:
+            json.dump({"progress": asdict(progress), "model": model}, writer)
+            writer.flush()
+            os.fsync(writer.fileno())
+        partial.replace(file)
+        if self._keep:
+            for old in _checkpoints(self._folder)[: -self._keep]:
+                old.unlink()
+
+    def load(self, start_from: Path | None) -> tuple[str, Progress] | None:
+        """Return model and progress of the newest checkpoint; without any, of the newest in `start_from`."""
+        own = _checkpoints(self._folder)
+        if own:
+            return _read(own[-1])
+        if start_from is None:
+            return None
+        others = _checkpoints(start_from)
+        if not others:
+            found = f"{start_from} holds no checkpoint"
+            raise InputError(
+                Problem("input resume_from_checkpoint", found, "the output `checkpoints` of train_gradient_boosting")
+            )
+        return _read(others[-1])
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.glob("iteration_*.json") if _NAME.fullmatch(file.name))
+
+
+def _read(file: Path) -> tuple[str, Progress]:
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return content["model"], Progress(**content["progress"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(Problem(f"checkpoint {file}", f"it is damaged ({error!r})", fix="remove the file")) from None

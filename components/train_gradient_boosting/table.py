@@ -1,0 +1,133 @@
+"""The rows that a rank trains on, and those that it validates on."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+from numpy.typing import NDArray
+from prepared_table import (
+    CLASSIFICATION,
+    REGRESSION,
+    BadTable,
+    Description,
+    open_files,
+    read_description,
+    read_share,
+)
+
+from allranks.errors import InputError, Problem
+from allranks.runtime.sockets import Ranks
+
+LEAST_ROWS = 2
+"""Fewest training rows of a rank."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table. features: a column each; label, weight: (rows,), weight None if all weigh the same"""
+
+    features: pa.Table
+    label: NDArray[np.floating]
+    weight: NDArray[np.floating] | None
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+def describe(folder: Path, args: argparse.Namespace) -> Description:
+    """Return what the columns are: table.json, and what the arguments say otherwise.
+
+    Raise InputError if neither says it, or the columns are no numbers.
+    """
+    try:
+        description = read_description(folder)
+        schema = open_files(folder / "train").schema
+    except BadTable as error:
+        raise InputError(Problem("input data", str(error))) from None
+    if description is None:
+        description = _described_by(args, schema.names)
+    changed = {"label": args.label_column, "weight": args.weight_column}
+    description = replace(description, **{name: value for name, value in changed.items() if value})
+    if args.categorical_columns:
+        description = replace(
+            description, categories={**dict.fromkeys(_names(args.categorical_columns), ()), **description.categories}
+        )
+    columns = {"label_column": [description.label], "categorical_columns": [*description.categories]}
+    columns |= {"weight_column": [description.weight] if description.weight else [], "input data": description.features}
+    for parameter, names in columns.items():
+        for name in names:
+            _check_column(parameter, name, schema)
+    return description
+
+
+def read(folder: Path, split: str, description: Description, rank: int, world_size: int) -> Rows:
+    """Return a rank's share of a split. Raise InputError if it cannot be read."""
+    columns = [*description.features, description.label, *([description.weight] if description.weight else [])]
+    try:
+        table = read_share(open_files(folder / split), columns, rank, world_size)
+    except BadTable as error:
+        raise InputError(Problem(f"input data, {split}", str(error))) from None
+    label = table[description.label].to_numpy().astype(np.float64)
+    if np.isnan(label).any():
+        found = f"{int(np.isnan(label).sum())} rows of {split} without a label"
+        raise InputError(Problem("label_column", found, "a label in every row", "leave these rows out"))
+    weight = table[description.weight].to_numpy().astype(np.float64) if description.weight else None
+    return Rows(table.select(list(description.features)), label, weight)
+
+
+def with_classes(description: Description, rows: Rows, ranks: Ranks) -> Description:
+    """Return the description with the classes of all ranks' labels, where it has none, after a check of the labels. A
+    collective."""
+    if description.task == REGRESSION:
+        return description
+    whole = bool(np.all(rows.label == np.floor(rows.label)) and np.all(rows.label >= 0))
+    highest = ranks.all_gather([int(rows.label.max(initial=0)), whole])
+    count = max(label for label, _ in highest) + 1
+    expected = len(description.classes) or count
+    if count > expected or not all(whole for _, whole in highest):
+        found = f"labels up to {count - 1}" if count > expected else "labels that are no whole numbers from 0"
+        fix = "prepare the table with prepare_table, or train a regression"
+        raise InputError(Problem("label_column", found, f"the index of one of {expected} classes", fix))
+    if expected < 2:
+        raise InputError(Problem("label_column", "the same label in every row", "at least 2 classes"))
+    return replace(description, classes=description.classes or tuple(map(str, range(count))))
+
+
+def check_counts(rows: Rows, validation: Rows, ranks: Ranks) -> int:
+    """Return the number of training rows of all ranks. Raise InputError if a rank has too few. A collective."""
+    counts = ranks.all_gather([len(rows), len(validation)])
+    if min(train for train, _ in counts) < LEAST_ROWS or not all(count for _, count in counts):
+        found = f"{sum(n for n, _ in counts)} training and {sum(n for _, n in counts)} validation rows"
+        expected = f"at least {LEAST_ROWS} and 1 for each of the {ranks.world_size} ranks"
+        raise InputError(Problem("input data", found, expected, "give more rows, or take fewer instances"))
+    return int(sum(train for train, _ in counts))
+
+
+def _described_by(args: argparse.Namespace, names: list[str]) -> Description:
+    if args.objective == "auto" or not args.label_column:
+        parameter = "objective" if args.label_column else "label_column"
+        fix = f"give {parameter}, or the output `table` of prepare_table"
+        raise InputError(Problem("input data", "it holds no table.json", f"{parameter} says what to train", fix))
+    other = {args.label_column, args.weight_column, *_names(args.ignored_columns)}
+    task = CLASSIFICATION if args.objective in ("binary", "multiclass") else REGRESSION
+    features = tuple(name for name in names if name not in other)
+    return Description(source=str(args.data), task=task, label=args.label_column, features=features)
+
+
+def _check_column(parameter: str, name: str, schema: pa.Schema) -> None:
+    if name not in schema.names:
+        expected = f"one of {', '.join(schema.names[:20])}"
+        raise InputError(Problem(parameter, f"there is no column {name!r}", expected))
+    kind = schema.field(name).type
+    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+        fix = "prepare the table with prepare_table, which writes texts as numbers, or name it in ignored_columns"
+        raise InputError(Problem(parameter, f"column {name!r} is of type {kind}", "a column of numbers", fix))
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())

@@ -1,0 +1,232 @@
+"""Train gradient boosted trees with LightGBM, on the rows that are divided over the ranks."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import network
+import table
+from boosting import Boosting, Schedule
+from checkpoints import Checkpoints, Progress
+from prepared_table import CLASSIFICATION, REGRESSION, Description
+from saving import importance, save, write_json
+from validation import HIGHER_IS_BETTER, Validation, default_metric
+
+from allranks.errors import InputError, Problem
+from allranks.runtime import sockets
+
+OURS = ("machines", "num_machines", "local_listen_port", "time_out", "pre_partition", "objective", "num_class", "metric")
+"""Parameters of LightGBM that follow from the launch, the data or the component's inputs."""
+
+NAMES = (
+    "learning_rate num_leaves max_depth min_data_in_leaf feature_fraction bagging_fraction bagging_freq lambda_l1 "
+    "lambda_l2 max_bin tree_learner seed"
+).split()
+"""Inputs of the component that are parameters of LightGBM by the same name."""
+
+
+def train(ranks: sockets.Ranks) -> None:
+    started = time.time()
+    args = arguments()
+    lightgbm.register_logger(logging.getLogger("lightgbm"))  # warnings and errors alone
+    description = table.describe(args.data, args)
+    # Each rank of a feature-parallel training has all rows, and looks for the best split of its features.
+    whole = args.tree_learner == "feature"
+    part, parts = (0, 1) if whole else (ranks.rank, ranks.world_size)
+    rows = table.read(args.data, "train", description, part, parts)
+    validation = table.read(args.data, "validation", description, ranks.rank, ranks.world_size)
+    description = table.with_classes(description, rows, ranks)
+    count = table.check_counts(rows, validation, ranks)
+    metric = chosen_metric(args.metric, description)
+    parameters = settings(args, description, ranks)
+
+    checkpoints = Checkpoints(args.checkpoints, args.save_total_limit)
+    model, progress = start(args, checkpoints, description)
+    schedule = Schedule(args.num_iterations, args.eval_steps, args.save_steps, args.early_stopping_round)
+    scoring = Validation(validation, description, ranks)
+    boosting = Boosting(
+        ranks, scoring, checkpoints, schedule, progress, metric=metric, rows=len(rows) if whole else count
+    )
+    ranks.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
+    booster = boost(parameters | network.parameters(ranks), rows, validation, description, model, boosting)
+
+    if args.early_stopping_round and progress.best_iteration:
+        # Of a model that was continued, the trees before do not count as iterations.
+        before = booster.current_iteration() - progress.iteration
+        booster = lightgbm.Booster(model_str=booster.model_to_string(num_iteration=before + progress.best_iteration))
+    hardware = ranks.measured_on()
+    peak = max(ranks.all_gather(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10))
+    if ranks.is_main:
+        save(booster, rows.features, description, args.model)
+        ranked = importance(booster)
+        write_json(args.feature_importance, ranked)
+        ranks.metrics.log_dict(ranked, "feature_importance.json")
+        points = [point | {"peak_memory": peak} for point in progress.points]
+        about = {"strategy": f"LightGBM {args.tree_learner}", "launcher": ranks.env.launcher, "sample": "row"}
+        about |= {"parameters": sum(tree["num_leaves"] for tree in booster.dump_model()["tree_info"])}
+        about |= {"tokens_per_step": count, "started": started, "ended": time.time(), "best_metric": progress.best}
+        write_json(args.history, about | hardware | {"points": points})
+        chosen = progress.best_iteration if args.early_stopping_round else progress.iteration
+        print(
+            f"{ranks.world_size} ranks, {count} rows: {chosen} iterations, validation {metric} {progress.best:.4f}",
+            flush=True,
+        )
+
+
+def start(
+    args: argparse.Namespace, checkpoints: Checkpoints, description: Description
+) -> tuple[lightgbm.Booster | None, Progress]:
+    """Return the trees to continue and where the training stands: of a checkpoint, or of an initial model."""
+    loaded = checkpoints.load(args.resume_from_checkpoint)
+    if loaded is not None:
+        model, progress = lightgbm.Booster(model_str=loaded[0]), loaded[1]
+        check_features(model, description, "input resume_from_checkpoint")
+        return model, progress
+    if args.initial_model is None:
+        return None, Progress()
+    import mlflow.lightgbm
+
+    where = "input initial_model"
+    try:
+        model = mlflow.lightgbm.load_model(str(args.initial_model))
+    except Exception as error:  # of MLflow, of its YAML parser or of LightGBM
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        expected = "the output `model` of train_gradient_boosting"
+        raise InputError(Problem(where, f"{args.initial_model} cannot be loaded: {reason}", expected)) from error
+    check_features(model, description, where)
+    return model, Progress()
+
+
+def check_features(model: lightgbm.Booster, description: Description, where: str) -> None:
+    """Raise InputError if a model takes other features or has other classes."""
+    if model.feature_name() != list(description.features):
+        found = f"a model of the features {', '.join(model.feature_name()[:5])}, ..."
+        raise InputError(Problem(where, found, f"the features of the data: {', '.join(description.features[:5])}, ..."))
+    trees = len(description.classes) if len(description.classes) > 2 else 1
+    if model.num_model_per_iteration() != trees:
+        found = f"a model with {model.num_model_per_iteration()} trees per iteration"
+        raise InputError(Problem(where, found, f"{trees}, for the classes of the data"))
+
+
+def boost(
+    parameters: dict[str, Any],
+    rows: table.Rows,
+    validation: table.Rows,
+    description: Description,
+    model: lightgbm.Booster | None,
+    boosting: Boosting,
+) -> lightgbm.Booster:
+    """Add the trees that are missing. Raise InputError if LightGBM refuses a parameter."""
+    categorical = [name for name in description.features if name in description.categories]
+    training = lightgbm.Dataset(rows.features, rows.label, weight=rows.weight, categorical_feature=categorical)
+    held_out = lightgbm.Dataset(validation.features, validation.label, weight=validation.weight, reference=training)
+    remaining = parameters["num_iterations"] - boosting.progress.iteration
+    if remaining <= 0:
+        assert model is not None
+        return model
+    booster = lightgbm.train(
+        parameters | {"num_iterations": remaining},
+        training,
+        valid_sets=[held_out],
+        feval=boosting.evaluate,
+        init_model=model,
+        keep_training_booster=True,
+        callbacks=[boosting.after_iteration],
+    )
+    booster.free_network()
+    return booster
+
+
+def settings(args: argparse.Namespace, description: Description, ranks: sockets.Ranks) -> dict[str, Any]:
+    """Return LightGBM's parameters. Raise InputError for one that it does not know or that is not the user's to set."""
+    objective = args.objective
+    if objective == "auto":
+        multiple = "multiclass" if len(description.classes) > 2 else "binary"
+        objective = "regression" if description.task == REGRESSION else multiple
+    task = CLASSIFICATION if objective in ("binary", "multiclass") else REGRESSION
+    if task != description.task or (objective == "binary" and len(description.classes) != 2):
+        kind = f"a {description.task}" + (f" with {len(description.classes)} classes" * bool(description.classes))
+        raise InputError(Problem("objective", f"{objective} for {kind}", "an objective for it", "set it to auto"))
+    parameters = {name: getattr(args, name) for name in NAMES}
+    parameters |= {"objective": objective, "num_iterations": args.num_iterations, "num_threads": ranks.threads}
+    # Evaluations are over the rows of all ranks: LightGBM's own would be of each rank's rows.
+    parameters |= {"metric": "None", "verbosity": -1, "feature_pre_filter": False}
+    if objective == "multiclass":
+        parameters["num_class"] = len(description.classes)
+    if ranks.world_size == 1:
+        parameters["tree_learner"] = "serial"
+    return parameters | more_parameters(args.params)
+
+
+def more_parameters(text: str) -> dict[str, str]:
+    """Return the parameters of a text such as "path_smooth=1 extra_trees=true". Raise InputError."""
+    parameters = {}
+    known = getattr(lightgbm.basic, "_ConfigAliases", None)
+    for item in text.split():
+        name, equals, value = item.partition("=")
+        if not equals or not value:
+            raise InputError(Problem("params", repr(item), "NAME=VALUE", 'write "path_smooth=1 extra_trees=true"'))
+        aliases = known._get_all_param_aliases() if known else {name: []}
+        main = next((main for main, others in aliases.items() if name == main or name in others), None)
+        if main is None:
+            raise InputError(Problem("params", f"{name} is no parameter of LightGBM", "one that its documentation lists"))
+        if main in OURS or main in NAMES or main == "num_iterations":
+            fix = f"set the input {main}" if main in (*NAMES, "num_iterations", "objective") else "leave it out"
+            raise InputError(Problem("params", f"{name} is set by the component", fix=fix))
+        parameters[main] = value
+    return parameters
+
+
+def chosen_metric(name: str, description: Description) -> str:
+    """Return the metric that decides. Raise InputError if the task does not have it."""
+    metric = default_metric(description) if name == "auto" else name
+    if (metric in ("rmse", "mae")) != (description.task == REGRESSION):
+        raise InputError(Problem("metric", f"{metric} for a {description.task}", "a metric of it", "set it to auto"))
+    return metric
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the inputs and outputs that component.yaml describes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--resume_from_checkpoint", type=Path)
+    parser.add_argument("--initial_model", type=Path)
+    parser.add_argument("--objective", default="auto")
+    parser.add_argument("--label_column", default="")
+    parser.add_argument("--weight_column", default="")
+    parser.add_argument("--categorical_columns", default="")
+    parser.add_argument("--ignored_columns", default="")
+    parser.add_argument("--tree_learner", choices=["data", "voting", "feature"], default="data")
+    parser.add_argument("--num_iterations", type=int, default=200)
+    parser.add_argument("--learning_rate", type=float, default=0.1)
+    parser.add_argument("--num_leaves", type=int, default=31)
+    parser.add_argument("--max_depth", type=int, default=-1)
+    parser.add_argument("--min_data_in_leaf", type=int, default=20)
+    parser.add_argument("--feature_fraction", type=float, default=1.0)
+    parser.add_argument("--bagging_fraction", type=float, default=1.0)
+    parser.add_argument("--bagging_freq", type=int, default=0)
+    parser.add_argument("--lambda_l1", type=float, default=0.0)
+    parser.add_argument("--lambda_l2", type=float, default=0.0)
+    parser.add_argument("--max_bin", type=int, default=255)
+    parser.add_argument("--params", default="")
+    parser.add_argument("--metric", choices=["auto", *HIGHER_IS_BETTER], default="auto")
+    parser.add_argument("--early_stopping_round", type=int, default=0)
+    parser.add_argument("--eval_steps", type=int, default=10)
+    parser.add_argument("--save_steps", type=int, default=50)
+    parser.add_argument("--save_total_limit", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument("--history", type=Path, required=True)
+    parser.add_argument("--feature_importance", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sockets.main(train)

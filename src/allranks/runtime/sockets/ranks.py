@@ -1,0 +1,108 @@
+"""The ranks of a step without torch, as one of them sees it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from allranks.contract.rank_env import RankEnv
+from allranks.runtime.machines import Seat, machine_name, machines_of
+from allranks.runtime.metrics import Metrics
+from allranks.runtime.sockets import messages
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The rank of this process, and its connections to the others. Every rank must call the collectives, in the same
+    order. They go through rank 0, so they are for small results.
+
+    env:         the rank and layout of this process
+    metrics:     logs to MLflow and to the live view
+    connections: by rank: on rank 0 to every other rank, on the others to rank 0
+    """
+
+    env: RankEnv
+    metrics: Metrics
+    connections: Mapping[int, socket.socket] = field(default_factory=dict, repr=False)
+
+    @property
+    def rank(self) -> int:
+        """Number of this rank."""
+        return self.env.rank
+
+    @property
+    def world_size(self) -> int:
+        """Number of all ranks."""
+        return self.env.world_size
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is rank 0."""
+        return self.rank == 0
+
+    @property
+    def address(self) -> str:
+        """The address at which the other ranks reach this one; 127.0.0.1 if there are no others."""
+        connection = next(iter(self.connections.values()), None)
+        return str(connection.getsockname()[0]) if connection else "127.0.0.1"
+
+    @property
+    def threads(self) -> int:
+        """Number of threads for this rank: OMP_NUM_THREADS, or its share of the instance's cores."""
+        chosen = os.environ.get("OMP_NUM_THREADS", "")
+        if chosen.isdecimal() and int(chosen):
+            return int(chosen)
+        return max(1, len(os.sched_getaffinity(0)) // self.env.local_world_size)
+
+    def all_gather(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, in the order of the ranks. A collective.
+
+        value: what JSON can hold. Tuples become lists
+        """
+        gathered = self._gather(messages.encode(value))
+        return list(self.broadcast([messages.decode(payload) for payload in gathered] if gathered else None))
+
+    def broadcast(self, value: Any) -> Any:
+        """Return rank 0's value. A collective. value: what JSON can hold; ignored on the other ranks"""
+        if not self.is_main:
+            return messages.decode(messages.receive(self.connections[0]))
+        payload = messages.encode(value)
+        for connection in self.connections.values():
+            messages.send(connection, payload)
+        return messages.decode(payload)
+
+    def gather_arrays(self, array: NDArray[Any]) -> list[NDArray[Any]] | None:
+        """Return the arrays of all ranks on rank 0, in the order of the ranks; None on the others. A collective."""
+        gathered = self._gather(messages.encode_array(array))
+        return None if gathered is None else [messages.decode_array(payload) for payload in gathered]
+
+    def any_rank(self, flag: bool) -> bool:
+        """Return True on every rank if the flag is True on at least one. A collective."""
+        return any(self.all_gather(bool(flag)))
+
+    def barrier(self) -> None:
+        """Wait until every rank has called this."""
+        self.all_gather(None)
+
+    def measured_on(self) -> dict[str, Any]:
+        """Return a description of the hardware for a history: world_size, instance_count, device and machines. A
+        collective."""
+        gathered = self.all_gather([machine_name(), sorted(os.sched_getaffinity(0))])
+        seats = [Seat(name, frozenset(cores), None) for name, cores in gathered]
+        return {
+            "world_size": self.world_size,
+            "instance_count": self.env.instance_count,
+            "device": "cpu",
+            "machines": machines_of(seats),
+        }
+
+    def _gather(self, payload: bytes) -> list[bytes] | None:
+        if not self.is_main:
+            messages.send(self.connections[0], payload)
+            return None
+        return [payload, *(messages.receive(connection) for connection in self.connections.values())]
