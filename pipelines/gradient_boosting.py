@@ -3,7 +3,7 @@
     allranks run pipelines/gradient_boosting.py
     allranks run pipelines/gradient_boosting.py --set source=digits --set instance_count=2
     allranks run pipelines/gradient_boosting.py --set source=folder --set folder=tables --set label_column=price \\
-        --set task=regression
+        --set task=regression --set metric=rmse --set goal=minimize
 
 `allranks submit pipelines/gradient_boosting.py` submits the same pipeline to Azure ML. It needs no GPU.
 """
@@ -37,7 +37,7 @@ def gradient_boosting(
     task: Input(type="string", enum=["classification", "regression"]) = "classification",
     label_column: Input(type="string") = "label",
     row_count: Input(type="integer", min=10) = 10000,
-    tree_learner: Input(type="string", enum=["data", "voting", "feature"]) = "data",
+    tree_learner: Input(type="string", enum=["data", "voting"]) = "data",
     num_iterations: Input(type="integer", min=1) = 200,
     learning_rate: Input(type="number", min=1e-5) = 0.1,
     num_leaves: Input(type="integer", min=2) = 31,
@@ -46,7 +46,9 @@ def gradient_boosting(
     instance_count: Input(type="integer", min=1) = 3,
     processes_per_instance: Input(type="integer", min=1) = 1,
     model_name: Input(type="string") = "gradient-boosting",
-    minimum_accuracy: Input(type="number", min=0.0, max=1.0) = 0.0,
+    metric: Input(type="string") = "auc",
+    goal: Input(type="string", enum=["maximize", "minimize"]) = "maximize",
+    threshold: Input(type="number", optional=True) = None,
 ):
     prepare = prepare_table(
         source=source, folder=folder, task=task, label_column=label_column, row_count=row_count, seed=seed
@@ -62,16 +64,16 @@ def gradient_boosting(
     )
     evaluate = evaluate_table_model(data=prepare.outputs.table, model=train.outputs.model)
     # New objects: by default, all steps of a component share its objects.
-    train.resources = JobResourceConfiguration(instance_count=instance_count)
-    evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
-    evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
+    train.distribution = evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,
         name=model_name,
-        minimum_accuracy=minimum_accuracy,
+        metric=metric,
+        goal=goal,
+        threshold=threshold,
     )
     return {
         "model": train.outputs.model,

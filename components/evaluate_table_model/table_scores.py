@@ -49,5 +49,5 @@ def regression_scores(labels: Floats, predictions: Floats, weights: Floats | Non
 
 
 def as_probabilities(predictions: Floats) -> Floats:
-    """Return a probability for each class, (rows, classes). A model of two classes may give that of the second alone."""
+    """Return a probability for each class, (rows, classes). predictions: the same, or of two classes the second's."""
     return np.column_stack([1 - predictions, predictions]) if predictions.ndim == 1 else predictions

@@ -56,7 +56,7 @@ def prepare_table(
     categorical_columns: Input(
         type="string",
         optional=True,
-        description="Columns of whole numbers that stand for categories, separated by commas. Columns of texts always do.",
+        description="Columns of whole numbers that are categories, separated by commas. Columns of texts always are.",
     ) = None,
     ignored_columns: Input(
         type="string", optional=True, description="Columns to leave out, separated by commas, such as an id."

@@ -107,7 +107,7 @@ def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: in
     if missing:
         raise BadTable(f"there is no column {missing[0]!r}; the columns are {', '.join(rows.schema.names[:20])}")
     try:
-        pieces = [(piece, piece.count_rows()) for piece in _pieces(rows)]
+        pieces = list(_pieces(rows))
         total = sum(count for _, count in pieces)
         begin, end = rank * total // world_size, (rank + 1) * total // world_size
         tables, start = [], 0
@@ -122,9 +122,11 @@ def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: in
     return pa.concat_tables(tables) if tables else rows.schema.empty_table().select(columns)
 
 
-def _pieces(rows: pads.Dataset) -> Iterator[pads.Fragment]:
+def _pieces(rows: pads.Dataset) -> Iterator[tuple[pads.Fragment, int]]:
+    """Yield what can be read on its own, and how many rows it has."""
     for fragment in rows.get_fragments():
         if isinstance(fragment, pads.ParquetFileFragment):
-            yield from fragment.split_by_row_group()
+            # A fragment of one row group counts the rows of its whole file.
+            yield from ((group, group.row_groups[0].num_rows) for group in fragment.split_by_row_group())
         else:
-            yield fragment
+            yield fragment, fragment.count_rows()

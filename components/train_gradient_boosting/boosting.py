@@ -92,7 +92,7 @@ class Boosting:
             "step": progress.iteration,
             "loss": self.scores[LOSS["rmse" in self.scores]],
             "seconds": (self._since[1] - clock) / iterations,
-            "cpu_seconds": (self._since[2] - processor) / iterations,
+            "cpu_seconds": max(self._ranks.all_gather((self._since[2] - processor) / iterations)),
             "samples": self._rows,
         }
         progress.points.append(point)

@@ -21,13 +21,24 @@ from validation import HIGHER_IS_BETTER, Validation, default_metric
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
 
-OURS = ("machines", "num_machines", "local_listen_port", "time_out", "pre_partition", "objective", "num_class", "metric")
+NETWORK = ("machines", "num_machines", "local_listen_port", "time_out", "pre_partition")
+OURS = (*NETWORK, "objective", "num_class", "metric")
 """Parameters of LightGBM that follow from the launch, the data or the component's inputs."""
 
 NAMES = (
-    "learning_rate num_leaves max_depth min_data_in_leaf feature_fraction bagging_fraction bagging_freq lambda_l1 "
-    "lambda_l2 max_bin tree_learner seed"
-).split()
+    "learning_rate",
+    "num_leaves",
+    "max_depth",
+    "min_data_in_leaf",
+    "feature_fraction",
+    "bagging_fraction",
+    "bagging_freq",
+    "lambda_l1",
+    "lambda_l2",
+    "max_bin",
+    "tree_learner",
+    "seed",
+)
 """Inputs of the component that are parameters of LightGBM by the same name."""
 
 
@@ -36,10 +47,7 @@ def train(ranks: sockets.Ranks) -> None:
     args = arguments()
     lightgbm.register_logger(logging.getLogger("lightgbm"))  # warnings and errors alone
     description = table.describe(args.data, args)
-    # Each rank of a feature-parallel training has all rows, and looks for the best split of its features.
-    whole = args.tree_learner == "feature"
-    part, parts = (0, 1) if whole else (ranks.rank, ranks.world_size)
-    rows = table.read(args.data, "train", description, part, parts)
+    rows = table.read(args.data, "train", description, ranks.rank, ranks.world_size)
     validation = table.read(args.data, "validation", description, ranks.rank, ranks.world_size)
     description = table.with_classes(description, rows, ranks)
     count = table.check_counts(rows, validation, ranks)
@@ -50,9 +58,7 @@ def train(ranks: sockets.Ranks) -> None:
     model, progress = start(args, checkpoints, description)
     schedule = Schedule(args.num_iterations, args.eval_steps, args.save_steps, args.early_stopping_round)
     scoring = Validation(validation, description, ranks)
-    boosting = Boosting(
-        ranks, scoring, checkpoints, schedule, progress, metric=metric, rows=len(rows) if whole else count
-    )
+    boosting = Boosting(ranks, scoring, checkpoints, schedule, progress, metric=metric, rows=count)
     ranks.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     booster = boost(parameters | network.parameters(ranks), rows, validation, description, model, boosting)
 
@@ -175,7 +181,7 @@ def more_parameters(text: str) -> dict[str, str]:
         aliases = known._get_all_param_aliases() if known else {name: []}
         main = next((main for main, others in aliases.items() if name == main or name in others), None)
         if main is None:
-            raise InputError(Problem("params", f"{name} is no parameter of LightGBM", "one that its documentation lists"))
+            raise InputError(Problem("params", f"{name} is no parameter of LightGBM", "one of its documentation"))
         if main in OURS or main in NAMES or main == "num_iterations":
             fix = f"set the input {main}" if main in (*NAMES, "num_iterations", "objective") else "leave it out"
             raise InputError(Problem("params", f"{name} is set by the component", fix=fix))
@@ -202,7 +208,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--weight_column", default="")
     parser.add_argument("--categorical_columns", default="")
     parser.add_argument("--ignored_columns", default="")
-    parser.add_argument("--tree_learner", choices=["data", "voting", "feature"], default="data")
+    parser.add_argument("--tree_learner", choices=["data", "voting"], default="data")
     parser.add_argument("--num_iterations", type=int, default=200)
     parser.add_argument("--learning_rate", type=float, default=0.1)
     parser.add_argument("--num_leaves", type=int, default=31)

@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,22 @@ class Ended:
     errors: list[str]
 
 
+class Running:
+    """The ranks of a job that runs. What each writes is in a file of its own."""
+
+    def __init__(self, processes: list[Forked], outputs: Path) -> None:
+        self.processes, self._outputs = processes, outputs
+
+    def output(self, rank: int) -> str:
+        """Return what a rank has written to its standard output so far."""
+        file = self._outputs / f"{rank}.out"
+        return file.read_text() if file.exists() else ""
+
+    def errors(self) -> list[str]:
+        """Return what each rank has written to its standard error, of those that have ended."""
+        return [(self._outputs / f"{rank}.err").read_text() for rank in range(len(self.processes))]
+
+
 def run_script(
     component: str,
     *arguments: str,
@@ -43,16 +60,41 @@ def run_script(
 
     included: the components of whose folders it has files in its snapshot
     """
+    with running_script(component, *arguments, script=script, folder=folder, ranks=ranks, included=included) as job:
+        codes = [process.wait(BOUND_SECONDS) for process in job.processes]
+        return Ended(codes, "".join(map(job.output, range(ranks))), job.errors())
+
+
+@contextmanager
+def running_script(
+    component: str,
+    *arguments: str,
+    script: Path,
+    folder: Path,
+    ranks: int = 1,
+    included: Sequence[str] = ("prepare_images", "get_champion"),
+) -> Iterator[Running]:
+    """The same, while it runs. What is left of it is killed at the end of the block."""
     code = [str(COMPONENTS / name) for name in (component, *included)]
-    environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"}
-    if ranks == 1:
-        return fork(script, arguments, [environment], folder)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    job = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
-    environments = [environment | produce.environment(job, process) for process in produce.processes(job)]
-    return fork(script, arguments, environments, folder)
+    environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"} | temporary(folder)
+    environments = [environment]
+    if ranks > 1:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        launch = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
+        environments = [environment | produce.environment(launch, process) for process in produce.processes(launch)]
+    with tempfile.TemporaryDirectory() as outputs:
+        processes = [
+            Forked(script, list(arguments), variables, folder, Path(outputs) / str(rank))
+            for rank, variables in enumerate(environments)
+        ]
+        try:
+            yield Running(processes, Path(outputs))
+        finally:
+            for process in processes:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
 
 
 def run_small_script(component: str, *arguments: str, folder: Path, included: Sequence[str] = ()) -> Ended:
@@ -96,23 +138,6 @@ def run(commands: list[list[str]], environments: list[dict[str, str]], folder: P
             process.wait()
     codes = [process.returncode for process in processes]
     return Ended(codes, "".join(output for output, _ in ended), [error for _, error in ended])
-
-
-def fork(script: Path, arguments: tuple[str, ...], environments: list[dict[str, str]], folder: Path) -> Ended:
-    with tempfile.TemporaryDirectory() as outputs:
-        ranks = [Path(outputs) / str(rank) for rank in range(len(environments))]
-        processes = [
-            Forked(script, list(arguments), variables | temporary(folder), folder, rank)
-            for variables, rank in zip(environments, ranks, strict=True)
-        ]
-        try:
-            codes = [process.wait(BOUND_SECONDS) for process in processes]
-        finally:
-            for process in processes:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-        output = "".join(rank.with_suffix(".out").read_text() for rank in ranks)
-        return Ended(codes, output, [rank.with_suffix(".err").read_text() for rank in ranks])
 
 
 def temporary(folder: Path) -> dict[str, str]:

@@ -108,8 +108,8 @@ def _register(env: RankEnv, deadline: float) -> socket.socket:
         else:
             return connection
     raise ConnectionError(
-        f"rank 0 at {env.master_addr}:{env.master_port} did not answer in time: either it is not there, or another rank "
-        "is missing, which it names in its own log"
+        f"rank 0 at {env.master_addr}:{env.master_port} did not answer in time: either it is not there, or another "
+        "rank is missing, which it names in its own log"
     )
 
 

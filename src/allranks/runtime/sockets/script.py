@@ -28,8 +28,8 @@ def main(function: Callable[[Ranks], None], *, timeout_seconds: float = TIMEOUT_
     function:        what every rank does
     timeout_seconds: how long a rank waits for the others
 
-    A rank that ends early ends the others within a second, also while they wait inside a library such as LightGBM, which
-    would wait for minutes.
+    A rank that ends early ends the others within a second, also while they wait inside a library such as LightGBM,
+    which would wait for minutes.
 
     Exit codes: 0 success, 1 an exception (recorded with its traceback) or a rank that was lost, 2 wrong input (an
     InputError), 143 saved and stopped for an eviction, 130 Ctrl-C. SystemExit determines its own code.
