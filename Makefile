@@ -105,7 +105,7 @@ $(VENV)/.horovod: $(VENV)/.horovod-wheel | $(VENV)/.dev
 
 $(TENSORFLOW)/.installed:
 	$(PYTHON) -m venv $(TENSORFLOW)
-	$(TENSORFLOW)/bin/pip install --quiet "tensorflow-cpu>=2.21,<2.22" "numpy>=2.1"
+	$(TENSORFLOW)/bin/pip install --quiet "tensorflow-cpu>=2.21,<2.22" "numpy>=2.1" "mlflow-skinny>=3.15" pandas pyyaml
 	touch $@
 
 $(BIN)/pip:

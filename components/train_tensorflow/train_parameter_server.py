@@ -2,24 +2,102 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
+from typing import Any
 
+import keras
 import numpy as np
+import optimization
 import tensorflow as tf
-from batches import steps
-from setting import accuracy, apply_gradients, arguments, data, parts, save
+from checkpoints import Checkpoints
+from history import History
+from input_pipeline import Plan
+from loop import due, make, mean_loss, write
+from parameters import arguments, data
+from prepared_images import Images
+from replicas import MirroredReplicas
+from worker_data import worker_data
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensorflow
+from allranks.runtime.eviction import Evicted, Eviction
 
-LOG_EVERY = 10
-"""Steps between two points of the loss curve."""
-
-AHEAD = 2
-"""Steps scheduled ahead for each worker: enough to keep it busy, with few images in memory."""
+AHEAD = 4
+"""Steps scheduled ahead for each worker, which keep it busy."""
 
 
 def train(training: tensorflow.Training) -> None:
+    args = arguments()
+    check(training, args.precision)
+    description, images, validation = data(args.data)
+    # A step is a batch of one worker.
+    plan = Plan(len(images), args.per_device_train_batch_size, 1, args.seed)
+    total = plan.total(args.num_train_epochs, args.max_steps)
+    eviction = Eviction()
+    keras.mixed_precision.set_global_policy(optimization.POLICIES[args.precision])
+    with training.strategy.scope():
+        model, optimizer = make(args, description, total)
+    checkpoints = Checkpoints(args.checkpoints, model, optimizer, keep=args.save_total_limit, is_main=True)
+    step, points = checkpoints.load(args.resume_from_checkpoint)
+    history = History(points, step=step, samples=plan.batch)
+    classes = len(description.classes)
+    seeds = itertools.count(1000 * step + args.seed)
+
+    @tf.function
+    def worker_step(batches: Any) -> tf.Tensor:
+        def replica(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                scores = model(pixels, training=True)
+                loss = mean_loss(scores, labels, classes, args.label_smoothing_factor)
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimization.apply(optimizer, gradients, model.trainable_variables)
+            return loss
+
+        return training.strategy.run(replica, args=next(batches))
+
+    batches = iter(
+        training.coordinator.create_per_worker_dataset(
+            lambda: worker_data(args.data, images, plan.batch, next(seeds), horizontal_flip=args.horizontal_flip)
+        )
+    )
+    waiting: deque[Any] = deque()
+
+    def finish_one() -> None:
+        nonlocal step
+        loss = waiting.popleft().fetch()
+        step += 1
+        if due(step, args.logging_steps, total):
+            point = history.add(step, float(np.asarray(loss)))
+            training.metrics.log({"train_loss": point["loss"]}, step=step, total=total)
+
+    begun = step
+    while begun < total and not eviction.requested:
+        waiting.append(training.coordinator.schedule(worker_step, args=(batches,)))
+        begun += 1
+        if len(waiting) >= AHEAD * training.world_size:
+            finish_one()
+        if begun < total and begun % args.save_steps == 0:
+            _finish(waiting, finish_one)
+            checkpoints.save(step, history.points)
+    _finish(waiting, finish_one)
+    training.coordinator.join()
+    checkpoints.save(step, history.points)
+    if step < total:
+        raise Evicted
+    reached = accuracy(model, validation, args.per_device_eval_batch_size)
+    training.metrics.log({"validation_accuracy": reached}, step=total, total=total)
+    print(f"{training.world_size} workers trained: validation accuracy {reached:.4f}", flush=True)
+    write(MirroredReplicas(training), args, description, model, history)
+
+
+def _finish(waiting: deque[Any], finish_one: Any) -> None:
+    while waiting:
+        finish_one()
+
+
+def check(training: tensorflow.Training, precision: str) -> None:
+    """Raise InputError if there is no parameter server, or for a precision that they do not train in."""
     if training.coordinator is None:
         raise InputError(
             Problem(
@@ -29,40 +107,18 @@ def train(training: tensorflow.Training) -> None:
                 fix="set distribution.parameter_server_count, or use the component train_tensorflow",
             )
         )
-    args = arguments()
-    description, images, validation = data(args.data)
-    with training.strategy.scope():
-        model, optimizer = parts(args, description)
+    if precision == "float16":
+        fix = "set bfloat16 or float32, or use the component train_tensorflow"
+        raise InputError(Problem("input precision", "float16 with parameter servers", "no scaling of the loss", fix))
 
-    @tf.function(reduce_retracing=True)
-    def step(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        weights, count = tf.ones(tf.shape(labels)), tf.shape(labels)[0]
-        return training.strategy.run(
-            lambda *inputs: apply_gradients(model, optimizer, *inputs), args=(pixels, labels, weights, count)
-        )
 
-    plan = steps(len(images), batch_size=args.batch_size, epochs=args.epochs, seed=args.seed)
-    waiting: deque[tuple[int, int, object]] = deque()
-
-    def finish_one() -> None:
-        number, epoch, remote = waiting.popleft()
-        loss = remote.fetch()
-        if number % LOG_EVERY == 0 or number == len(plan):
-            training.metrics.log({"train_loss": float(np.asarray(loss))}, step=number, total=len(plan), epoch=epoch)
-
-    for number, (epoch, indices) in enumerate(plan, start=1):
-        batch = (tf.constant(images.pixels[indices]), tf.constant(images.labels[indices]))
-        waiting.append((number, epoch, training.coordinator.schedule(step, args=batch)))
-        if len(waiting) >= AHEAD * training.world_size:
-            finish_one()
-    while waiting:
-        finish_one()
-    training.coordinator.join()
-
-    reached = accuracy(model, validation, args.batch_size)
-    training.metrics.log({"validation_accuracy": reached}, step=len(plan), total=len(plan))
-    print(f"{training.world_size} workers: validation accuracy {reached:.4f}")
-    save(model, description, args.model, validation_accuracy=reached)
+def accuracy(model: Any, images: Images, batch_size: int) -> float:
+    """Return the fraction of correctly classified images."""
+    correct = 0
+    for start in range(0, len(images), batch_size):
+        scores = np.asarray(model(tf.constant(images.pixels[start : start + batch_size]), training=False))
+        correct += int((scores.argmax(axis=1) == images.labels[start : start + batch_size]).sum())
+    return correct / len(images)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import NoReturn, TypeAlias
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, failure
+from allranks.runtime.eviction import EVICTED
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.notes import note
 from allranks.runtime.tensorflow import strategy
@@ -25,6 +26,8 @@ TIMEOUT_SECONDS = 600.0
 """How long a task waits for the others. TensorFlow itself would wait for ever."""
 
 CHIEF = "the chief"
+
+_STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
 
 Script: TypeAlias = Callable[[Training], None]
 
@@ -41,7 +44,7 @@ def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: floa
     Both count as success, because the chief reports the result of the training.
 
     Exit codes: 0 success, 1 an exception (recorded with its traceback) or a task that did not start or was lost,
-    2 wrong input (an InputError), 130 Ctrl-C. SystemExit determines its own code.
+    2 wrong input (an InputError), 143 saved and stopped for an eviction, 130 Ctrl-C. SystemExit determines its own code.
     """
     try:
         _require_tensorflow()
@@ -67,7 +70,7 @@ def _run_alone(script: Script, role: str) -> int:
         code = 0
     except BaseException as error:
         code = failure.record(error)
-    metrics.close("FAILED" if code else "FINISHED")
+    metrics.close(_STATUS.get(code, "FAILED"))
     return code
 
 
@@ -81,6 +84,7 @@ def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> 
         _exit(code)
 
     watch = Watch(_watched_tasks(cluster), timeout_seconds=timeout_seconds, lost=end_process)
+    training = None
     try:
         training = _create_training(cluster, metrics, timeout_seconds)
         train(training)
@@ -90,9 +94,11 @@ def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> 
     except BaseException as error:
         watch.stop()
         code = failure.record(error)
+        if code == EVICTED and training is not None and training.coordinator is None:
+            _final_barrier(training)  # every worker ends so, at the same step, and may still be saving
     else:
         watch.stop()
-    metrics.close("FAILED" if code else "FINISHED")
+    metrics.close(_STATUS.get(code, "FAILED"))
     if code == 0 and not cluster.is_chief:
         wait_until_gone(CHIEF, cluster.endpoint(cluster.chief), timeout_seconds)
     return code

@@ -1,0 +1,131 @@
+"""Score a TensorFlow model on images, each rank a part of them, and count every image exactly once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from prepared_images import BadData, Description, Images, read, read_description
+from scores import confusion_matrix_document, scores
+
+from allranks.errors import InputError, Problem
+from allranks.runtime import sockets
+
+FIX = "give the output `model` of train_tensorflow, or another model that does the same"
+
+
+def evaluate(ranks: sockets.Ranks) -> None:
+    args = arguments()
+    description, images = data(args.data, args.split)
+    own_gpu(ranks)
+    model = load(args.model, description)
+    own = np.arange(ranks.rank, len(images), ranks.world_size)
+    confusion = count(model, images, own, len(description.classes), args.per_device_eval_batch_size)
+    gathered = ranks.gather_arrays(confusion)
+    if gathered is None:
+        return
+    confusion = np.sum(gathered, axis=0)
+    metrics = {"split": args.split, "source": description.source} | scores(confusion, description.classes)
+    matrix = confusion_matrix_document(confusion, description.classes)
+    args.metrics.mkdir(parents=True, exist_ok=True)
+    write(args.metrics / "metrics.json", metrics)
+    # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
+    for folder in (args.metrics, Path("outputs")):
+        folder.mkdir(exist_ok=True)
+        write(folder / "confusion_matrix.json", matrix)
+    ranks.metrics.log_dict(matrix, "confusion_matrix.json")
+    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in ("accuracy", "macro_f1")}, step=0)
+    print(f"{args.split} accuracy {metrics['accuracy']:.4f} on {metrics['count']} images", flush=True)
+
+
+def data(folder: Path, split: str) -> tuple[Description, Images]:
+    """Return the description and one split."""
+    try:
+        return read_description(folder), read(folder, split)
+    except BadData as error:
+        raise InputError(Problem("input data", str(error))) from None
+
+
+def own_gpu(ranks: sockets.Ranks) -> None:
+    """Let this rank use its own GPU alone, where the instance has one for each of its ranks."""
+    import tensorflow as tf
+
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) >= ranks.env.local_world_size:
+        tf.config.set_visible_devices(gpus[ranks.env.local_rank], "GPU")
+    elif ranks.env.local_world_size > 1:
+        tf.config.threading.set_intra_op_parallelism_threads(ranks.threads)
+
+
+def load(folder: Path, description: Description) -> Any:
+    """Return the model of an MLflow folder. Raise InputError if it is none that takes these images."""
+    import mlflow.tensorflow
+    from mlflow.models import get_model_info
+
+    if not (folder / "MLmodel").is_file():
+        raise _problem(f"{folder} holds no file MLmodel", "an MLflow model")
+    try:
+        flavors = get_model_info(str(folder)).flavors
+    except Exception as error:  # of MLflow or of its YAML parser
+        raise _problem(f"{folder / 'MLmodel'} cannot be read: {_first_line(error)}", "an MLflow model") from error
+    if "tensorflow" not in flavors:
+        kinds = ", ".join(kind for kind in flavors if kind != "python_function") or "another kind"
+        raise _problem(f"a model of the flavor {kinds}", "a model of MLflow's TensorFlow flavor")
+    try:
+        model = mlflow.tensorflow.load_model(str(folder))
+    except Exception as error:  # loading runs code of the model
+        raise _problem(f"{folder} cannot be loaded: {_first_line(error)}", "a whole model") from error
+    try:
+        found = np.asarray(model(np.zeros((2, *description.shape), np.uint8)))
+    except Exception as error:  # whatever the model raises for pixels that are not its own
+        expected = f"a model that takes the pixels of these images: uint8 of shape {(-1, *description.shape)}"
+        raise _problem(f"it fails on pixels: {_first_line(error)}", expected) from error
+    if found.shape != (2, len(description.classes)):
+        expected = f"a score for each of the {len(description.classes)} classes of the data"
+        raise _problem(f"for 2 images it gives numbers of shape {found.shape}", expected)
+    return model
+
+
+def count(model: Any, images: Images, own: NDArray[np.int64], classes: int, batch: int) -> NDArray[np.int64]:
+    """Return the confusion matrix of these images: rows by true class, columns by predicted class."""
+    import tensorflow as tf
+
+    confusion = np.zeros(classes * classes, np.int64)
+    predict = tf.function(lambda pixels: tf.argmax(model(pixels, training=False), axis=1), reduce_retracing=True)
+    for start in range(0, len(own), batch):
+        indices = own[start : start + batch]
+        predicted = predict(tf.constant(np.take(images.pixels, indices, axis=0))).numpy()
+        cells = np.take(images.labels, indices) * classes + predicted
+        confusion += np.bincount(cells, minlength=classes * classes)
+    return confusion.reshape(classes, classes)
+
+
+def write(file: Path, content: object) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _problem(found: str, expected: str) -> InputError:
+    return InputError(Problem("input model", found, expected, FIX))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the inputs and outputs that component.yaml describes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--split", choices=["train", "validation", "test"], default="test")
+    parser.add_argument("--per_device_eval_batch_size", type=int, default=256)
+    parser.add_argument("--metrics", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sockets.main(evaluate)

@@ -1,0 +1,73 @@
+"""Checkpoints in TensorFlow's format, from which a training resumes with any number of workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from allranks.errors import InputError, Problem
+
+POINTS = "points.json"
+
+
+class Checkpoints:
+    """The checkpoints of a training in one folder.
+
+    folder:  the output
+    keep:    number of checkpoints to keep, the newest ones
+    is_main: whether this process writes to the folder. The others write to a folder of their own, which they remove:
+             under a strategy of several workers, saving is a collective (TensorFlow's "Multi-worker training with Keras")
+    """
+
+    def __init__(self, folder: Path, model: Any, optimizer: Any, *, keep: int, is_main: bool) -> None:
+        self._folder, self._is_main = folder, is_main
+        self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=self._step)
+        self._own = folder if is_main else Path(tempfile.mkdtemp(prefix="allranks-checkpoints-"))
+        self._manager = tf.train.CheckpointManager(self._checkpoint, str(self._own), max_to_keep=keep or None)
+
+    def load(self, start_from: Path | None) -> tuple[int, list[dict[str, float]]]:
+        """Load the newest checkpoint of the folder; without any, of `start_from`. Return the number of steps that it has
+        and the points of its history; 0 and no points if there is none.
+
+        Raise InputError if `start_from` has none, or if it is of another model.
+        """
+        newest, folder = tf.train.latest_checkpoint(str(self._folder)), self._folder
+        if newest is None and start_from is not None:
+            newest, folder = tf.train.latest_checkpoint(str(start_from)), start_from
+            if newest is None:
+                found, expected = f"{start_from} holds no checkpoint", "the output `checkpoints` of train_tensorflow"
+                raise InputError(Problem("input resume_from_checkpoint", found, expected))
+        if newest is None:
+            return 0, []
+        try:
+            self._checkpoint.restore(newest).assert_existing_objects_matched()
+        except (AssertionError, ValueError, tf.errors.OpError) as error:
+            reason = str(error).strip().splitlines()[0][:200]
+            where = "input resume_from_checkpoint" if folder == start_from else "output checkpoints"
+            fix = "give the preset, the images and the precision that it was made with"
+            raise InputError(Problem(where, f"{newest} does not fit: {reason}", "the same model", fix)) from None
+        step = int(self._step)
+        points = json.loads((folder / POINTS).read_text(encoding="utf-8")) if (folder / POINTS).exists() else []
+        return step, [point for point in points if point["step"] <= step]
+
+    def save(self, step: int, points: list[dict[str, float]]) -> None:
+        """Save. Every worker must call it."""
+        self._step.assign(step)
+        if self._is_main:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            partial = self._folder / f".{POINTS}.partial"
+            partial.write_text(json.dumps(points), encoding="utf-8")
+            os.replace(partial, self._folder / POINTS)
+        self._manager.save(checkpoint_number=step)
+
+    def close(self) -> None:
+        """Remove what this process has written for itself."""
+        if not self._is_main:
+            shutil.rmtree(self._own, ignore_errors=True)

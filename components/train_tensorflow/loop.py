@@ -1,0 +1,170 @@
+"""The training loop of all replicas."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import optimization
+import tensorflow as tf
+from checkpoints import Checkpoints
+from history import History
+from input_pipeline import Augmentation, Plan, training_data, validation_data
+from parameters import data
+from prepared_images import Description, Images
+from presets import build
+from replicas import Replicas
+from saving import save
+
+from allranks.runtime.eviction import Evicted, Eviction
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The compiled steps. Each takes a batch of every replica, and returns totals over the replicas.
+
+    train:    returns the mean loss
+    evaluate: returns the number of images that are classified correctly
+    """
+
+    train: Any
+    evaluate: Any
+
+
+def train(replicas: Replicas, args: argparse.Namespace) -> None:
+    """Train, and write the outputs. Raise Evicted after a checkpoint if a process received SIGTERM."""
+    description, images, validation = data(args.data)
+    plan = Plan(len(images), args.per_device_train_batch_size, replicas.count, args.seed)
+    total = plan.total(args.num_train_epochs, args.max_steps)
+    eviction = Eviction()
+    keras.mixed_precision.set_global_policy(optimization.POLICIES[args.precision])
+    with replicas.strategy.scope():
+        model, optimizer = make(args, description, total)
+    replicas.start_alike(model.variables)
+    checkpoints = Checkpoints(
+        args.checkpoints, model, optimizer, keep=args.save_total_limit, is_main=replicas.is_main
+    )
+    step, points = checkpoints.load(args.resume_from_checkpoint)
+    history = History(points, step=step, samples=plan.batch * plan.replicas)
+    replicas.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
+    steps = compiled(replicas, model, optimizer, args, len(description.classes))
+    augmentation = Augmentation(args.max_shift, args.horizontal_flip)
+    batches = replicas.iterate(lambda own: training_data(images, plan, augmentation, step, own))
+    saved = step
+    while step < total:
+        loss = steps.train(next(batches))
+        step += 1
+        epoch = (step - 1) // plan.steps_per_epoch
+        if due(step, args.logging_steps, total):
+            point = history.add(step, float(loss))
+            rate = optimization.learning_rate(optimizer, step - 1)
+            values = {"train_loss": point["loss"], "learning_rate": rate, "step_seconds": point["seconds"]}
+            replicas.metrics.log(values, step=step, total=total, epoch=epoch)
+            if replicas.any_process(eviction.requested):
+                checkpoints.save(step, history.points)
+                checkpoints.close()
+                raise Evicted
+        if due(step, args.save_steps, total):
+            checkpoints.save(step, history.points)
+            saved = step
+            history.pause(step)
+        if due(step, args.eval_steps or plan.steps_per_epoch, total):
+            accuracy = evaluate(replicas, steps, validation, args.per_device_eval_batch_size)
+            replicas.metrics.log({"validation_accuracy": accuracy}, step=step, total=total, epoch=epoch)
+            if replicas.is_main:
+                print(f"step {step} of {total}: validation accuracy {accuracy:.4f}", flush=True)
+            history.pause(step)
+    if saved < step:
+        checkpoints.save(step, history.points)
+    checkpoints.close()
+    write(replicas, args, description, model, history)
+
+
+def due(step: int, every: int, total: int) -> bool:
+    return step == total or step % every == 0
+
+
+def make(args: argparse.Namespace, description: Description, total: int) -> tuple[Any, Any]:
+    """Return the model and its optimizer, the same in every process. Call it in the strategy's scope."""
+    keras.utils.set_random_seed(args.seed)
+    model = new_model(args, description)
+    return model, optimization.make(args, model.trainable_variables, total)
+
+
+def new_model(args: argparse.Namespace, description: Description) -> Any:
+    classes = len(description.classes)
+    return build(args.preset, description.shape, classes, description.mean, description.std, args.image_size)
+
+
+def compiled(replicas: Replicas, model: Any, optimizer: Any, args: argparse.Namespace, class_count: int) -> Steps:
+    """Return the steps as graphs."""
+    variables = model.trainable_variables
+
+    def train_replica(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            scores = model(pixels, training=True)
+            # Of the whole batch, so that the sum over the replicas is the mean.
+            loss = mean_loss(scores, labels, class_count, args.label_smoothing_factor) / replicas.count
+            scaled = optimization.scaled(optimizer, loss)
+        gradients = replicas.sum_gradients(tape.gradient(scaled, variables))
+        optimization.apply(optimizer, gradients, variables)
+        return loss
+
+    def evaluate_replica(pixels: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        predicted = tf.argmax(model(pixels, training=False), axis=1)
+        return tf.reduce_sum(weights * tf.cast(predicted == labels, tf.float32))
+
+    @tf.function
+    def train_all(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
+        return replicas.total(replicas.run(train_replica, batch))
+
+    @tf.function
+    def evaluate_all(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
+        return replicas.total(replicas.run(evaluate_replica, batch))
+
+    return Steps(train_all, evaluate_all)
+
+
+def mean_loss(scores: tf.Tensor, labels: tf.Tensor, class_count: int, smoothing: float) -> tf.Tensor:
+    """Return the mean cross-entropy. scores: (images, classes); labels: (images,)"""
+    targets = tf.one_hot(labels, class_count) * (1 - smoothing) + smoothing / class_count
+    return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, scores))
+
+
+def evaluate(replicas: Replicas, steps: Steps, images: Images, batch: int) -> float:
+    """Return the fraction of correctly classified images, each counted once. Every process must call it."""
+    count = 0
+
+    def own_data(own: Any) -> tf.data.Dataset:
+        nonlocal count
+        dataset, count = validation_data(images, batch, replicas.count, own)
+        return dataset
+
+    batches = replicas.iterate(own_data)
+    return sum(float(steps.evaluate(next(batches))) for _ in range(count)) / len(images)
+
+
+def write(replicas: Replicas, args: argparse.Namespace, description: Description, model: Any, history: History) -> None:
+    """Write the model and the history."""
+    weights = [np.asarray(variable) for variable in model.variables]
+    if not replicas.is_main:
+        return
+    keras.mixed_precision.set_global_policy("float32")
+    trained = new_model(args, description)
+    for variable, value in zip(trained.variables, weights, strict=True):
+        variable.assign(value)
+    save(trained, description, args.model, preset=args.preset)
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    history.write(
+        args.history,
+        strategy=type(replicas).__name__.removesuffix("Replicas").lower(),
+        launcher=replicas.launcher,
+        world_size=replicas.count,
+        instance_count=replicas.world_size,
+        device="cuda" if gpus else "cpu",
+        parameters=int(trained.count_params()),
+    )

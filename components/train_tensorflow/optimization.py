@@ -1,0 +1,89 @@
+"""The optimizer: AdamW for gradients that are summed over the replicas, its learning rate, and its precision."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+"""Keras' policy for each precision. The weights stay float32."""
+
+KERAS_3 = int(keras.__version__.partition(".")[0]) >= 3
+
+
+class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
+    """A learning rate that rises linearly over warmup_steps and then follows a curve to the last step.
+
+    kind: linear or cosine (to 0), constant_with_warmup, constant (without a warm-up)
+    """
+
+    def __init__(self, peak: float, kind: str, warmup_steps: int, total: int) -> None:
+        self.peak, self.kind, self.total = peak, kind, total
+        self.warmup_steps = 0 if kind == "constant" else warmup_steps
+
+    def __call__(self, step: Any) -> Any:
+        """Return the rate of a step, from 0."""
+        step = tf.cast(step, tf.float32)
+        rate = tf.constant(self.peak, tf.float32)
+        progress = tf.clip_by_value((step - self.warmup_steps) / max(1, self.total - self.warmup_steps), 0.0, 1.0)
+        if self.kind == "linear":
+            rate *= 1 - progress
+        elif self.kind == "cosine":
+            rate *= 0.5 * (1 + tf.cos(math.pi * progress))
+        if not self.warmup_steps:
+            return rate
+        return tf.where(step < self.warmup_steps, self.peak * (step + 1) / self.warmup_steps, rate)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"peak": self.peak, "kind": self.kind, "warmup_steps": self.warmup_steps, "total": self.total}
+
+
+class SummedAdamW(keras.optimizers.AdamW):
+    """AdamW for gradients that are summed over the replicas already.
+
+    Keras 3 would add them up itself, but after it has clipped them: a replica's gradient instead of the batch's.
+    """
+
+    def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
+        return list(grads_and_vars)
+
+
+def make(args: argparse.Namespace, variables: list[Any], total: int) -> Any:
+    """Return the optimizer of these variables. Call it in the strategy's scope, since it makes its own there."""
+    warmup_steps = args.warmup_steps or round(args.warmup_ratio * total)
+    optimizer: Any = SummedAdamW(
+        WarmUp(args.learning_rate, args.lr_scheduler_type, warmup_steps, total),
+        weight_decay=args.weight_decay,
+        global_clipnorm=args.max_grad_norm or None,
+    )
+    # As the other trainings do: no decay of biases and of what normalises.
+    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+    if args.precision == "float16":
+        scaling = keras.optimizers.LossScaleOptimizer if KERAS_3 else keras.mixed_precision.LossScaleOptimizer
+        optimizer = scaling(optimizer)
+    optimizer.build(variables)
+    return optimizer
+
+
+def scaled(optimizer: Any, loss: Any) -> Any:
+    """Return the loss to differentiate, which is larger in float16 so that small gradients do not become 0."""
+    if KERAS_3:
+        return optimizer.scale_loss(loss)
+    return optimizer.get_scaled_loss(loss) if hasattr(optimizer, "get_scaled_loss") else loss
+
+
+def apply(optimizer: Any, gradients: list[Any], variables: list[Any]) -> None:
+    """Change the variables. gradients: of the scaled loss, summed over the replicas"""
+    if not KERAS_3 and hasattr(optimizer, "get_unscaled_gradients"):
+        gradients = optimizer.get_unscaled_gradients(gradients)
+    optimizer.apply_gradients(list(zip(gradients, variables, strict=True)))
+
+
+def learning_rate(optimizer: Any, step: int) -> float:
+    """Return the rate of a step, from 0."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    return float(inner._learning_rate(step))

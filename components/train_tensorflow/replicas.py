@@ -1,0 +1,84 @@
+"""The devices that share a training, under a tf.distribute strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from allranks.runtime import tensorflow
+from allranks.runtime.metrics import Metrics
+
+
+class Replicas(Protocol):
+    """Devices that compute the same step on other images. Every process must make the same calls.
+
+    count:        replicas of all processes
+    rank, world_size, is_main: of this process
+    launcher:     what started the processes
+    """
+
+    count: int
+    rank: int
+    world_size: int
+    is_main: bool
+    launcher: str
+    strategy: Any
+    metrics: Metrics
+
+    def iterate(self, dataset: Callable[[Sequence[int]], tf.data.Dataset]) -> Any:
+        """Return an iterator over the batches that `dataset` makes for this process's replicas."""
+
+    def run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Call the function on each replica, within a tf.function. Return what each returns."""
+
+    def sum_gradients(self, gradients: list[Any]) -> list[Any]:
+        """Return gradients added up over the replicas. Call it on a replica."""
+
+    def total(self, values: Any) -> Any:
+        """Return values added up over the replicas. values: what `run` has returned"""
+
+    def any_process(self, flag: bool) -> bool:
+        """Return True on every process if the flag is True on at least one."""
+
+    def start_alike(self, variables: Sequence[Any]) -> None:
+        """Give the variables the main process's values."""
+
+
+class MirroredReplicas:
+    """The replicas of MultiWorkerMirroredStrategy, of MirroredStrategy, or of one device."""
+
+    def __init__(self, training: tensorflow.Training) -> None:
+        self.strategy = training.strategy
+        self.count = int(training.strategy.num_replicas_in_sync)
+        self.rank, self.world_size, self.is_main = training.rank, training.world_size, training.is_main
+        self.launcher = "tensorflow" if training.world_size > 1 else "none"
+        self.metrics = training.metrics
+
+    def iterate(self, dataset: Callable[[Sequence[int]], tf.data.Dataset]) -> Any:
+        own = self.count // self.world_size
+
+        def of_worker(_context: tf.distribute.InputContext) -> tf.data.Dataset:
+            return dataset(range(self.rank * own, (self.rank + 1) * own))
+
+        return iter(self.strategy.distribute_datasets_from_function(of_worker))
+
+    def run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        return self.strategy.run(function, args=arguments)
+
+    def sum_gradients(self, gradients: list[Any]) -> list[Any]:
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+
+    def total(self, values: Any) -> Any:
+        return self.strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
+
+    def any_process(self, flag: bool) -> bool:
+        if self.world_size == 1:
+            return flag
+        # A replica's value, of which each has the same: only whether the sum is 0 matters.
+        value = self.strategy.experimental_distribute_values_from_function(lambda _: tf.constant(float(flag)))
+        return bool(self.total(value) > 0)
+
+    def start_alike(self, variables: Sequence[Any]) -> None:
+        """The strategy has done so when it made the variables."""

@@ -1,0 +1,42 @@
+"""The images of a parameter server's worker, which reads them itself: its pipeline runs no Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from prepared_images import Images
+
+SHUFFLED = 100_000
+"""Images that a worker chooses the next one from."""
+
+
+def worker_data(folder: Path, images: Images, batch: int, seed: int, *, horizontal_flip: bool) -> tf.data.Dataset:
+    """Return endless batches of pixels and labels, in an order of this worker's own.
+
+    folder: of the prepared images, at the same path on every instance
+    seed:   of the order; each worker adds a number of its own
+    """
+    count, *shape = images.pixels.shape
+
+    def read() -> tf.data.Dataset:
+        pixels = _records(folder / "train_pixels.npy", count, int(np.prod(shape)))
+        labels = _records(folder / "train_labels.npy", count, images.labels.itemsize)
+        return tf.data.Dataset.zip((pixels, labels))
+
+    def decode(pixels: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        decoded = tf.reshape(tf.io.decode_raw(pixels, tf.uint8), [batch, *shape])
+        if horizontal_flip:
+            mirrored = tf.random.uniform([batch, 1, 1, 1]) < 0.5
+            decoded = tf.where(mirrored, tf.reverse(decoded, [3]), decoded)
+        return decoded, tf.reshape(tf.io.decode_raw(labels, tf.int64), [batch])
+
+    shuffled = read().shuffle(min(count, SHUFFLED), seed=seed, reshuffle_each_iteration=True).repeat()
+    return shuffled.batch(batch, drop_remainder=True).map(decode, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def _records(file: Path, count: int, size: int) -> tf.data.Dataset:
+    """Return the items of a NumPy file: after its header, as many bytes each."""
+    header = file.stat().st_size - count * size
+    return tf.data.FixedLengthRecordDataset(str(file), size, header_bytes=header)
