@@ -5,8 +5,8 @@
 #   requirements.txt  what is the same with and without GPUs, each with its checksums
 #   device-cuda.txt   what differs with GPUs: torch or TensorFlow and their CUDA libraries, each with its checksums
 # device-cpu.txt is written by hand: torch for the CPU comes from an index of its own, which gives no checksums here.
-# The versions are those that this checkout's tests run with: .venv and .venvs/allranks-tensorflow. Needs uv on PATH
-# (pip install uv).
+# The versions are those that this checkout's tests run with: .venv, .venvs/allranks-tensorflow and
+# .venvs/allranks-tensorflow-horovod. Needs uv on PATH (pip install uv).
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -16,16 +16,19 @@ trap 'rm -rf "$work"' EXIT
 freeze() { "$1/bin/python" -m pip freeze | grep -E "^[A-Za-z0-9_.-]+==" | grep -vE "^(mlflow|azure-storage|horovod|tensorflow)"; }
 freeze ../.venv | sed 's/+cpu$//' >"$work/tested"
 { freeze ../.venv; freeze ../.venvs/allranks-tensorflow; } | sort -u >"$work/tested-tensorflow"
+freeze ../.venvs/allranks-tensorflow-horovod >"$work/tested-tensorflow-horovod"
 
 compile() { uv pip compile --quiet --python-version 3.11 --generate-hashes --no-annotate --no-header "$@"; }
 # Linux on x86_64 with glibc 2.28 and up is all that the images are.
 gpu=(--python-platform x86_64-manylinux_2_28)
 
-for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow lightning-transformers finetuning ray cpu gradient-boosting}"; do for folder in $name; do
-    tested=$work/tested device=
+for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow tensorflow-horovod lightning-transformers finetuning ray cpu gradient-boosting}"; do for folder in $name; do
+    tested=$work/tested device= platform=(--universal)
     case $folder in
-    tensorflow)
-        tested=$work/tested-tensorflow
+    tensorflow | tensorflow-horovod)
+        tested=$work/tested-$folder
+        # Its TensorFlow and NumPy are for Python 3.11 and older alone.
+        [ "$folder" = tensorflow-horovod ] && platform=("${gpu[@]}")
         device='tensorflow[and-cuda]'
         ;;
     openmpi-ofed | cpu | gradient-boosting) ;;
@@ -44,5 +47,5 @@ for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow lightning-tr
         awk '/^[a-z]/ && /^(cuda-|nvidia-|triton|bitsandbytes)/ { sub(/==.*/, ""); print }' "$work/device.txt" >"$work/names"
         while read -r package; do apart+=(--no-emit-package "$package"); done <"$work/names"
     fi
-    compile --universal "${apart[@]}" --constraint "$tested" "$folder/requirements.in" >"$folder/requirements.txt"
+    compile "${platform[@]}" "${apart[@]}" --constraint "$tested" "$folder/requirements.in" >"$folder/requirements.txt"
 done; done

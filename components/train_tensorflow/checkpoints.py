@@ -21,12 +21,15 @@ class Checkpoints:
 
     folder:  the output
     keep:    number of checkpoints to keep, the newest ones
-    is_main: whether this process writes to the folder. The others write to a folder of their own, which they remove:
-             under a strategy of several workers, saving is a collective (TensorFlow's "Multi-worker training with Keras")
+    is_main: whether this process writes to the folder
+    alone:   whether the others write nothing. Under a strategy of several workers saving is a collective, and they write
+             to a folder of their own, which they remove (TensorFlow's "Multi-worker training with Keras")
     """
 
-    def __init__(self, folder: Path, model: Any, optimizer: Any, *, keep: int, is_main: bool) -> None:
-        self._folder, self._is_main = folder, is_main
+    def __init__(
+        self, folder: Path, model: Any, optimizer: Any, *, keep: int, is_main: bool, alone: bool = False
+    ) -> None:
+        self._folder, self._is_main, self._alone = folder, is_main, alone
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=self._step)
         self._own = folder if is_main else Path(tempfile.mkdtemp(prefix="allranks-checkpoints-"))
@@ -59,6 +62,8 @@ class Checkpoints:
 
     def save(self, step: int, points: list[dict[str, float]]) -> None:
         """Save. Every worker must call it."""
+        if self._alone and not self._is_main:
+            return
         self._step.assign(step)
         if self._is_main:
             self._folder.mkdir(parents=True, exist_ok=True)

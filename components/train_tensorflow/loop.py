@@ -46,7 +46,12 @@ def train(replicas: Replicas, args: argparse.Namespace) -> None:
         model, optimizer = make(args, description, total)
     replicas.start_alike(model.variables)
     checkpoints = Checkpoints(
-        args.checkpoints, model, optimizer, keep=args.save_total_limit, is_main=replicas.is_main
+        args.checkpoints,
+        model,
+        optimizer,
+        keep=args.save_total_limit,
+        is_main=replicas.is_main,
+        alone=replicas.saves_alone,
     )
     step, points = checkpoints.load(args.resume_from_checkpoint)
     history = History(points, step=step, samples=plan.batch * plan.replicas)
@@ -67,6 +72,7 @@ def train(replicas: Replicas, args: argparse.Namespace) -> None:
             if replicas.any_process(eviction.requested):
                 checkpoints.save(step, history.points)
                 checkpoints.close()
+                replicas.any_process(False)  # mpirun ends the others when the first one exits: they may still be saving
                 raise Evicted
         if due(step, args.save_steps, total):
             checkpoints.save(step, history.points)
@@ -161,7 +167,7 @@ def write(replicas: Replicas, args: argparse.Namespace, description: Description
     gpus = len(tf.config.list_physical_devices("GPU"))
     history.write(
         args.history,
-        strategy=type(replicas).__name__.removesuffix("Replicas").lower(),
+        strategy=replicas.name,
         launcher=replicas.launcher,
         world_size=replicas.count,
         instance_count=replicas.world_size,

@@ -14,11 +14,15 @@ from allranks.runtime.metrics import Metrics
 class Replicas(Protocol):
     """Devices that compute the same step on other images. Every process must make the same calls.
 
+    name:         of the strategy
+    saves_alone:  whether saving a checkpoint is the main process's alone, and no collective
     count:        replicas of all processes
     rank, world_size, is_main: of this process
     launcher:     what started the processes
     """
 
+    name: str
+    saves_alone: bool
     count: int
     rank: int
     world_size: int
@@ -48,6 +52,9 @@ class Replicas(Protocol):
 
 class MirroredReplicas:
     """The replicas of MultiWorkerMirroredStrategy, of MirroredStrategy, or of one device."""
+
+    name = "mirrored"
+    saves_alone = False
 
     def __init__(self, training: tensorflow.Training) -> None:
         self.strategy = training.strategy
@@ -82,3 +89,41 @@ class MirroredReplicas:
 
     def start_alike(self, variables: Sequence[Any]) -> None:
         """The strategy has done so when it made the variables."""
+
+
+class HorovodReplicas:
+    """The ranks of Horovod, each with one device."""
+
+    name = "horovod"
+    saves_alone = True
+
+    def __init__(self, training: tensorflow.Training) -> None:
+        self.strategy = training.strategy
+        self.count = self.world_size = training.world_size
+        self.rank, self.is_main = training.rank, training.is_main
+        self.launcher = "mpi" if training.world_size > 1 else "none"
+        self.metrics = training.metrics
+
+    def iterate(self, dataset: Callable[[Sequence[int]], tf.data.Dataset]) -> Any:
+        return iter(dataset([self.rank]))
+
+    def run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        return function(*arguments)
+
+    def sum_gradients(self, gradients: list[Any]) -> list[Any]:
+        import horovod.tensorflow as hvd
+
+        return list(hvd.grouped_allreduce(gradients, op=hvd.Sum))
+
+    def total(self, values: Any) -> Any:
+        import horovod.tensorflow as hvd
+
+        return hvd.allreduce(values, op=hvd.Sum)
+
+    def any_process(self, flag: bool) -> bool:
+        return bool(self.total(tf.constant(float(flag))) > 0)
+
+    def start_alike(self, variables: Sequence[Any]) -> None:
+        import horovod.tensorflow as hvd
+
+        hvd.broadcast_variables(variables, root_rank=0)

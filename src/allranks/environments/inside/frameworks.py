@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
+from importlib.util import find_spec
 from typing import Any
 
 from .asking import of_python
@@ -81,11 +82,13 @@ def deepspeed_ops(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
 
 
 def horovod(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """Check what Horovod was built with: mpi, gloo, nccl. Importing it proves that it was built with torch."""
+    """Check what Horovod was built with: mpi, gloo, nccl. Importing it proves that it was built with the environment's
+    torch or TensorFlow."""
+    framework = "torch" if find_spec("torch") else "tensorflow"
     questions = ", ".join(f"'{name}': bool(h.{name}_built())" for name in wanted)
-    features = of_python(f"import horovod.torch as h\nanswer = {{{questions}}}")
+    features = of_python(f"import horovod.{framework} as h\nanswer = {{{questions}}}")
     if not isinstance(features, dict):
-        return [Finding("horovod with torch", ", ".join(wanted), str(features), False)]
+        return [Finding(f"horovod with {framework}", ", ".join(wanted), str(features), False)]
     return [_built(f"horovod with {name}", bool(features.get(name))) for name in wanted]
 
 

@@ -13,11 +13,16 @@ def share_cores(cluster: Cluster | None) -> None:
 
     Must be called before TensorFlow computes.
     """
+    if cluster is not None:
+        limit_threads(cluster.local_count)
+
+
+def limit_threads(local_count: int) -> None:
+    """Limit this process to its share of the cores. local_count: processes that share them"""
     import tensorflow as tf
 
-    if cluster is not None and cluster.local_count > 1:
-        share = max(1, len(os.sched_getaffinity(0)) // cluster.local_count)
-        tf.config.threading.set_intra_op_parallelism_threads(share)
+    if local_count > 1:
+        tf.config.threading.set_intra_op_parallelism_threads(max(1, len(os.sched_getaffinity(0)) // local_count))
 
 
 def alone() -> Any:

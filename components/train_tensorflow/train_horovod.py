@@ -1,0 +1,18 @@
+"""Train an image classifier with TensorFlow and Horovod, on all ranks that mpirun has started or in one process."""
+
+from __future__ import annotations
+
+from loop import train
+from parameters import arguments
+from replicas import HorovodReplicas
+
+from allranks.runtime.tensorflow import Training, horovod
+
+
+def main(training: Training) -> None:
+    args = arguments()
+    train(HorovodReplicas(training), args)
+
+
+if __name__ == "__main__":
+    horovod.main(main)

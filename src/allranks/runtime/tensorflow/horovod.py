@@ -1,0 +1,103 @@
+"""TensorFlow trainings by Horovod: mpirun starts the processes, and each trains on its own GPU.
+
+from allranks.runtime.tensorflow import horovod
+
+def train(training: tensorflow.Training) -> None:
+    ...                                    # a custom training loop that calls horovod.tensorflow
+
+if __name__ == "__main__":
+    horovod.main(train)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import NoReturn
+
+from allranks.contract.detect import detect
+from allranks.contract.rank_env import RankEnv
+from allranks.errors import InputError, Problem
+from allranks.runtime import clean_exit, failure, libraries
+from allranks.runtime.eviction import EVICTED
+from allranks.runtime.metrics import Metrics
+from allranks.runtime.tensorflow import strategy
+from allranks.runtime.tensorflow.training import Training
+
+_STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
+
+
+def main(train: Callable[[Training], None]) -> NoReturn:
+    """Initialise Horovod, call train(training) on every rank, and exit. One process without a launcher is rank 0 of 1.
+
+    training.strategy is TensorFlow's default: Horovod adds up what the ranks compute. Exit codes: as of
+    `allranks.runtime.tensorflow.main`. mpirun ends the other ranks if one fails.
+    """
+    metrics = None
+    try:
+        env = detect()
+        _check(env)
+        libraries.set_variables(env)
+        _initialise(env)
+        metrics = Metrics(is_main=env.rank == 0)
+        train(Training(env.rank, env.world_size, "worker", env.rank == 0, strategy.alone(), None, metrics))
+        code = 0
+    except BaseException as error:
+        code = failure.record(error)
+    if metrics is not None:
+        metrics.close(_STATUS.get(code, "FAILED"))
+    if code in (0, EVICTED):
+        _shut_down()
+    clean_exit.leave(code)
+
+
+def _check(env: RankEnv) -> None:
+    """Raise InputError if Horovod is not installed, or MPI did not start several processes."""
+    for package in ("tensorflow", "horovod"):
+        if find_spec(package) is None:
+            raise InputError(
+                Problem(
+                    where=sys.executable,
+                    found=f"no {package}",
+                    expected="an environment with TensorFlow and a Horovod that was built for it",
+                    fix="in the project: make tensorflow-horovod",
+                )
+            )
+    if env.world_size > 1 and env.launcher != "mpi":
+        raise InputError(
+            Problem(
+                where=f"rank {env.rank} of {env.world_size} (launcher {env.launcher})",
+                found="TensorFlow with Horovod under another launcher than mpirun",
+                expected="a launch by the mpi distribution",
+                fix="set distribution.type to mpi, or start one process",
+            )
+        )
+
+
+def _initialise(env: RankEnv) -> None:
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    hvd.init()
+    if hvd.size() != env.world_size:
+        raise InputError(
+            Problem(
+                where="Horovod",
+                found=f"{hvd.size()} ranks, while mpirun has started {env.world_size}",
+                expected="a Horovod that was built with the Open MPI that starts it",
+                fix="build it again: make tensorflow-horovod",
+            )
+        )
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) >= env.local_world_size:
+        tf.config.set_visible_devices(gpus[env.local_rank], "GPU")
+    else:
+        tf.config.set_visible_devices([], "GPU")
+        strategy.limit_threads(env.local_world_size)
+
+
+def _shut_down() -> None:
+    import horovod.tensorflow as hvd
+
+    hvd.shutdown()
