@@ -22,8 +22,8 @@ class Checkpoints:
     folder:  the output
     keep:    number of checkpoints to keep, the newest ones
     is_main: whether this process writes to the folder
-    alone:   whether the others write nothing. Under a strategy of several workers saving is a collective, and they write
-             to a folder of their own, which they remove (TensorFlow's "Multi-worker training with Keras")
+    alone:   whether the others write nothing. Under a strategy of several workers saving is a collective, and they
+             write to a folder of their own, which they remove (TensorFlow's "Multi-worker training with Keras")
     """
 
     def __init__(
@@ -36,8 +36,8 @@ class Checkpoints:
         self._manager = tf.train.CheckpointManager(self._checkpoint, str(self._own), max_to_keep=keep or None)
 
     def load(self, start_from: Path | None) -> tuple[int, list[dict[str, float]]]:
-        """Load the newest checkpoint of the folder; without any, of `start_from`. Return the number of steps that it has
-        and the points of its history; 0 and no points if there is none.
+        """Load the newest checkpoint of the folder; without any, of `start_from`. Return the number of steps that it
+        has and the points of its history; 0 and no points if there is none.
 
         Raise InputError if `start_from` has none, or if it is of another model.
         """

@@ -44,7 +44,8 @@ def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: floa
     Both count as success, because the chief reports the result of the training.
 
     Exit codes: 0 success, 1 an exception (recorded with its traceback) or a task that did not start or was lost,
-    2 wrong input (an InputError), 143 saved and stopped for an eviction, 130 Ctrl-C. SystemExit determines its own code.
+    2 wrong input (an InputError), 143 saved and stopped for an eviction, 130 Ctrl-C. SystemExit determines its own
+    code.
     """
     try:
         _require_tensorflow()
