@@ -35,10 +35,13 @@ pytestmark = pytest.mark.xdist_group("loss_curves")  # they look at the same job
 @pytest.fixture(scope="module")
 def curves(start_module: Callable[..., Any]) -> dict[str, Any]:
     """The losses, gradient norms and learning rates of the steps, by strategy and precision."""
-    names = ["ddp", "fsdp", *(["zero1", "zero3"] if find_spec("deepspeed") else [])]
-    names += ["horovod"] if find_spec("horovod") else []
+    jobs = [(STEPS, ["ddp:float32", "fsdp:float32"]), (STEPS_OF_16_BITS, list(OF_16_BITS))]
+    if find_spec("deepspeed"):
+        jobs += [(STEPS, ["zero1:float32"]), (STEPS, ["zero3:float32"])]
+    if find_spec("horovod"):
+        jobs.append((STEPS, ["horovod:float32"]))
     found: dict[str, Any] = {}
-    for steps, trainings in ((STEPS, [f"{name}:float32" for name in names]), (STEPS_OF_16_BITS, list(OF_16_BITS))):
+    for steps, trainings in jobs:  # one after another: they would share the cores
         ended = start_module("loss_curves.py", steps, STEPS, *trainings, distribution=PyTorch(2)).wait()
         assert [rank.code for rank in ended] == [0, 0], ended
         found |= json.loads(ended[0].stdout.splitlines()[-1])
