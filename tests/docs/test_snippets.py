@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -34,6 +35,7 @@ def test_it_runs_on_one_process_without_a_launcher(snippet: str, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("loss") == 5 * snippet.count("print(")
     assert "Warning" not in done.stderr
-    logged = re.search(r'metrics\.log\(\{"(\w+)".*total=(\d+)', snippet)
-    assert logged is not None
-    assert report.read_text().count(logged[1]) == int(logged[2])
+    events = [json.loads(line) for line in report.read_text().splitlines() if line]
+    steps = [event for event in events if event["event"] == "progress" and event["metrics"]]
+    assert steps
+    assert len(steps) == steps[-1]["step"] == steps[-1]["total"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,11 +101,15 @@ def test_the_norm_is_that_of_the_gradient_before_it_is_clipped(alone: Ranks, nam
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_schedule_goes_on_from_a_checkpoint(alone: Ranks, name: str) -> None:
+def test_a_schedule_goes_on_from_a_checkpoint(alone: Ranks, tmp_path: Path, name: str) -> None:
     saved = training_of(alone, name, halving, precision="float16", gradient_accumulation_steps=2)
     assert [step(saved) for _ in range(4)] == [False, True, False, True]
     resumed = training_of(alone, name, halving, precision="float16", gradient_accumulation_steps=2)
-    resumed.load_state_dict(saved.state_dict())
+    for training in (saved, resumed):
+        checkpoints = runtime.Checkpoints(tmp_path / "checkpoints", alone, {"training": training})
+        checkpoints.load()
+        checkpoints.save(2)
+        checkpoints.close()
     for training in (saved, resumed):
         step(training), step(training)
         assert training.optimizer.param_groups[0]["lr"] == pytest.approx(0.1 / 8)
