@@ -40,7 +40,11 @@ def replicated_model(model: nn.Module) -> dict[str, Any]:
 
 
 def replicated_optimizer(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state dict of an optimizer of which every rank has the same, and saves a share."""
+    """Return the state dict of an optimizer of which every rank has the same, and saves a share.
+
+    Of an optimizer with another layout, such as one of DeepSpeed's for half precision, rank 0 saves all."""
+    if "state" not in state:
+        return state
     tensors = {
         parameter: {
             key: replicated(value) if isinstance(value, Tensor) and value.dim() else value

@@ -14,6 +14,7 @@ from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, deepspeed_optimizers, deferred, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
@@ -180,4 +181,4 @@ class DeepSpeedTraining:
         weights, optimizer = checkpoint_state.unpack("deepspeed", state)
         zero_states.scatter(self._engine, self._plain, weights, optimizer)
         if self.schedule is not None:
-            self.schedule.load_state_dict(state["schedule"])
+            self.schedule.load_state_dict(full(state["schedule"]))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn, optim
 
+from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies.accumulation import Accumulation
 from allranks.runtime.strategies.loss_scale import LossScale
@@ -97,7 +98,8 @@ class TorchTraining:
         return state
 
     def _load_progress(self, state: dict[str, Any]) -> None:
-        """Load what `_progress` returned."""
+        """Load what `_progress` returned, with or without a SavedTensor in place of each tensor."""
+        state = full({name: state[name] for name in ("schedule", "loss_scale") if name in state})
         if self.schedule is not None:
             self.schedule.load_state_dict(state["schedule"])
         if self._loss_scale is not None and "loss_scale" in state:

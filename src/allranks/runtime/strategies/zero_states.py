@@ -45,6 +45,7 @@ def gather(engine: Any, model: nn.Module) -> tuple[dict[str, Any], dict[str, Any
     tensors: values of the parameter's shape, by parameter and key (exp_avg, ...)
     scalars: other values, by parameter group and key (step, ...)
     groups:  settings of the parameter groups (lr, ...)
+    loss_scale: the loss scaler's counters, which float16 needs
     """
     if not _sharded(engine):
         optimizer = checkpoint_state.replicated_optimizer(engine.optimizer.state_dict())
@@ -70,7 +71,8 @@ def gather(engine: Any, model: nn.Module) -> tuple[dict[str, Any], dict[str, Any
         {key: value for key, value in group.items() if key != "params"}
         for group in engine.optimizer.optimizer.param_groups
     ]
-    return _weight_shards(model), {"zero": True, "tensors": tensors, "scalars": scalars[:1], "groups": groups}
+    optimizer = {"zero": True, "tensors": tensors, "scalars": scalars[:1], "groups": groups}
+    return _weight_shards(model), optimizer | {"loss_scale": _loss_scale(engine)}
 
 
 def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: dict[str, Any]) -> None:
@@ -97,6 +99,8 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
     inner = engine.optimizer.optimizer
     for group, settings in zip(inner.param_groups, full(optimizer["groups"]), strict=True):
         group.update(settings)
+    # Earlier checkpoints have none.
+    vars(engine.optimizer.loss_scaler).update(optimizer.get("loss_scale", {}))
     names = {key for tensors in optimizer["tensors"].values() for key in tensors}
     for partition in _partitions(engine):
         if optimizer["tensors"]:
@@ -230,6 +234,11 @@ def _full_value(parameter: nn.Parameter) -> Tensor:
         return parameter.detach().float()
     with deepspeed.zero.GatheredParameters([parameter]):
         return parameter.detach().float().clone()
+
+
+def _loss_scale(engine: Any) -> dict[str, Any]:
+    counters = vars(engine.optimizer.loss_scaler)
+    return {name: value for name, value in counters.items() if isinstance(value, (bool, int, float))}
 
 
 def _sharded(engine: Any) -> bool:
