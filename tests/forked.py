@@ -88,4 +88,6 @@ def _run(script: str, arguments: list[str], environ: dict[str, str], folder: str
     sys.path[:0] = [str(Path(script).parent), *filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))]
     sys.dont_write_bytecode = bool(environ.get("PYTHONDONTWRITEBYTECODE"))
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Otherwise each rank would start a server of its own for the workers of a data loader.
+    multiprocessing.set_start_method(None, force=True)
     runpy.run_path(script, run_name="__main__")

@@ -92,9 +92,9 @@ def batch_sizes(ranks: runtime.Ranks) -> dict[str, Any]:
 
     before = torch.get_rng_state()
     found = {
-        "any": runtime.find_batch_size(try_step, ranks, largest=1000),
+        "any": runtime.find_batch_size(try_step, ranks, largest=100),
         "tried": tried[:],
-        "multiple": runtime.find_batch_size(try_step, ranks, largest=1000, multiple_of=8),
+        "multiple": runtime.find_batch_size(try_step, ranks, largest=100, multiple_of=8),
         "bounded": runtime.find_batch_size(try_step, ranks, largest=20, smallest=3),
         "same random state": torch.equal(before, torch.get_rng_state()),
     }
