@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from component_processes import BOUND_SECONDS, COMPONENTS, Ended, clean, run_script
+from component_processes import BOUND_SECONDS, COMPONENTS, clean, run_script
 from launches import free_port
 
 from allranks.contract import produce
@@ -28,6 +28,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
 """One process of pytest imports Transformers, for all of these."""
 
 RECIPE = "finetune_language_model"
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 QUESTION = {"role": "user", "content": "What does len do?"}
 ANSWER = {"role": "assistant", "content": "It returns the number of items."}
 WRONG = {"role": "assistant", "content": "I do not know."}
@@ -36,20 +40,36 @@ WRONG = {"role": "assistant", "content": "I do not know."}
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of one small layer, not trained, with a byte-level tokenizer and a chat template."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
     folder = tmp_path_factory.mktemp("base")
-    texts = folder / "texts"
-    texts.mkdir()
-    lines = [
-        json.dumps({"text": f"{message['content']} {message['content']}"}) for message in (QUESTION, ANSWER, WRONG)
-    ]
-    (texts / "train.jsonl").write_text("\n".join(lines))
-    shape = ["--hidden_size", "16", "--num_hidden_layers", "1", "--num_attention_heads", "2", "--vocab_size", "300"]
-    steps = ["--max_steps", "1", "--max_seq_length", "8", "--max_position_embeddings", "64"]
-    script = COMPONENTS / "create_base_model/create.py"
-    places = ["--text", str(texts), "--model", str(folder / "model")]
-    ended = run_script("create_base_model", *places, *shape, *steps, script=script, folder=folder, included=())
-    assert ended.codes == [0], ended.errors
-    return folder / "model"
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([message["content"] for message in (QUESTION, ANSWER, WRONG)] * 2, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=special[0])
+    fast.chat_template = CHATML
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(fast),
+        hidden_size=16,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=64,
+        eos_token_id=0,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture
@@ -143,6 +163,15 @@ def test_bad_files_are_refused(recipe: Callable[[str], Any], tmp_path: Path, mon
         recipe("tokens").columns_of(["question"])
 
 
+def test_data_for_another_objective_are_refused(recipe: Callable[[str], Any]) -> None:
+    from datasets import Dataset
+
+    pairs = Dataset.from_list([{"prompt": "a", "chosen": "b", "rejected": "c"}])
+    args = SimpleNamespace(objective="sft")
+    with pytest.raises(InputError, match="input objective: sft, and the columns prompt, chosen, rejected in data"):
+        recipe("train").examples(pairs, "data", args, None, None)
+
+
 def test_a_model_of_another_kind_is_refused(recipe: Callable[[str], Any], base: Path, tmp_path: Path) -> None:
     from transformers import BertConfig, BertForSequenceClassification
 
@@ -164,7 +193,7 @@ def test_a_model_of_another_kind_is_refused(recipe: Callable[[str], Any], base: 
     with pytest.raises(InputError, match="65 tokens for a model of 64 positions"):
         models.check_fit(language_model, config, tokenizer, 65)
     config.vocab_size = 10
-    with pytest.raises(InputError, match="a tokenizer of 300 tokens for 10 embeddings"):
+    with pytest.raises(InputError, match="a tokenizer of 299 tokens for 10 embeddings"):
         models.check_fit(language_model, config, tokenizer, 8)
 
 
@@ -297,20 +326,14 @@ def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
     assert [point["step"] for point in history["points"]] == list(range(1, 31))
 
 
-def test_bad_input_is_one_message_before_the_first_step(base: Path, preferences: Path, tmp_path: Path) -> None:
-    """The inputs together, in one process each; each check by itself is above."""
-    for more, said in (
-        (["--objective", "sft"], "input objective: sft, and the columns"),
-        (["--objective", "dpo", "--per_device_train_batch_size", "41"], "input data: 40 examples"),
-    ):
-        ended = train(base, preferences, tmp_path, *more)
-        assert ended.codes == [2]
-        assert said in ended.errors[0]
-        assert "Traceback" not in ended.errors[0]
-        assert not list(tmp_path.glob("checkpoints/*"))
-        assert not (tmp_path / "model").exists()
-
-
-def train(base: Path, data: Path, folder: Path, *more: str) -> Ended:
+def test_too_few_examples_for_the_ranks_are_one_message_before_the_first_step(
+    base: Path, preferences: Path, tmp_path: Path
+) -> None:
     script = COMPONENTS / RECIPE / "train.py"
-    return run_script(RECIPE, *arguments(base, data, folder, *more), script=script, folder=folder, included=())
+    words = arguments(base, preferences, tmp_path, "--objective", "dpo", "--per_device_train_batch_size", "41")
+    ended = run_script(RECIPE, *words, script=script, folder=tmp_path, included=())
+    assert ended.codes == [2]
+    assert "input data: 40 examples" in ended.errors[0]
+    assert "Traceback" not in ended.errors[0]
+    assert not list(tmp_path.glob("checkpoints/*"))
+    assert not (tmp_path / "model").exists()
