@@ -24,7 +24,15 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "components" / "train_languag
 
 from gpt import Block, Gpt, Shape
 
-SHAPE = Shape(vocabulary_size=128, block_size=16, layers=2, heads=2, width=32)
+SHAPE = Shape(
+    vocabulary_size=128,
+    max_seq_length=16,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    num_key_value_heads=2,
+    intermediate_size=64,
+)
 BATCH, ACCUMULATION, MAX_GRAD_NORM = 8, 2, 1.0
 TEXT = torch.tensor([min(byte, 127) for byte in inspect.getsource(source).encode()])
 
@@ -32,8 +40,8 @@ TEXT = torch.tensor([min(byte, 127) for byte in inspect.getsource(source).encode
 def batch(number: int) -> Tensor:
     """Return windows of text of one token more than a block."""
     generator = torch.Generator().manual_seed(number)
-    starts = torch.randint(len(TEXT) - SHAPE.block_size - 1, (BATCH, 1), generator=generator)
-    return TEXT[starts + torch.arange(SHAPE.block_size + 1)]
+    starts = torch.randint(len(TEXT) - SHAPE.max_seq_length - 1, (BATCH, 1), generator=generator)
+    return TEXT[starts + torch.arange(SHAPE.max_seq_length + 1)]
 
 
 def loss_of(model: nn.Module, tokens: Tensor) -> Tensor:
