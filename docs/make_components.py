@@ -1,4 +1,4 @@
-"""Writes the table of components into docs/components.md.
+"""Writes the tables of components and of their strategies into docs/components.md.
 
 python docs/make_components.py
 """
@@ -10,18 +10,22 @@ from pathlib import Path
 from allranks.components.check.subject import DATA
 from allranks.components.find import ComponentInfo, Port, find_components
 from allranks.components.page.palette import groups, layout
+from allranks.contract.requirements import LIBRARIES, STRATEGY
 
 PAGE = Path(__file__).resolve().parent / "components.md"
 PROJECT = PAGE.parent.parent
 BEGIN, END = "<!-- table: python docs/make_components.py -->", "<!-- end of the table -->"
+BEGIN_STRATEGIES = "<!-- table of strategies: python docs/make_components.py -->"
 COLUMNS = ("component", "what it does", "data in", "out", "layout", "environment")
 
 
 def page() -> str:
-    """The whole page, with the table as the specs have it."""
+    """The whole page, with the tables as the specs have them."""
     text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+    for begin, made in ((BEGIN, table), (BEGIN_STRATEGIES, strategies)):
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n\n{made()}\n\n{END}{rest.partition(END)[2]}"
+    return text
 
 
 def table() -> str:
@@ -29,6 +33,19 @@ def table() -> str:
     for group in groups(find_components(PROJECT / "components")):
         lines.append(_line((f"**{group.name}**", *[""] * (len(COLUMNS) - 1))))
         lines += [_line(_row(component)) for component in group.components]
+    return "\n".join(lines)
+
+
+def strategies() -> str:
+    """Component x strategy x environment. tests/components/test_choices.py proves that each can work."""
+    columns = ("component", "environment", "launch", *LIBRARIES)
+    lines = [_line(columns), "|" + "---|" * len(columns)]
+    for component in find_components(PROJECT / "components"):
+        offered = next((port.enum for port in component.inputs if port.name == STRATEGY), ())
+        if offered:
+            cells = ("yes" if name in offered else "-" for name in LIBRARIES)
+            environment = component.environment.removeprefix("allranks-")
+            lines.append(_line((f"`{component.name}`", environment, component.tags.get("launch", "-"), *cells)))
     return "\n".join(lines)
 
 

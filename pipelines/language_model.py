@@ -28,6 +28,7 @@ sample_text = load_component(COMPONENTS / "sample_text/component.yaml")
 # Launch -> training component and its distribution.
 LAUNCHES = {
     "pytorch": (load_component(COMPONENTS / "train_language_model/component.yaml"), PyTorchDistribution),
+    "horovod": (load_component(COMPONENTS / "train_language_model_horovod/component.yaml"), MpiDistribution),
     "mpi": (load_component(COMPONENTS / "train_language_model_mpi/component.yaml"), MpiDistribution),
 }
 

@@ -33,7 +33,7 @@ CONFIG = {
 
 @pytest.fixture
 def start(code: Importer) -> Any:
-    code("run_mpi", "own_script")
+    code("run_pytorch", "own_script")
     return code("autotune_deepspeed", "start")
 
 
@@ -71,9 +71,9 @@ def test_several_instances_are_refused(start: Any) -> None:
 
 @pytest.mark.slow
 def test_the_smallest_tuning(config: Path, tmp_path: Path) -> None:
-    places = ["--code", str(SCRIPTS), "--config", str(config), "--results", str(tmp_path / "results")]
+    places = ["--source", str(SCRIPTS), "--config", str(config), "--results", str(tmp_path / "results")]
     command = [sys.executable, str(COMPONENTS / "autotune_deepspeed/start.py"), *places, "--script", "tunable.py"]
-    variables = environment(tmp_path, ["autotune_deepspeed", "run_mpi"])
+    variables = environment(tmp_path, ["autotune_deepspeed", "run_pytorch"])
     ended = run([[*command, "--best", str(tmp_path / "best.json")]], [variables], tmp_path)
     assert ended.codes == [0], ended
     best = json.loads((tmp_path / "best.json").read_text())

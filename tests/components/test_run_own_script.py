@@ -1,7 +1,9 @@
-"""run_torchrun, run_mpi and run_ray: scripts of somebody's own, started as real processes."""
+"""run_pytorch and its variants: programs of somebody's own, started as real processes by every launch."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,47 +18,109 @@ from launches import BIN, MPIRUN, by_mpirun, by_platform, environment, free_port
 
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
+from allranks.sdk.session import session
 
 Importer = Callable[[str, str], Any]
 
 SCRIPTS = Path(__file__).parent / "own_scripts"
 RAY = BIN / "ray"
+TENSORFLOW = BIN.parents[1] / ".venvs/allranks-tensorflow/bin/python"
 
 
-def command(component: str, folder: Path, script: str = "sum_ranks.py", *arguments: str) -> list[str]:
-    places = ["--code", str(SCRIPTS), "--script", script, "--results", str(folder / "results")]
-    return [sys.executable, str(COMPONENTS / component / "start.py"), *places, *arguments]
+def command(launch: str, folder: Path, script: str = "sum_ranks.py", *options: str) -> list[str]:
+    places = ["--launch", launch, "--source", str(SCRIPTS), "--script", script, "--results", str(folder / "results")]
+    return [sys.executable, str(COMPONENTS / "run_pytorch/start.py"), *places, *options]
 
 
 def check(ended: Ended, folder: Path, local_ranks: list[int], arguments: str = "") -> None:
+    """Every rank took part in the sum; {local} in the arguments is its own local rank."""
     assert set(ended.codes) == {0}, ended
     world = len(local_ranks)
     total = world * (world + 1) // 2
     assert [file.read_text() for file in sorted((folder / "results").iterdir())] == [
-        f"{rank} of {world}, local {local}: {total}{arguments}" for rank, local in enumerate(local_ranks)
+        f"{rank} of {world}, local {local}: {total}{arguments.format(local=local)}"
+        for rank, local in enumerate(local_ranks)
     ]
 
 
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    return environment(tmp_path, ["run_pytorch"])
+
+
 @pytest.mark.slow
-def test_torchrun_starts_the_ranks_of_two_instances(tmp_path: Path) -> None:
-    variables = environment(tmp_path, ["run_torchrun", "run_mpi"])
-    started = command("run_torchrun", tmp_path, "sum_ranks.py", "--processes", "1", "--arguments", "--name 'two words'")
-    check(by_platform(PyTorch(1), 2, started, tmp_path, variables), tmp_path, [0, 0], " --name two words")
+def test_a_script_in_every_process_of_the_platform(tmp_path: Path, variables: dict[str, str]) -> None:
+    started = command("pytorch", tmp_path, "sum_ranks.py", "--arguments", '--name "two words" --local $LOCAL_RANK $$')
+    ended = by_platform(PyTorch(2), 1, started, tmp_path, variables)
+    check(ended, tmp_path, [0, 1], " --name two words --local {local} $")
+
+
+@pytest.mark.slow
+def test_torchrun_starts_the_ranks_of_two_instances(tmp_path: Path, variables: dict[str, str]) -> None:
+    options = ["--processes", "2", "--arguments", "$LOCAL_RANK ${AZURE_ML_OUTPUT_results}"]
+    started = command("torchrun", tmp_path, "sum_ranks.py", *options)
+    ended = by_platform(PyTorch(1), 2, started, tmp_path, variables)
+    check(ended, tmp_path, [0, 1, 0, 1], f" {{local}} {tmp_path / 'results'}")
+
+
+@pytest.mark.slow
+def test_torchrun_starts_all_again_after_a_failure(tmp_path: Path, variables: dict[str, str]) -> None:
+    options = ["--min_instances", "1", "--max_restarts", "1"]
+    started = command("torchrun", tmp_path, "restarted.py", *options)
+    ended = by_platform(PyTorch(1), 2, started, tmp_path, variables)
+    assert "failed once" in "".join(ended.errors)
+    check(ended, tmp_path, [0, 0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("launch", "library", "argument", "value"),
+    [
+        ("accelerate", "accelerate", "$ACCELERATE_MIXED_PRECISION $ACCELERATE_USE_CPU", "no true"),
+        ("deepspeed", "deepspeed", "$LOCAL_RANK", "{local}"),
+    ],
+)
+def test_a_library_s_own_launcher_starts_the_ranks_of_two_instances(
+    launch: str, library: str, argument: str, value: str, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    pytest.importorskip(library)
+    started = command(launch, tmp_path, "sum_ranks.py", "--arguments", argument)
+    check(by_platform(PyTorch(1), 2, started, tmp_path, variables), tmp_path, [0, 0], f" {value}")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun here: pip install 'allranks[mpi]'")
-def test_mpirun_starts_the_ranks(tmp_path: Path) -> None:
-    variables = environment(tmp_path, ["run_mpi"])
-    check(by_mpirun(2, command("run_mpi", tmp_path), tmp_path, variables), tmp_path, [0, 1])
+def test_mpirun_starts_scripts_and_other_programs(tmp_path: Path, variables: dict[str, str]) -> None:
+    check(by_mpirun(2, command("mpi", tmp_path), tmp_path, variables), tmp_path, [0, 1])
+    options = ["--arguments", "$OMPI_COMM_WORLD_RANK $OMPI_COMM_WORLD_SIZE"]
+    ended = by_mpirun(2, command("mpi", tmp_path, "place.sh", *options), tmp_path, variables)
+    assert ended.codes == [0], ended
+    assert [(tmp_path / f"results.{rank}").read_text() for rank in range(2)] == ["0 of 2\n", "1 of 2\n"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TENSORFLOW.exists(), reason="no TensorFlow here: make tensorflow")
+def test_the_workers_of_tensorflow(tmp_path: Path, variables: dict[str, str]) -> None:
+    _, *rest = command("tensorflow", tmp_path, "tasks.py", "--arguments", "$AZUREML_NODE_COUNT")
+    path = os.pathsep.join([variables["PYTHONPATH"], str(COMPONENTS.parent / "src")])
+    ended = by_platform(
+        TensorFlow(2),
+        2,
+        [str(TENSORFLOW), *rest],
+        tmp_path,
+        {**variables, "PYTHONPATH": path, "AZUREML_NODE_COUNT": "2"},
+    )
+    assert ended.codes == [0, 0], ended
+    assert [(tmp_path / f"results/{number}.txt").read_text() for number in range(2)] == ["3 2", "3 2"]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not RAY.exists(), reason="no Ray here: pip install 'allranks[ray]'")
-def test_the_script_runs_when_the_ray_cluster_is_whole(tmp_path: Path) -> None:
+def test_the_script_runs_when_the_ray_cluster_is_whole(tmp_path: Path, variables: dict[str, str]) -> None:
     address = f"127.0.0.1:{free_port()}"
-    variables = environment(tmp_path, ["run_ray", "run_mpi"]) | {"RAY_USAGE_STATS_ENABLED": "0"}
+    variables = variables | {"RAY_USAGE_STATS_ENABLED": "0"}
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp", ignore_cleanup_errors=True) as short:
         options = ["--head", "--node-ip-address", "127.0.0.1", "--port", address.partition(":")[2], "--num-cpus", "1"]
         options += [
@@ -71,7 +135,7 @@ def test_the_script_runs_when_the_ray_cluster_is_whole(tmp_path: Path) -> None:
         with (tmp_path / "head.log").open("wb") as log:
             head = subprocess.Popen([str(RAY), "start", *options], env=variables, stdout=log, stderr=log)
         try:
-            started = command("run_ray", tmp_path, "on_ray.py", "--join_seconds", "100")
+            started = command("ray", tmp_path, "on_ray.py", "--join_seconds", "100")
             ended = run([started], [variables | {"RAY_ADDRESS": address}], tmp_path)
         finally:
             head.terminate()
@@ -80,31 +144,91 @@ def test_the_script_runs_when_the_ray_cluster_is_whole(tmp_path: Path) -> None:
     assert (tmp_path / "results").read_text() == "[0, 1, 4, 9]"
 
 
-def test_what_is_no_script_is_refused(code: Importer, tmp_path: Path) -> None:
-    command_line = code("run_mpi", "own_script").command_line
-    given = {"code": SCRIPTS, "script": "sum_ranks.py", "arguments": "", "data": None, "results": tmp_path}
+def test_what_is_no_script_is_refused(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_script = code("run_pytorch", "own_script")
+
+    def command_line(**changes: object) -> list[str]:
+        none = dict.fromkeys([*own_script.DATA, *own_script.OUTPUTS])
+        given = {"source": SCRIPTS, "script": "sum_ranks.py", "arguments": "", **none, **changes}
+        return own_script.command_line(Namespace(**given))
+
     with pytest.raises(
-        InputError, match=r"train\.py, which is not in the code\n  expected: one of on_ray\.py, sum_ranks\.py"
+        InputError, match=r"train\.py, which is not in the source\n  expected: one of on_ray\.py, restarted\.py"
     ):
-        command_line(Namespace(**given | {"script": "train.py"}))
-    with pytest.raises(InputError, match="which is not in the code"):
-        command_line(Namespace(**given | {"script": "../conftest.py"}))
+        command_line(script="train.py")
+    with pytest.raises(InputError, match="which is not in the source"):
+        command_line(script="../conftest.py")
     with pytest.raises(InputError, match="No closing quotation"):
-        command_line(Namespace(**given | {"arguments": "--name 'two"}))
+        command_line(arguments="--name 'two")
+    assert command_line(script="hostname") == [shutil.which("hostname")]
+    monkeypatch.chdir(SCRIPTS)
+    assert command_line(source=None) == [str(SCRIPTS / "sum_ranks.py")]
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="not in the code of the node"):
+        command_line(source=None)
+    with pytest.raises(InputError, match=r"\$LOKAL_RANK, and the process has no variable LOKAL_RANK"):
+        own_script.expanded(["--x=$LOKAL_RANK"], {"LOCAL_RANK": "1"})
 
 
-def test_torchrun_where_the_platform_starts_all_is_refused(code: Importer) -> None:
-    code("run_mpi", "own_script")
+def test_a_program_of_a_mount_that_is_not_executable(tmp_path: Path, variables: dict[str, str]) -> None:
+    program = tmp_path / "solver"
+    shutil.copyfile(shutil.which("printenv") or "", program)
+    rank = [sys.executable, str(COMPONENTS / "run_pytorch/rank.py")]
+    ended = run([[*rank, str(program), "${WHICH}"]], [{**variables, "WHICH": "PLACE", "PLACE": "here"}], tmp_path)
+    assert (ended.codes, ended.output) == ([0], "here\n"), ended
+    program.write_text("not a program")
+    ended = run([[*rank, str(program)]], [variables], tmp_path)
+    assert ended.codes == [2]
+    assert "neither a script with #! nor a Linux program" in ended.errors[0]
+
+
+@pytest.mark.parametrize("launch", ["torchrun", "accelerate", "deepspeed"])
+def test_a_launcher_where_the_platform_starts_all_is_refused(
+    launch: str, code: Importer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code("run_pytorch", "own_script")
+    launchers = code("run_pytorch", "launchers")
     env = RankEnv(world_size=4, local_world_size=2, instance_count=2, launcher="pytorch")
+    monkeypatch.setattr(launchers, "detect", lambda: env)
     with pytest.raises(InputError, match="2 processes on each instance"):
-        code("run_torchrun", "start").torchrun(Namespace(), env)
+        launchers.LAUNCHERS[launch](Namespace())
+
+
+def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
+    code("run_pytorch", "own_script")
+    launchers = code("run_pytorch", "launchers")
+    env = RankEnv(world_size=2, instance_count=2, launcher="pytorch", master_addr="127.0.0.2", master_port=6105)
+    monkeypatch.setattr(launchers, "detect", lambda: env)
+    monkeypatch.setattr(launchers, "_gpus", lambda: 4)
+    given = {"processes": 0, "min_instances": 0, "max_restarts": 0}
+    assert "--nproc-per-node 4" in " ".join(launchers.torchrun(Namespace(**given)))
+    with pytest.raises(InputError, match="8 processes on the 4 GPUs of this instance"):
+        launchers.torchrun(Namespace(**given | {"processes": 8}))
+    with pytest.raises(InputError, match="3 of 2 instances"):
+        launchers.torchrun(Namespace(**given | {"min_instances": 3}))
 
 
 @pytest.mark.parametrize(
-    ("component", "said"), [("run_mpi", "launcher none\n  expected: mpirun"), ("run_ray", "RAY_ADDRESS: is not set")]
+    ("launch", "said"),
+    [
+        ("mpi", "launcher none\n  expected: mpi"),
+        ("tensorflow", "launcher none\n  expected: tensorflow"),
+        ("ray", "RAY_ADDRESS: is not set"),
+    ],
 )
-def test_the_wrong_launch_is_refused(component: str, said: str, tmp_path: Path) -> None:
-    ended = run([command(component, tmp_path)], [environment(tmp_path, [component, "run_mpi"])], tmp_path)
+def test_the_wrong_launch_is_refused(launch: str, said: str, tmp_path: Path, variables: dict[str, str]) -> None:
+    ended = run([command(launch, tmp_path)], [variables], tmp_path)
     assert ended.codes == [2]
     assert said in ended.errors[0]
     assert "Traceback" not in ended.errors[0]
+
+
+def test_the_code_of_the_node_takes_the_place_of_the_source() -> None:
+    with session():
+        from azure.ai.ml import load_component
+
+        component = load_component(COMPONENTS / "run_mpi/component.yaml")
+        component.code = str(SCRIPTS)
+        with component._build_code() as snapshot:
+            files = {file.name for file in Path(snapshot.path).iterdir()}
+    assert {"sum_ranks.py", "start.py", "rank.py", "launchers.py", "own_script.py", "allranks"} <= files

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from compiled_jobs import complaints
+
 FILE = Path(__file__).parents[2] / "pipelines/image_classification.py"
 
 
@@ -31,7 +33,7 @@ def pipeline() -> Iterator[Any]:
 
 def test_it_validates_and_names_its_steps(pipeline: Any) -> None:
     job = pipeline()
-    assert job._validate().passed, job._validate().error_messages
+    assert complaints(job) == {}
     assert list(job.jobs) == ["prepare", "train", "evaluate", "register"]
     assert set(job.outputs) == {"model", "metrics", "registration"}
 
@@ -71,5 +73,5 @@ def test_other_sources_are_given_as_data(pipeline: Any, tmp_path: Path, name: st
 
     kind, source = {"folder": ("uri_folder", "folder"), "archive": ("uri_file", "cifar10")}[name]
     job = pipeline(source=source, **{name: Input(type=kind, path=str(tmp_path))})
-    assert job._validate().passed
+    assert complaints(job) == {}
     assert job.inputs[name].path == str(tmp_path)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from allranks_command import allranks
+from compiled_jobs import complaints
 
 PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 PATIENCE = 600.0
@@ -55,8 +56,7 @@ def pipelines() -> Iterator[dict[str, ModuleType]]:
 @pytest.mark.parametrize("launch", ["pytorch", "mpi"])
 def test_the_launch_decides_how_training_is_started(pipelines: dict[str, ModuleType], launch: str) -> None:
     job = pipelines["language_model"].language_model(launch=launch, strategy="deepspeed", instance_count=3)
-    job.settings.default_compute = "any"  # the pipelines name none
-    assert job._validate().passed, job._validate().error_messages
+    assert complaints(job) == {}
     assert list(job.jobs) == ["prepare", "train", "evaluate", "sample", "register"]
     jobs = job._to_rest_object().properties.jobs
     assert jobs["train"]["distribution"]["distribution_type"].lower() == launch
@@ -68,14 +68,13 @@ def test_the_launch_decides_how_training_is_started(pipelines: dict[str, ModuleT
 
 
 def test_an_unknown_launch_is_refused(pipelines: dict[str, ModuleType]) -> None:
-    with pytest.raises(ValueError, match="launch is 'slurm'; give one of pytorch, mpi"):
+    with pytest.raises(ValueError, match="launch is 'slurm'; give one of pytorch, horovod, mpi"):
         pipelines["language_model"].language_model(launch="slurm")
 
 
 def test_every_strategy_trains_the_same_and_is_compared(pipelines: dict[str, ModuleType]) -> None:
     job = pipelines["compare_strategies"].compare_strategies()
-    job.settings.default_compute = "any"  # the pipelines name none
-    assert job._validate().passed, job._validate().error_messages
+    assert complaints(job) == {}
     jobs = job._to_rest_object().properties.jobs
     trainings = {name: step["inputs"] for name, step in jobs.items() if "strategy" in step["inputs"]}
     assert list(trainings) == ["ddp", "fsdp", "zero_1", "zero_2", "zero_3"]
@@ -89,8 +88,7 @@ def test_every_strategy_trains_the_same_and_is_compared(pipelines: dict[str, Mod
 def test_strategies_are_chosen(pipelines: dict[str, ModuleType]) -> None:
     compare_strategies = pipelines["compare_strategies"].compare_strategies
     job = compare_strategies(strategies="zero_0,horovod")
-    job.settings.default_compute = "any"  # the pipelines name none
-    assert job._validate().passed, job._validate().error_messages
+    assert complaints(job) == {}
     jobs = job._to_rest_object().properties.jobs
     assert list(jobs) == ["prepare", "zero_0", "horovod", "compare"]
     assert jobs["horovod"]["distribution"]["distribution_type"].lower() == "mpi"

@@ -19,6 +19,7 @@ from allranks.plan.reader import read_plan
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
 from allranks_command import kept_warm
+from compiled_jobs import complaints
 
 FILE = Path(__file__).resolve().parents[2] / "pipelines" / "recurring_training.py"
 MODEL = "recurring-image-classifier"
@@ -39,7 +40,7 @@ def pipeline() -> ModuleType:
 
 def test_it_validates_and_names_its_steps(pipeline: Any) -> None:
     job = pipeline.recurring_training()
-    assert job._validate().passed, job._validate().error_messages
+    assert complaints(job) == {}
     assert list(job.jobs) == STEPS
     assert set(job.outputs) == {"model", "metrics", "registration"}
 
@@ -62,7 +63,7 @@ def test_the_schedule_gives_the_firing_s_time_and_the_data(
     if place:
         monkeypatch.setenv("LABELLED_IMAGES", place)
     job = pipeline.weekly().create_job
-    assert job._validate().passed, job._validate().error_messages
+    assert complaints(job) == {}
     inputs = job._to_rest_object().properties.inputs
     assert inputs["trigger_time"].value == TRIGGERED
     assert inputs["source"].value == ("folder" if place else "digits")

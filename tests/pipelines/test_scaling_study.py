@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from allranks_command import allranks, write
+from compiled_jobs import complaints
 
 FILE = Path(__file__).resolve().parents[2] / "pipelines" / "scaling_study.py"
 PATIENCE = 600.0
@@ -74,8 +75,7 @@ def own(tmp_path: Path) -> dict[str, str]:
 
 def trainings(job: Any) -> dict[str, Any]:
     """The steps that train, as they are submitted."""
-    job.settings.default_compute = "any"  # the pipelines name none
-    assert job._validate().passed, job._validate().error_messages
+    assert complaints(job) == {}
     jobs = job._to_rest_object().properties.jobs
     return {name: step for name, step in jobs.items() if name.startswith("on_")}
 

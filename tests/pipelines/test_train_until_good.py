@@ -16,6 +16,7 @@ from allranks.plan.reader import read_plan
 from allranks.sdk import python_file
 from allranks.sdk.session import session
 from allranks_command import Ended, allranks, started
+from compiled_jobs import complaints
 
 PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "train_until_good.py"
 PATIENCE = 900.0
@@ -169,8 +170,7 @@ def test_what_is_submitted_has_the_loops(tmp_path: Path) -> None:
 def test_the_condition_is_in_the_pipeline_component_that_is_sent() -> None:
     with session(), python_file.importable(PIPELINE):
         job = python_file.read(PIPELINE).module.train_until_good()
-        result = job._validate()
-        assert result.passed, result.error_messages
+        assert complaints(job) == {}
         component = job._to_rest_object().properties.jobs["promotion"]["componentId"]
     condition = yaml.safe_load(str(component))["jobs"]["is_better"]
     assert condition["type"] == "if_else"

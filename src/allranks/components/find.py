@@ -34,7 +34,7 @@ class ComponentInfo:
     """A component as its spec describes it.
 
     distribution:               pytorch, mpi, tensorflow, ray or none
-    process_count_per_instance: 1 if the distribution does not set it
+    process_count_per_instance: None if the distribution does not set it; Azure ML then starts one
     environment:                the environment's name or reference, or its image, or its build context
     path:                       the spec
     tags:                       without those that tools add
@@ -46,7 +46,7 @@ class ComponentInfo:
     description: str
     distribution: str
     instance_count: int
-    process_count_per_instance: int
+    process_count_per_instance: int | None
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     environment: str
@@ -141,7 +141,7 @@ def describe(component: Any, spec: Path) -> ComponentInfo:
         description=" ".join((component.description or "").split()),
         distribution=distribution.type.lower() if distribution else "none",
         instance_count=int(getattr(resources, "instance_count", None) or 1),
-        process_count_per_instance=int(getattr(distribution, "process_count_per_instance", None) or 1),
+        process_count_per_instance=_count(getattr(distribution, "process_count_per_instance", None)),
         inputs=tuple(_input_port(name, port) for name, port in component.inputs.items()),
         outputs=tuple(Port(name, port.type, port.description or "") for name, port in component.outputs.items()),
         environment=_environment(component),
@@ -173,6 +173,10 @@ def _typed(kind: str, value: Any) -> str | int | float | bool | None:
     if kind == "number":
         return float(value)
     return str(value).lower() == "true" if kind == "boolean" else str(value)
+
+
+def _count(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _number(value: Any) -> float | None:

@@ -25,6 +25,7 @@ class Environment:
     dockerfile: the path of the Dockerfile within the context
 
     interpreter: the Python on this machine that ``allranks.yaml`` maps it to
+    folder:      the build context on this machine
     """
 
     name: str = ""
@@ -35,6 +36,7 @@ class Environment:
     context: str = ""
     dockerfile: str = ""
     interpreter: str = field(default="", compare=False)
+    folder: str = field(default="", compare=False)
 
     def __bool__(self) -> bool:
         return self != NO_ENVIRONMENT

@@ -53,6 +53,7 @@ class Step:
     after:                 names of nodes that must end first, without a data dependency
     ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
     spec:                  the file on this machine that describes the component, for messages; "" if there is none
+    tags:                  the component's tags that say what it requires (`allranks.contract.requirements`)
     """
 
     kind: ClassVar[str] = "command"
@@ -78,6 +79,7 @@ class Step:
     location: Location | None = None
     ignored_environment: Environment = field(default=NO_ENVIRONMENT, compare=False)
     spec: str = field(default="", compare=False)
+    tags: Mapping[str, str] = field(default_factory=lambda: EMPTY, compare=False)
 
     def values(self) -> Iterator[Value | str | None]:
         """Yield everything that may refer to another node."""

@@ -199,7 +199,12 @@ def _notes(notes: Sequence[tuple[str, str]]) -> RenderableType:
 
 
 def _card(component: ComponentInfo) -> RenderableType:
-    launch = layout(component.distribution, component.instance_count, component.process_count_per_instance)
+    launch = layout(component.distribution, component.instance_count, component.process_count_per_instance or 1)
+    if (component.instance_count, component.process_count_per_instance) == (
+        1,
+        None,
+    ) and component.distribution != "none":
+        launch = component.distribution  # a pipeline sets the layout
     title = Text.assemble(
         (plain(component.name), "bold"), (f" {plain(component.version)}", "bright_black"), "  ", (launch, "blue")
     )

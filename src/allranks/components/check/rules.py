@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from allranks.components.check import (
+    choices,
     determinism,
     environment,
     identity,
@@ -44,6 +45,9 @@ COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     use.optional_uses,
     use.variables,
     environment.environment,
+    choices.tags,
+    choices.packages_of_choices,
+    choices.launch,
     determinism.determinism,
 )
 """Additional rules for a component with a command. A pipeline component has none."""

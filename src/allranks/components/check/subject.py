@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class Subject:
     version:       as written: an unquoted 1.10 is a number
     deterministic: None if the spec does not set it
     environment:   a reference, the mapping of an inline environment, the path of an environment's file, or None
+    distribution:  as written; empty if there is none
     variables:     names of its environment variables
     uses:          where ports are used, by the command or by the function's body
     entries:       Python files that the command starts
@@ -72,6 +73,7 @@ class Subject:
     environment: Any
     place: Callable[..., str]
     command: str = ""
+    distribution: Mapping[str, Any] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
     entries: tuple[Path, ...] = ()

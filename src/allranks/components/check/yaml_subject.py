@@ -27,7 +27,7 @@ def read(path: Path) -> Subject:
     folder = path.parent / code if isinstance(code, str) and "://" not in code and ":" not in code else path.parent
     listed = settings.get("additional_includes") or ()
     includes = [path.parent / include for include in listed if isinstance(include, str)]
-    tags = document.get("tags")
+    tags, distribution = document.get("tags"), document.get("distribution")
     deterministic = document.get("is_deterministic")
     return Subject(
         path=path,
@@ -43,6 +43,7 @@ def read(path: Path) -> Subject:
         place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
         command=command,
         needs_command=document.get("type", "command") == "command",
+        distribution=distribution if isinstance(distribution, dict) else {},
         variables=tuple(map(str, settings.get("environment_variables") or ())),
         uses=tuple(_uses(document, path)),
         entries=tuple(_entries(command, folder, includes)),

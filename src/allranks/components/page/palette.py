@@ -59,7 +59,9 @@ def layout(component: ComponentInfo) -> str:
     """Return instances x processes, as in the form's run settings."""
     if component.distribution == "none":
         return "1 process" if component.instance_count == 1 else f"{component.instance_count} instances"
-    return f"{component.distribution}, {component.instance_count} x {component.process_count_per_instance}"
+    if component.process_count_per_instance is None and component.instance_count == 1:
+        return component.distribution
+    return f"{component.distribution}, {component.instance_count} x {component.process_count_per_instance or 1}"
 
 
 def bounds(port: Port) -> str:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.environments.check.requirements import files, lock_command, normal, pins
+from allranks.contract.requirements import normal
+from allranks.environments.check.locking import lock_command
 from allranks.environments.find import EXPECTED, EnvironmentFolder
 from allranks.environments.inside.__main__ import EVERY, PROBES
 from allranks.environments.labels import VERSION, key_of
 from allranks.errors import Problem
+from allranks.plan.requirement_files import files, pins
 from allranks.sdk.yaml_lines import at
 
 WORDS = {"cuda", "cpu", "doca", "distribution"}

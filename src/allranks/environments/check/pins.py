@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.environments.check.requirements import files, lock_command, pins
+from allranks.environments.check.locking import lock_command
 from allranks.environments.find import EnvironmentFolder
 from allranks.environments.labels import key_of
 from allranks.errors import Problem
+from allranks.plan.requirement_files import files, pins
 
 _UNPINNED = re.compile(r"\bpip\s+(?:install|wheel)\b(?P<arguments>[^&|;]*)")
 _TAKES_VALUE = {

@@ -8,9 +8,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.environments.check.requirements import files, lock_command, normal, pins
+from allranks.contract.requirements import normal
+from allranks.environments.check.locking import lock_command
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import Problem
+from allranks.plan.requirement_files import files, pins
 
 SECONDS = 900
 

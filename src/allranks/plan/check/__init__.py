@@ -19,6 +19,7 @@ from allranks.plan.check import (
     layouts,
     names,
     paths,
+    requirements,
     values,
     variables,
 )
@@ -80,6 +81,7 @@ def _of_node(scope: Scope, node: Node, here: bool, supplied: frozenset[str] = fr
         yield from names.of_variables(scope, node)
         yield from commands.of_step(scope, node, supplied)
         yield from layouts.of_step(scope, node)
+        yield from requirements.of_step(scope, node, supplied)
     for port in node.inputs:
         if port.name in supplied:
             continue

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
+from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.errors import Problem
 from allranks.hardware import shared_memory, sizes, traps
 from allranks.plan.check.scope import Scope
@@ -32,7 +33,7 @@ def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
     yield from traps.of_size(size, today, wants_infiniband=wants_infiniband)
     # Only if the platform starts every rank. A launcher inside the step chooses its own number of processes.
     processes = getattr(step.distribution, "process_count_per_instance", None)
-    if processes is not None:
+    if processes is not None and step.tags.get(LAUNCH) != PER_NODE:
         yield from traps.of_processes(size, processes)
         too_small = shared_memory.problem(step.shm_size, processes, gpus=True)
         if too_small is not None:

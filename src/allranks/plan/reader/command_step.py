@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path as FilePath
 from typing import Any
 
+from allranks.contract import requirements
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
@@ -60,6 +61,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         deterministic=component.is_deterministic is not False,
         location=place.location,
         spec=str(component._source_path or ""),
+        tags=requirements.relevant(component.tags or {}),
     )
 
 

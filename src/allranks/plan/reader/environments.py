@@ -72,6 +72,7 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
         conda=conda,
         context=_context(environment, place, context) if has_build else "",
         dockerfile=str(environment.build.dockerfile_path or "Dockerfile") if has_build else "",
+        folder=_folder(environment) if has_build else "",
     )
 
 
@@ -113,6 +114,11 @@ def _context(environment: Any, place: Place, context: Context) -> str:
         found = f"{shown(folder)} cannot be read: {error.strerror}"
         context.problems.append(Problem(place.key("environment.build.path"), found, "a folder with a Dockerfile"))
         return ""
+
+
+def _folder(environment: Any) -> str:
+    path = str(environment.build.path)
+    return "" if is_remote(path) else str(Path(environment.base_path, path))
 
 
 def _short(digest: str) -> str:

@@ -1,11 +1,20 @@
-"""Read the files of pinned packages."""
+"""Read the packages that an environment's folder pins."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+
+import yaml
+
+from allranks.contract.requirements import normal
+from allranks.sdk import bounded_yaml
+
+PINNED, EXPECTED = "requirements.txt", "expect.yaml"
+"""The files of an environment whose packages are all known: its lock file, and what must be true inside."""
 
 _NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(\[[^\]]*\])?\s*(.*)")
 _PIN = re.compile(r"==\s*([^\s;\\]+)$")
@@ -42,16 +51,27 @@ def pins(path: Path) -> Iterator[Pin]:
             text, first = "", 0
 
 
-def lock_command(folder: Path) -> str:
-    """Return the command that pins the packages of an environment's requirements.in."""
-    if (folder.parent / "lock.sh").exists():
-        return f"environments/lock.sh {folder.name}"
-    return f"uv pip compile --generate-hashes {folder / 'requirements.in'} --output-file {folder / 'requirements.txt'}"
+def packages(folder: str) -> frozenset[str] | None:
+    """Return the normalized names of all packages of an environment, on CPUs or GPUs.
+
+    None if they are not known: the folder does not contain both a lock file and the expectations of
+    `allranks environments verify`.
+    """
+    try:
+        stamps = tuple(Path(folder, name).stat().st_mtime_ns for name in (PINNED, EXPECTED)) if folder else ()
+        return _packages(folder, stamps) if stamps else None
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
 
 
-def normal(name: str) -> str:
-    """Return the normalized name, which is the same for all spellings."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+@lru_cache(maxsize=64)
+def _packages(folder: str, _stamps: tuple[int, ...]) -> frozenset[str]:
+    expected = bounded_yaml.load_file(Path(folder, EXPECTED))
+    sections = expected.values() if isinstance(expected, dict) else ()
+    # What the build compiles, such as Horovod, is in no lock file.
+    proved = {name for probes in sections if isinstance(probes, dict) for name in probes.get("packages") or ()}
+    pinned = {pin.name for file in files(Path(folder)) for pin in pins(file)}
+    return frozenset({*pinned, *(normal(str(name)) for name in proved)})
 
 
 def _pin(text: str, path: Path, line: int) -> Pin:

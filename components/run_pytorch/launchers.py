@@ -1,0 +1,207 @@
+"""The launches of a user's program: for each, the command that starts its processes on an instance.
+
+A launcher is a function of the inputs and this process's place. It returns the command in front of the program and its
+arguments; `RANK` alone if this process is the rank itself. It raises InputError if the platform's launch does not fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from allranks.contract import instance
+from allranks.errors import InputError, Problem
+from allranks.runtime import RankEnv, detect, note
+
+RANK = [sys.executable, str(Path(__file__).with_name("rank.py"))]
+
+
+def pytorch(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
+    _expect(detect(), "pytorch", "pytorch")
+    return RANK
+
+
+def mpi(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
+    _expect(detect(), "mpi", "mpi")
+    return RANK
+
+
+def tensorflow(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
+    _expect(detect(), "tensorflow", "tensorflow")
+    return RANK
+
+
+def torchrun(args: argparse.Namespace) -> list[str]:
+    """torchrun, with a static rendezvous: every instance is known. If instances may be missing or processes may
+    restart, the instances find each other by the c10d rendezvous instead."""
+    env = _per_node(detect())
+    nodes = str(env.instance_count)
+    if args.min_instances > env.instance_count:
+        raise InputError(
+            Problem(
+                "input min_instances",
+                f"{args.min_instances} of {env.instance_count} instances",
+                f"at most {env.instance_count}; 0 for all",
+                "lower it, or raise resources.instance_count",
+            )
+        )
+    elastic = 0 < args.min_instances < env.instance_count
+    if elastic:
+        nodes = f"{args.min_instances}:{env.instance_count}"
+    if env.instance_count == 1:
+        rendezvous = ["--standalone", "--local-addr", "127.0.0.1"]
+    elif elastic or args.max_restarts:
+        rendezvous = ["--nnodes", nodes, "--rdzv-backend", "c10d", "--rdzv-id", "allranks"]
+        rendezvous += ["--rdzv-endpoint", f"{env.master_addr}:{env.master_port}"]
+        rendezvous += ["--rdzv-conf", f"is_host={int(env.instance_rank == 0)}", "--local-addr", _own_address(env)]
+    else:
+        rendezvous = ["--nnodes", nodes, "--node-rank", str(env.instance_rank)]
+        rendezvous += ["--master-addr", str(env.master_addr), "--master-port", str(env.master_port)]
+    options = [*rendezvous, "--nproc-per-node", str(_processes(args)), "--max-restarts", str(args.max_restarts)]
+    return [sys.executable, "-m", "torch.distributed.run", *options, RANK[1]]
+
+
+def accelerate(args: argparse.Namespace) -> list[str]:
+    """`accelerate launch`. Without GPUs it would start one process, so it is told that there are several GPUs, and its
+    processes that there are none."""
+    env = _per_node(detect())
+    total = _processes(args) * env.instance_count
+    options = ["--num_machines", str(env.instance_count), "--machine_rank", str(env.instance_rank)]
+    options += ["--num_processes", str(total), "--mixed_precision", args.mixed_precision, "--dynamo_backend", "no"]
+    if env.instance_count > 1:
+        options += ["--main_process_ip", str(env.master_addr), "--main_process_port", str(env.master_port)]
+        options += ["--same_network"]
+    else:
+        options += ["--main_process_port", "0"]
+    if args.config:
+        options = ["--config_file", str(args.config), *options]
+    elif total > 1:
+        options.append("--multi_gpu")
+    if not _gpus():
+        os.environ["ACCELERATE_USE_CPU"] = "true"
+    return [sys.executable, "-m", "accelerate.commands.launch", *options, RANK[1]]
+
+
+def deepspeed(args: argparse.Namespace) -> list[str]:
+    """DeepSpeed's launcher on each instance. It knows the instances by a hostfile, and starts nothing by ssh."""
+    env = _per_node(detect())
+    hosts = [host for host in os.environ.get("AZ_BATCH_HOST_LIST", "").split(",") if host]
+    if len(hosts) != env.instance_count:
+        hosts = [f"instance-{number}" for number in range(env.instance_count)]
+    processes = _processes(args)
+    hostfile = Path("hostfile").resolve()
+    hostfile.write_text("".join(f"{host} slots={processes}\n" for host in hosts), encoding="utf-8")
+    options = ["--hostfile", str(hostfile), "--no_ssh", "--node_rank", str(env.instance_rank)]
+    options += ["--num_gpus", str(processes), "--no_local_rank"]
+    options += ["--master_addr", str(env.master_addr or "127.0.0.1"), "--master_port", str(env.master_port or 29500)]
+    return [sys.executable, "-m", "deepspeed.launcher.runner", *options, RANK[1]]
+
+
+def ray(args: argparse.Namespace) -> list[str]:
+    """The program runs on the cluster's head, once every instance has joined; the others only serve."""
+    if not os.environ.get("RAY_ADDRESS"):
+        raise InputError(
+            Problem(
+                where="environment variable RAY_ADDRESS",
+                found="is not set: Ray would start a cluster of this instance alone",
+                expected="the address of the cluster's head",
+                fix="set distribution.type to ray",
+            )
+        )
+    rank, count = instance.read(os.environ) or (0, 1)
+    if rank > 0:
+        note("this instance serves the Ray cluster; the program runs on its head")
+        return []
+    _wait_for_ray(count, args.join_seconds)
+    return RANK
+
+
+LAUNCHERS: Mapping[str, Callable[[argparse.Namespace], list[str]]] = {
+    "pytorch": pytorch,
+    "torchrun": torchrun,
+    "accelerate": accelerate,
+    "deepspeed": deepspeed,
+    "mpi": mpi,
+    "tensorflow": tensorflow,
+    "ray": ray,
+}
+
+
+def add_options(inputs: argparse.ArgumentParser) -> None:
+    """Add the inputs of the launches. Each component has those of its own."""
+    inputs.add_argument("--launch", choices=list(LAUNCHERS), required=True)
+    inputs.add_argument("--processes", type=int, default=0)
+    inputs.add_argument("--min_instances", type=int, default=0)
+    inputs.add_argument("--max_restarts", type=int, default=0)
+    inputs.add_argument("--mixed_precision", default="no")
+    inputs.add_argument("--config", type=Path)
+    inputs.add_argument("--join_seconds", type=float, default=300.0)
+
+
+def _expect(env: RankEnv, launcher: str, distribution: str) -> None:
+    if env.launcher != launcher:
+        raise InputError(
+            Problem(
+                where=f"rank {env.rank} of {env.world_size}",
+                found=f"launcher {env.launcher}",
+                expected=launcher,
+                fix=f"set distribution.type to {distribution}, or use the component run_{env.launcher}",
+            )
+        )
+
+
+def _per_node(env: RankEnv) -> RankEnv:
+    """Return the place of an instance. Raise InputError if the platform started several processes on it, each of which
+    would start more."""
+    if env.local_world_size > 1:
+        raise InputError(
+            Problem(
+                where="distribution.process_count_per_instance",
+                found=f"{env.local_world_size} processes on each instance",
+                expected="1: the launcher starts the rest",
+                fix="set it to 1, and processes to the number that each instance is to have",
+            )
+        )
+    return env
+
+
+def _gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def _processes(args: argparse.Namespace) -> int:
+    """Return the processes of an instance: as given, or one for each GPU. Raise InputError for more than GPUs."""
+    gpus = _gpus()
+    if gpus and args.processes > gpus:
+        found = f"{args.processes} processes on the {gpus} GPUs of this instance; NCCL rejects two ranks on one GPU"
+        raise InputError(Problem("input processes", found, f"at most {gpus}", "set it to 0: one for each GPU"))
+    processes: int = args.processes or gpus or 1
+    return processes
+
+
+def _own_address(env: RankEnv) -> str:
+    """Return an address of this instance by which the others reach it."""
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((str(env.master_addr), env.master_port or 1))  # sends nothing
+        return str(probe.getsockname()[0])
+
+
+def _wait_for_ray(count: int, seconds: float) -> None:
+    """Wait until `count` nodes are in the cluster. Raise TimeoutError, or ConnectionError if there is no cluster."""
+    import ray as library
+
+    library.init(log_to_driver=False, logging_level="warning")
+    deadline = time.monotonic() + seconds
+    while (alive := sum(node["Alive"] for node in library.nodes())) < count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{alive} of {count} instances have joined the Ray cluster within {seconds:g} s")
+        time.sleep(0.2)
+    library.shutdown()  # the program connects by itself

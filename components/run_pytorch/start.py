@@ -1,0 +1,33 @@
+"""Start a program of one's own under a launcher, or in this process if the platform starts every process."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from launchers import LAUNCHERS, RANK, add_options
+from own_script import command_line, parser
+from rank import run_program
+
+from allranks.runtime import clean_exit, failure
+
+
+def main() -> None:
+    try:
+        inputs = parser(__doc__)
+        add_options(inputs)
+        args = inputs.parse_args()
+        launcher = LAUNCHERS[args.launch](args)
+        program = command_line(args)
+    except BaseException as error:
+        clean_exit.leave(failure.record(error))
+    if not launcher:
+        sys.exit(0)
+    if launcher == RANK:
+        run_program(program)
+    # Replace this process, so that signals reach the launcher, which ends its processes.
+    os.execv(launcher[0], [*launcher, *program])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""What a component requires of its environment and its launch, as its tags declare it.
+
+- ``requires: PACKAGE, ...``: packages that every run of it needs.
+- ``requires.INPUT.VALUE: PACKAGE, ...``: packages that a choice needs. For an input named `strategy`, the libraries of
+  the runtime's strategies are known without a tag.
+- ``launch: KIND``: who starts its processes; see `LAUNCHES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from allranks.contract.distributions import processes_per_instance
+from allranks.contract.launch import Distribution
+from allranks.errors import Problem
+
+REQUIRES, LAUNCH = "requires", "launch"
+STRATEGY = "strategy"
+"""The input by which a component lets its user choose a strategy of the runtime."""
+
+LIBRARIES: Mapping[str, str] = {"ddp": "torch", "fsdp": "torch", "deepspeed": "deepspeed", "horovod": "horovod"}
+"""Strategy -> the package that it needs."""
+
+PER_NODE = "per node"
+LAUNCHES: Mapping[str, tuple[str, ...]] = {
+    "per process": ("pytorch", "mpi"),
+    PER_NODE: ("pytorch", "none"),
+    "MPI": ("mpi",),
+    "TensorFlow workers": ("tensorflow",),
+    "TensorFlow parameter servers": ("tensorflow",),
+    "Ray": ("ray",),
+}
+"""Launch -> the distribution types that give it what it reads. A launch per node is one process per instance, which
+starts the others."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Packages that a component needs if an input has a value; always if `input` is empty. tag: the tag that says so,
+    or "" for a strategy"""
+
+    packages: tuple[str, ...]
+    input: str = ""
+    value: str = ""
+    tag: str = ""
+
+    def missing(self, available: frozenset[str]) -> tuple[str, ...]:
+        """Return the packages that are not among these, whose names are normalized."""
+        return tuple(package for package in self.packages if normal(package) not in available)
+
+
+def requirements(tags: Mapping[str, str], choices: Mapping[str, Sequence[str]]) -> tuple[Requirement, ...]:
+    """Return what a component needs. choices: the values that its inputs offer, by input"""
+    declared = tuple(_declared(tags))
+    known = {(each.input, each.value) for each in declared}
+    strategies = [value for value in choices.get(STRATEGY, ()) if value in LIBRARIES]
+    return (
+        *declared,
+        *(Requirement((LIBRARIES[value],), STRATEGY, value) for value in strategies if (STRATEGY, value) not in known),
+    )
+
+
+def _declared(tags: Mapping[str, str]) -> Iterator[Requirement]:
+    for tag, text in tags.items():
+        packages = tuple(filter(None, (part.strip() for part in str(text).split(","))))
+        first, *rest = tag.split(".", 2)
+        if first == REQUIRES and len(rest) in (0, 2):
+            yield Requirement(packages, rest[0] if rest else "", rest[1] if rest else "", tag)
+
+
+def relevant(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags that this module reads."""
+    return {tag: str(text) for tag, text in tags.items() if tag == LAUNCH or tag.split(".")[0] == REQUIRES}
+
+
+def launch_problem(launch: str, distribution: Distribution) -> Problem | None:
+    """Return why a distribution does not fit a component's launch, with the key that is wrong; None if it does, or if
+    the launch is unknown."""
+    types = LAUNCHES.get(launch)
+    if types is None:
+        return None
+    if distribution.type not in types:
+        expected = " or ".join(types)
+        found = f"{distribution.type}; the component is launched {_words(launch)}"
+        return Problem("distribution.type", found, expected, f"set distribution.type to {types[0]}")
+    processes = processes_per_instance(distribution)
+    if launch == PER_NODE and processes > 1:
+        return Problem(
+            "distribution.process_count_per_instance",
+            f"{processes}; the component starts the processes of an instance itself",
+            "1",
+            "leave process_count_per_instance out, and give the number to the component's own input",
+        )
+    return None
+
+
+def _words(launch: str) -> str:
+    return launch if launch.startswith("per ") else f"as {launch}"
+
+
+def normal(name: str) -> str:
+    """Return a package's normalized name, which is the same for all spellings."""
+    return "-".join(filter(None, name.lower().replace("_", "-").replace(".", "-").split("-")))

@@ -1,0 +1,1 @@
+echo "$1 of $2" > "$AZURE_ML_OUTPUT_results.$1"
