@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TENSORFLOW := .venvs/allranks-tensorflow
+TENSORFLOW_HOROVOD := .venvs/allranks-tensorflow-horovod
 # A version, so that pip does not take the newest build with gigabytes of CUDA. On a machine with GPUs: make TORCH=torch demo
 TORCH ?= torch==2.13.0
 # Python compiles a file when it is first imported; pip would compile all of torch, Ray and the others: half its time. But
@@ -14,7 +15,7 @@ endif
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
-.PHONY: FORCE demo demo-lm test test-quick test-images lint format benchmarks docs tensorflow horovod deepspeed-ops clean
+.PHONY: FORCE demo demo-lm test test-quick test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -56,6 +57,10 @@ docs: $(VENV)/.dev
 
 # TensorFlow does not share its packages with torch: steps with that environment run in an interpreter of their own.
 tensorflow: $(TENSORFLOW)/.installed
+
+# The same with a Horovod that is built for it, in another environment: it takes an older TensorFlow. Its tests are left
+# out where it is missing.
+tensorflow-horovod: $(TENSORFLOW_HOROVOD)/.installed
 
 # Built once from Horovod's unmodified source package (3 minutes), and kept for the next environment at this place.
 horovod: $(VENV)/.horovod
@@ -106,6 +111,16 @@ $(VENV)/.horovod: $(VENV)/.horovod-wheel | $(VENV)/.dev
 $(TENSORFLOW)/.installed:
 	$(PYTHON) -m venv $(TENSORFLOW)
 	$(TENSORFLOW)/bin/pip install --quiet "tensorflow-cpu>=2.21,<2.22" "numpy>=2.1" "mlflow-skinny>=3.15" pandas pyyaml
+	touch $@
+
+$(TENSORFLOW_HOROVOD)/.installed: environments/tensorflow-horovod/build.sh environments/tensorflow-horovod/wheels.sh
+	$(PYTHON) -m venv $(TENSORFLOW_HOROVOD)
+	$(TENSORFLOW_HOROVOD)/bin/pip install --quiet --requirement environments/tensorflow-horovod/build-requirements.txt \
+	  "tensorflow-cpu==2.15.1" "numpy==1.26.4" "mlflow-skinny>=3.15" pandas "python-dateutil<3"
+	wheels=$$(environments/tensorflow-horovod/wheels.sh $(TENSORFLOW_HOROVOD)) && \
+	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || \
+	  nice environments/tensorflow-horovod/build.sh $(TENSORFLOW_HOROVOD) "$$wheels"; } && \
+	$(TENSORFLOW_HOROVOD)/bin/pip install --quiet "$$wheels"/*.whl
 	touch $@
 
 $(BIN)/pip:

@@ -17,7 +17,7 @@ from allranks.contract import report
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / ".venvs/allranks-tensorflow/bin/python"
 BOUND_SECONDS = 200
-CLEARED = ("TF_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_")
+CLEARED = ("TF_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_")
 
 needs_tensorflow = pytest.mark.skipif(not PYTHON.exists(), reason="no TensorFlow here: make tensorflow")
 
@@ -55,6 +55,7 @@ def start(
     script: Path,
     *arguments: object,
     path: Sequence[Path] = (),
+    **launch: str,
 ) -> subprocess.Popen[bytes]:
     """Start a task, "worker-0", of the cluster; of no cluster, a process on its own. Its files are in the folder."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
@@ -65,6 +66,7 @@ def start(
         "TF_ENABLE_ONEDNN_OPTS": "1",  # the default of newer processors alone: this is found on every machine
         report.VARIABLE: str(folder / f"{task}.report"),
     }
+    variables |= launch
     if tasks:
         role, _, index = task.partition("-")
         config = {"cluster": tasks, "task": {"type": role, "index": int(index)}, "environment": "cloud"}

@@ -1,69 +1,75 @@
-"""The LightningModule, and the callback that logs its metrics."""
+"""The LightningModule: an image classifier."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import lightning
 import torch
+from classifier import ImageClassifier
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+from torchmetrics.classification import MulticlassAccuracy
 
-from allranks.runtime import Metrics
+NO_LABEL = -1
+"""Label of an image that fills a batch and does not count."""
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """How the weights are trained. schedule: makes the learning rate schedule of an optimizer"""
+
+    learning_rate: float
+    weight_decay: float
+    label_smoothing_factor: float
+    schedule: Callable[[Optimizer], LRScheduler]
 
 
 class ImageClassification(lightning.LightningModule):
-    """An image classifier trained with cross-entropy.
+    """Trains a classifier with cross-entropy.
 
-    classifier: maps pixels (batch, channels, height, width), 0 to 255, to scores (batch, classes)
+    classifier: from pixels (batch, channels, height, width) uint8 to scores (batch, classes)
     """
 
-    def __init__(self, classifier: nn.Module, learning_rate: float) -> None:
+    def __init__(self, classifier: ImageClassifier, class_count: int, optimization: Optimization) -> None:
         super().__init__()
         self.classifier = classifier
-        self.learning_rate = learning_rate
+        self.optimization = optimization
+        self.accuracy = MulticlassAccuracy(class_count, average="micro", ignore_index=NO_LABEL)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        scores: Tensor = self.classifier(pixels)
+        return scores
 
     def training_step(self, batch: tuple[Tensor, Tensor], _index: int) -> Tensor:
         pixels, labels = batch
-        return functional.cross_entropy(self.classifier(pixels), labels)
+        return functional.cross_entropy(self(pixels), labels, label_smoothing=self.optimization.label_smoothing_factor)
 
     def validation_step(self, batch: tuple[Tensor, Tensor], _index: int) -> None:
         pixels, labels = batch
-        correct = (self.classifier(pixels).argmax(dim=1) == labels).float().mean()
-        self.log("validation_accuracy", correct, sync_dist=True, batch_size=len(labels))
+        self.accuracy(self(pixels), labels)
+        # The metric adds up over the ranks, so that every image counts once.
+        self.log("validation_accuracy", self.accuracy, on_step=False, on_epoch=True)
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(self.parameters(), lr=self.learning_rate)
+    def configure_optimizers(self) -> Any:
+        # FSDP has replaced the parameters by now, and kept their names.
+        decayed: dict[bool, list[nn.Parameter]] = {True: [], False: []}
+        for name, parameter in self.trainer.model.named_parameters():
+            decayed[decays(name)].append(parameter)
+        groups = [{"params": decayed[True]}, {"params": decayed[False], "weight_decay": 0.0}]
+        groups = [group for group in groups if group["params"]]
+        optimizer = torch.optim.AdamW(
+            groups, lr=self.optimization.learning_rate, weight_decay=self.optimization.weight_decay
+        )
+        scheduler = {"scheduler": self.optimization.schedule(optimizer), "interval": "step"}
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
 
-class Figures(lightning.Callback):
-    """Logs the loss, averaged over the ranks, every `every_steps` steps and at the end, and each epoch's accuracy."""
-
-    def __init__(self, every_steps: int) -> None:
-        self._every_steps = every_steps
-        self._metrics: Metrics | None = None
-
-    def on_fit_start(self, trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
-        self._metrics = Metrics(is_main=trainer.is_global_zero)
-
-    def on_train_batch_end(
-        self, trainer: lightning.Trainer, _module: Any, outputs: Mapping[str, Tensor], _batch: Any, _index: int
-    ) -> None:
-        step, total = trainer.global_step, int(trainer.estimated_stepping_batches)
-        if step % self._every_steps == 0 or step == total:
-            loss = trainer.strategy.reduce(outputs["loss"].detach().clone(), reduce_op="mean")
-            self._log(trainer, {"train_loss": float(loss)})
-
-    def on_validation_epoch_end(self, trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
-        self._log(trainer, {name: float(value) for name, value in trainer.callback_metrics.items()})
-
-    def close(self, status: str) -> None:
-        """Send the remaining metrics, with an MLflow status for the run."""
-        if self._metrics:
-            self._metrics.close(status)
-
-    def _log(self, trainer: lightning.Trainer, values: Mapping[str, float]) -> None:
-        if self._metrics:
-            total = int(trainer.estimated_stepping_batches)
-            self._metrics.log(values, step=trainer.global_step, total=total, epoch=trainer.current_epoch)
+def decays(name: str) -> bool:
+    """Return whether the weights of this name decay: all but biases and those of normalization."""
+    lowered = name.lower()
+    return not (lowered.endswith("bias") or "norm" in lowered)

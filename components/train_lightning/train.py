@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from parameters import PRECISIONS, arguments, check_device, steps
 from place import STARTED, Place, find
 from prepared_images import BadData, Description, Images, read, read_description
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import clean_exit, failure, prepare_libraries, stage
+from allranks.runtime import clean_exit, detect, failure, prepare_libraries, stage
 
-LOG_EVERY = 10
-"""Steps between two points of the loss curve."""
+if TYPE_CHECKING:
+    import lightning
+    from recorder import Recorder
 
 TIMEOUT = timedelta(minutes=10)
 """Time limit for waiting on the other ranks."""
@@ -25,56 +27,121 @@ def train(args: argparse.Namespace, place: Place) -> None:
     # Imported here, since Lightning reads the launch's variables on import.
     import lightning
     import torch
-    from lightning.pytorch.callbacks import ModelCheckpoint
+    from classifier import blocks, build
+    from data import ImageDataset, PreparedImages
     from lightning.pytorch.plugins.environments import LightningEnvironment
-    from lightning.pytorch.strategies import DDPStrategy
-    from module import Figures, ImageClassification
-    from network import NETWORKS, ImageClassifier
+    from module import ImageClassification, Optimization
+    from presets import configuration, network_size
+    from recorder import Recorder, checkpointing
+    from saving import save
+    from schedule import schedule
 
+    on_gpu = torch.cuda.device_count() >= place.devices
+    check_device(args, on_gpu=on_gpu)
     description, images, validation = data(args.data)
     world_size = place.instance_count * place.devices
-    if args.batch_size % world_size:
-        found = f"{args.batch_size} for {world_size} ranks"
-        raise InputError(Problem("batch_size", found, f"a multiple of {world_size}", "set batch_size to one"))
+    in_epoch, total = steps(args, len(images), world_size)
+    channels, height, width = description.shape
+    size = network_size(args.preset, args.image_size, (height, width))
+    config = configuration(args.preset, size, channels, description.classes)
+
     lightning.seed_everything(args.seed, verbose=False)
-    network = NETWORKS[args.network](description.shape, len(description.classes))
-    module = ImageClassification(ImageClassifier(network, description.mean, description.std), args.learning_rate)
-    on_gpu = torch.cuda.device_count() >= place.devices
-    figures = Figures(LOG_EVERY)
+    classifier = build(config, description.mean, description.std, network_size=size, image_size=(height, width))
+    warmup_steps = args.warmup_steps or round(args.warmup_ratio * total)
+    optimization = Optimization(
+        args.learning_rate,
+        args.weight_decay,
+        args.label_smoothing_factor,
+        schedule(args.lr_scheduler_type, total, warmup_steps),
+    )
+    module = ImageClassification(classifier, len(description.classes), optimization)
+    samples = args.per_device_train_batch_size * world_size * args.gradient_accumulation_steps
+    recorder = Recorder(args.logging_steps, samples)
     trainer = lightning.Trainer(
         accelerator="gpu" if on_gpu else "cpu",
         devices=place.devices,
         num_nodes=place.instance_count,
-        strategy=DDPStrategy(process_group_backend="nccl" if on_gpu else "gloo", timeout=TIMEOUT),
+        strategy=strategy(args.strategy, blocks(classifier), on_gpu=on_gpu),
         # Otherwise Lightning would use mpirun's variables, and a rendezvous hostname that may not resolve.
         plugins=[LightningEnvironment()],
-        max_epochs=args.epochs,
-        callbacks=[figures, ModelCheckpoint(args.checkpoints, save_last=True, save_top_k=1)],
+        precision=PRECISIONS[args.precision],
+        max_epochs=-(-total // in_epoch),
+        max_steps=total,
+        accumulate_grad_batches=args.gradient_accumulation_steps,
+        gradient_clip_val=args.max_grad_norm or None,
+        callbacks=[recorder, checkpointing(args.checkpoints, args.save_steps, args.save_total_limit)],
+        use_distributed_sampler=False,
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         num_sanity_val_steps=0,
     )
-    share = args.batch_size // world_size
-    try:
-        trainer.fit(
-            module, loader(images, share, shuffle=True), loader(validation, share), ckpt_path=last(args.checkpoints)
-        )
-    except BaseException:
-        figures.close("FAILED")
-        raise
-    figures.close("FINISHED")
+    prepared = PreparedImages(
+        ImageDataset(images, max_shift=args.max_shift, horizontal_flip=args.horizontal_flip),
+        ImageDataset(validation),
+        train_batch=args.per_device_train_batch_size,
+        eval_batch=args.per_device_eval_batch_size,
+        rank=trainer.global_rank,
+        world_size=world_size,
+        seed=args.seed,
+        num_workers=args.dataloader_num_workers,
+        pin_memory=on_gpu,
+    )
+    if args.compile:
+        module.compile()
+    fit(trainer, module, prepared, recorder, args)
+    weights = trainer.strategy.lightning_module_state_dict()
     if trainer.is_global_zero:
+        trained = build(config, description.mean, description.std, network_size=size, image_size=(height, width))
+        prefix = "classifier."
+        trained.load_state_dict(
+            {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+        )
+        about = {"classes": list(description.classes), "model": args.preset}
+        save(trained, args.model, config=config, pixels=description.shape, about=about)
+        recorder.write(
+            args.history,
+            strategy=f"Lightning {args.strategy}",
+            launcher="lightning" if place.per_node else detect().launcher,
+            world_size=world_size,
+            instance_count=place.instance_count,
+            device="cuda" if on_gpu else "cpu",
+            parameters=sum(parameter.numel() for parameter in trained.parameters()),
+            tokens_per_step=samples,
+        )
         accuracy = float(trainer.callback_metrics["validation_accuracy"])
         instances = f"{place.instance_count} instance{'s' * (place.instance_count != 1)}"
         print(f"{world_size} ranks on {instances}: validation accuracy {accuracy:.4f}", flush=True)
-        args.model.mkdir(parents=True, exist_ok=True)
-        torch.save(module.classifier.state_dict(), args.model / "classifier.pt")
-        about = {"network": args.network, "classes": list(description.classes), "validation_accuracy": accuracy}
-        (args.model / "classifier.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     trainer.strategy.barrier()
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+
+
+def fit(trainer: lightning.Trainer, module: Any, prepared: Any, recorder: Recorder, args: argparse.Namespace) -> None:
+    """Train, from the last checkpoint if there is one. Raise Evicted after a checkpoint."""
+    from allranks.runtime import EVICTED
+
+    code = 1
+    try:
+        trainer.fit(module, prepared, ckpt_path=last(args.checkpoints, args.resume_from_checkpoint))
+        code = 0
+    except SystemExit as ended:
+        if ended.code == EVICTED:
+            code = EVICTED
+            trainer.save_checkpoint(args.checkpoints / "last.ckpt")
+            trainer.strategy.barrier()
+        raise
+    finally:
+        recorder.close(code)
+
+
+def strategy(name: str, block_classes: tuple[type, ...], *, on_gpu: bool) -> Any:
+    """Return Lightning's strategy."""
+    from lightning.pytorch.strategies import DDPStrategy, FSDPStrategy
+
+    if name == "fsdp":
+        return FSDPStrategy(auto_wrap_policy=set(block_classes), state_dict_type="full", timeout=TIMEOUT)
+    return DDPStrategy(process_group_backend="nccl" if on_gpu else "gloo", timeout=TIMEOUT)
 
 
 def data(source: Path) -> tuple[Description, Images, Images]:
@@ -86,35 +153,15 @@ def data(source: Path) -> tuple[Description, Images, Images]:
         raise InputError(Problem("input data", str(error))) from None
 
 
-def loader(images: Images, batch_size: int, *, shuffle: bool = False) -> object:
-    """Return a plain DataLoader. Lightning adds a sampler that distributes the images over the ranks."""
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    pixels, labels = torch.tensor(images.pixels), torch.tensor(images.labels)
-    return DataLoader(TensorDataset(pixels, labels), batch_size=batch_size, shuffle=shuffle)
-
-
-def last(folder: Path) -> Path | None:
-    """Return the last checkpoint of an evicted training, None if there is none."""
-    file = folder / "last.ckpt"
-    return file if file.is_file() else None
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--devices", type=int, help="processes on each instance; by default those that are there")
-    parser.add_argument("--num_nodes", type=int, help="instances; by default those of the launch")
-    parser.add_argument("--network", choices=["cnn", "mlp"], default="cnn")
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--batch_size", type=int, default=64)
-    parser.add_argument("--learning_rate", type=float, default=0.004)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--checkpoints", type=Path, required=True)
-    return parser.parse_args()
+def last(folder: Path, start_from: Path | None) -> Path | None:
+    """Return the last checkpoint of an evicted training, or else of another one; None if there is none."""
+    for place in (folder, start_from):
+        if place is not None and (place / "last.ckpt").exists():
+            return place / "last.ckpt"
+    if start_from is not None:
+        found, expected = f"{start_from} holds no last.ckpt", "the output `checkpoints` of train_lightning"
+        raise InputError(Problem("input resume_from_checkpoint", found, expected))
+    return None
 
 
 def main() -> None:

@@ -3,13 +3,17 @@ tried in tests/docs/test_stacks.py."""
 
 from __future__ import annotations
 
+import json
+import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from component_processes import COMPONENTS, Ended
+from component_processes import COMPONENTS, evaluate, run_script, running_script
 from launches import by_platform, environment
 
 from allranks.contract import report
@@ -21,35 +25,93 @@ Importer = Callable[[str, str], Any]
 SCRIPT = COMPONENTS / "train_lightning/train.py"
 CODE = ("train_lightning", "train_image_classifier", "prepare_images")
 VARIABLES = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "NODE_RANK": "1", "AZUREML_NODE_COUNT": "2"}
+SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", "2", "--learning_rate", "0.01", "--max_grad_norm", "1")
 
 
-def command(data: Path, folder: Path, *arguments: str) -> list[str]:
+def words(data: Path, folder: Path, *arguments: str) -> list[str]:
     places = ["--data", str(data), "--model", str(folder / "model"), "--checkpoints", str(folder / "checkpoints")]
-    return [str(SCRIPT), *places, "--network", "mlp", "--epochs", "1", "--batch_size", "64", *arguments]
+    return [*places, "--history", str(folder / "history.json"), *SETTINGS, *arguments]
 
 
-def losses(folder: Path) -> list[float]:
-    events = report.read(folder / "report")[0]
-    return [
-        event.metrics["train_loss"]
-        for event in events
-        if isinstance(event, report.Progress) and "train_loss" in event.metrics
-    ]
+def points(folder: Path) -> dict[int, float]:
+    """Return the loss at each step of the history."""
+    content = json.loads((folder / "history.json").read_text())
+    return {point["step"]: point["loss"] for point in content["points"]}
 
 
-def check(ended: Ended, folder: Path) -> None:
+@pytest.fixture(scope="module")
+def per_node(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the outputs of a training that Lightning has started the second process of."""
+    folder = tmp_path_factory.mktemp("per_node")
+    command = [str(SCRIPT), *words(digits, folder, "--devices", "2", "--logging_steps", "1", "--save_steps", "50")]
+    ended = by_platform(PyTorch(1), 1, [sys.executable, *command], folder, environment(folder, CODE))
     assert set(ended.codes) == {0}, ended
     assert "2 ranks on 1 instance: validation accuracy" in ended.output
-    assert (folder / "model/classifier.pt").is_file()
-    assert (folder / "checkpoints/last.ckpt").is_file()
-    found = losses(folder)
-    assert found[-1] < found[0], "this training learns nothing"
+    return folder
 
 
 @pytest.mark.slow
-def test_one_process_an_instance_starts_the_others(digits: Path, tmp_path: Path) -> None:
-    started = [sys.executable, *command(digits, tmp_path, "--devices", "2")]
-    check(by_platform(PyTorch(1), 1, started, tmp_path, environment(tmp_path, CODE)), tmp_path)
+def test_one_process_an_instance_starts_the_others(digits: Path, per_node: Path) -> None:
+    losses = list(points(per_node).values())
+    assert len(losses) == 2 * (len(np.load(digits / "train_labels.npy")) // 64)
+    assert losses[-1] < losses[0] / 4, "this training learns nothing"
+    assert {file.name for file in (per_node / "checkpoints").iterdir()} == {"last.ckpt"}
+    events = report.read(per_node / "report")[0]
+    found = [event.metrics for event in events if isinstance(event, report.Progress)]
+    assert {name for metrics in found for name in metrics} >= {"train_loss", "learning_rate", "validation_accuracy"}
+
+
+@pytest.mark.slow
+def test_the_model_is_one_that_evaluations_take(digits: Path, per_node: Path, tmp_path: Path) -> None:
+    ended = evaluate(digits, per_node / "model", tmp_path)
+    assert ended.codes == [0], ended.errors
+    assert json.loads((tmp_path / "metrics/metrics.json").read_text())["accuracy"] > 0.9
+
+
+@pytest.mark.slow
+def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Path, tmp_path: Path) -> None:
+    """SIGTERM to one of the processes of a per-process launch: both save, and end at one step."""
+    options = words(digits, tmp_path, "--logging_steps", "1", "--save_steps", "5")
+    with running_script("train_lightning", *options, script=SCRIPT, folder=tmp_path, ranks=2, included=CODE) as job:
+        while not list((tmp_path / "checkpoints").glob("step=10*")):
+            assert all(process.poll() is None for process in job.processes), job.errors()
+            time.sleep(0.05)
+        job.processes[1].send_signal(signal.SIGTERM)
+        assert [process.wait(100) for process in job.processes] == [143, 143], job.errors()
+    assert not (tmp_path / "model").exists()
+    resumed = run_script("train_lightning", *options, script=SCRIPT, folder=tmp_path, ranks=2, included=CODE)
+    assert resumed.codes == [0, 0], resumed.errors
+    # The same images in the same steps: the losses of a training that was not interrupted.
+    expected = points(per_node)
+    assert points(tmp_path) == {step: pytest.approx(loss, rel=0.02) for step, loss in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--strategy", "fsdp"], "input strategy: fsdp on CPUs"),
+        (["--precision", "float16"], "input precision: float16 on CPUs"),
+    ],
+)
+def test_what_lightning_does_on_gpus_alone_is_refused_on_cpus(
+    code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    parameters = code("train_lightning", "parameters")
+    monkeypatch.setattr("sys.argv", ["train.py", *words(tmp_path, tmp_path, *arguments)])
+    with pytest.raises(InputError) as error:
+        parameters.check_device(parameters.arguments(), on_gpu=False)
+    assert said in str(error.value)
+
+
+def test_steps_follow_from_the_ranks_and_must_be_full(
+    code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parameters = code("train_lightning", "parameters")
+    monkeypatch.setattr("sys.argv", ["train.py", *words(tmp_path, tmp_path, "--gradient_accumulation_steps", "4")])
+    args = parameters.arguments()
+    assert parameters.steps(args, 1000, 2) == (4, 8)
+    with pytest.raises(InputError, match="input per_device_train_batch_size"):
+        parameters.steps(args, 100, 2)
 
 
 @pytest.mark.parametrize(

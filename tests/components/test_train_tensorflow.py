@@ -1,9 +1,11 @@
-"""train_tensorflow, with workers and with parameter servers: trainings as real processes."""
+"""train_tensorflow, with workers and with parameter servers, and the evaluation of its models: real processes."""
 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,59 +14,172 @@ import numpy as np
 import pytest
 from component_processes import COMPONENTS
 
-from tensorflow_tasks import cluster, finish, needs_tensorflow, start
+from tensorflow_tasks import Ended, cluster, finish, needs_tensorflow, start
 
-Importer = Callable[[str, str], Any]
 Tasks = dict[str, subprocess.Popen[bytes]]
 
+pytestmark = [needs_tensorflow, pytest.mark.slow, pytest.mark.xdist_group("tensorflow")]
+
 CODE = COMPONENTS / "train_tensorflow"
+SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", 2, "--learning_rate", 0.01, "--max_grad_norm", 1)
+PAIR = ("worker-0", "worker-1")
 
 
 def begin(script: str, data: Path, folder: Path, tasks: dict[str, list[str]], *arguments: object) -> Tasks:
     names = [f"{role}-{index}" for role, endpoints in tasks.items() for index in range(len(endpoints))]
-    options = ("--data", data, "--model", folder / "model", *arguments)
+    options = ["--data", data, "--model", folder / "model", "--checkpoints", folder / "checkpoints"]
+    options += ["--history", folder / "history.json", *SETTINGS, *arguments]
     path = (COMPONENTS / "prepare_images",)
     return {name: start(folder, name, tasks, CODE / script, *options, path=path) for name in names or ["worker-0"]}
 
 
-@pytest.mark.parametrize(("length", "batch_size", "parts"), [(10, 4, 1), (10, 4, 3), (3, 8, 4)])
-def test_every_image_is_in_one_part_of_one_step_of_an_epoch(
-    code: Importer, length: int, batch_size: int, parts: int
-) -> None:
-    batches = code("train_tensorflow", "batches")
-    plan = batches.steps(length, batch_size=batch_size, epochs=2, seed=5)
-    for epoch in range(2):
-        shares = [
-            batches.share(indices, part, parts) for number, indices in plan if number == epoch for part in range(parts)
-        ]
-        assert all(len(indices) == len(weights) > 0 for indices, weights in shares)
-        seen = [indices[weights == 1] for indices, weights in shares]
-        assert sorted(np.concatenate(seen).tolist()) == list(range(length))
-    assert plan[0][1].tolist() != plan[len(plan) // 2][1].tolist()
+def train(data: Path, folder: Path, tasks: dict[str, list[str]], *arguments: object) -> dict[str, Ended]:
+    ended = finish(folder, begin("train.py", data, folder, tasks, *arguments))
+    assert [task.code for task in ended.values()] == [0] * len(ended), ended
+    return ended
 
 
-@needs_tensorflow
-@pytest.mark.slow
-def test_two_workers_have_the_losses_of_one_process(digits: Path, tmp_path: Path) -> None:
-    settings = ("--epochs", 1, "--batch_size", 37)  # one worker has an image more, and in the last step none
-    alone = begin("train.py", digits, tmp_path / "one", {}, *settings)
-    workers = begin("train.py", digits, tmp_path / "two", cluster(worker=2), *settings)
-    one, two = finish(tmp_path / "one", alone)["worker-0"], finish(tmp_path / "two", workers)
-    assert [one.code, *(task.code for task in two.values())] == [0, 0, 0], (one, two)
-    expected, found = one.losses(), two["worker-0"].losses()
-    assert len(expected) == len(found) == 4
+def history(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "history.json").read_text())
+    return content
+
+
+def losses(folder: Path) -> list[float]:
+    return [point["loss"] for point in history(folder)["points"]]
+
+
+@pytest.fixture(scope="module")
+def on_two(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the outputs of a training on two workers."""
+    folder = tmp_path_factory.mktemp("two")
+    train(digits, folder, cluster(worker=2), "--per_device_train_batch_size", 16, "--save_steps", 30)
+    return folder
+
+
+def test_two_workers_have_the_losses_of_one_process(digits: Path, on_two: Path, tmp_path: Path) -> None:
+    train(digits, tmp_path, {}, "--per_device_train_batch_size", 32)
+    expected, found = losses(tmp_path), losses(on_two)
     assert expected[-1] < expected[0] / 2, "this training learns nothing: it would prove nothing"
     assert max(abs(a - b) / a for a, b in zip(expected, found, strict=True)) < 1e-3
-    assert (tmp_path / "two/model/model.keras").is_file()
-    assert json.loads((tmp_path / "two/model/classifier.json").read_text())["classes"] == list("0123456789")
+    assert (history(on_two)["world_size"], history(on_two)["points"][0]["samples"]) == (2, 32)
+    kept = {file.name for file in (on_two / "checkpoints").glob("*.index")}
+    assert kept == {"ckpt-60.index", "ckpt-78.index"}
 
 
-@needs_tensorflow
-@pytest.mark.slow
+def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, on_two: Path, tmp_path: Path) -> None:
+    script = COMPONENTS / "evaluate_image_classifier_tensorflow/evaluate.py"
+    path = (COMPONENTS / "prepare_images", COMPONENTS / "evaluate_image_classifier")
+    port = cluster(worker=1)["worker"][0].rpartition(":")[2]
+    options = ["--data", digits, "--model", on_two / "model", "--metrics", tmp_path / "metrics"]
+    launch = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    processes = {
+        f"rank-{rank}": start(
+            tmp_path, f"rank-{rank}", {}, script, *options, path=path, RANK=str(rank), LOCAL_RANK=str(rank), **launch
+        )
+        for rank in range(2)
+    }
+    ended = finish(tmp_path, processes)
+    assert [task.code for task in ended.values()] == [0, 0], ended
+    found = json.loads((tmp_path / "metrics/metrics.json").read_text())
+    assert found["count"] == len(np.load(digits / "test_labels.npy"))
+    assert found["accuracy"] > 0.9
+    matrix = json.loads((tmp_path / "metrics/confusion_matrix.json").read_text())["data"]["matrix"]
+    assert np.trace(matrix) / np.sum(matrix) == pytest.approx(found["accuracy"])
+
+
+def test_an_evicted_training_goes_on_where_it_was(digits: Path, on_two: Path, tmp_path: Path) -> None:
+    """SIGTERM to the worker that is not the chief. One process continues what two have begun."""
+    settings = ("--logging_steps", 1, "--save_steps", 1000)
+    tasks = begin("train.py", digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 16, *settings)
+    try:
+        wait_for(lambda: b'"step": 5' in read(tmp_path / "worker-0.report"), tasks)
+        tasks["worker-1"].send_signal(signal.SIGTERM)
+    finally:
+        ended = finish(tmp_path, tasks)
+    assert {name: task.code for name, task in ended.items()} == dict.fromkeys(PAIR, 143), ended
+    (saved,) = (tmp_path / "checkpoints").glob("*.index")
+    assert 5 <= int(saved.stem.rpartition("-")[2]) < 78
+    assert not (tmp_path / "model").exists()
+    train(digits, tmp_path, {}, "--per_device_train_batch_size", 32, *settings)
+    points = {point["step"]: point["loss"] for point in history(tmp_path)["points"]}
+    assert list(points) == list(range(1, 79))
+    for point in history(on_two)["points"]:
+        assert points[point["step"]] == pytest.approx(point["loss"], rel=2e-3)
+
+
+def test_mixed_precision_learns_alike(digits: Path, on_two: Path, tmp_path: Path) -> None:
+    # In float16 the loss is scaled too, and steps with too large gradients are left out.
+    train(digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 16, "--precision", "float16")
+    assert losses(tmp_path) == pytest.approx(losses(on_two), rel=0.25)
+
+
 def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: Path) -> None:
-    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), "--epochs", 2)
+    settings = ("--per_device_train_batch_size", 32, "--num_train_epochs", 3, "--save_steps", 60)
+    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings)
     ended = finish(tmp_path, tasks)
     assert {name: task.code for name, task in ended.items()} == {"worker-0": 0, "worker-1": 0, "ps-0": 0}, ended
-    losses = ended["worker-0"].losses()
-    assert losses[-1] < losses[0] / 2
-    assert json.loads((tmp_path / "model/classifier.json").read_text())["validation_accuracy"] > 0.7
+    assert losses(tmp_path)[-1] < losses(tmp_path)[0] / 2
+    assert (tmp_path / "model/MLmodel").is_file()
+    assert "checkpoint" in {file.name for file in (tmp_path / "checkpoints").iterdir()}
+
+
+REFUSED = {
+    "train": {
+        "--per_device_train_batch_size 5000": "input per_device_train_batch_size: 5000 on each of 1",
+        "--preset resnet50": "input preset: resnet50 with images of 8 x 8 pixels",
+        "--resume_from_checkpoint .": "input resume_from_checkpoint: . holds no checkpoint",
+        "--data .": "input data: . holds no dataset.json",
+    },
+    "train_parameter_server": {"": "distribution: no parameter server"},
+}
+
+
+def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path) -> None:
+    """In one process, whose start is most of the time."""
+    program = tmp_path / "refused.py"
+    program.write_text(TRY_ALL)
+    options = ["--data", digits, "--model", "model", "--checkpoints", "checkpoints", "--history", "history", *SETTINGS]
+    path = (CODE, COMPONENTS / "prepare_images")
+    tried = json.dumps({script: list(arguments) for script, arguments in REFUSED.items()})
+    (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, tried, *options, path=path)}).values()
+    assert ended.code == 0, ended
+    found = json.loads(ended.output.splitlines()[-1])
+    for script, arguments in REFUSED.items():
+        for argument, said in arguments.items():
+            assert said in found[script][argument]
+    assert not (tmp_path / "model").exists()
+
+
+TRY_ALL = """\
+import importlib, json, sys
+
+from allranks.errors import InputError
+from allranks.runtime import tensorflow
+from allranks.runtime.metrics import Metrics
+from allranks.runtime.tensorflow import strategy
+
+tried, *options = sys.argv[1:]
+found = {}
+for script, arguments in json.loads(tried).items():
+    module = importlib.import_module(script)
+    function = getattr(module, "main", None) or module.train
+    for argument in arguments:
+        sys.argv[1:] = [*options, *argument.split()]
+        try:
+            function(tensorflow.Training(0, 1, "worker", True, strategy.alone(), None, Metrics(is_main=True)))
+        except InputError as error:
+            found.setdefault(script, {})[argument] = str(error)
+print(json.dumps(found))
+"""
+
+
+def read(file: Path) -> bytes:
+    return file.read_bytes() if file.exists() else b""
+
+
+def wait_for(condition: Callable[[], bool], tasks: Tasks) -> None:
+    deadline = time.monotonic() + 150
+    while not condition():
+        assert time.monotonic() < deadline
+        assert all(task.poll() is None for task in tasks.values())
+        time.sleep(0.05)

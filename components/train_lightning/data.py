@@ -1,0 +1,133 @@
+"""The LightningDataModule: prepared images, divided over the ranks, resumable within an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from module import NO_LABEL
+from numpy.lib.stride_tricks import sliding_window_view
+from prepared_images import Images
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from allranks.errors import InputError, Problem
+
+
+class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
+    """Images by their index; an index of -1 is an image that does not count.
+
+    max_shift, horizontal_flip: random changes
+    """
+
+    def __init__(self, images: Images, *, max_shift: int = 0, horizontal_flip: bool = False) -> None:
+        self._images, self._max_shift, self._horizontal_flip = images, max_shift, horizontal_flip
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        pixels = np.array(self._images.pixels[index])
+        label = NO_LABEL if index < 0 else int(self._images.labels[index])
+        if self._max_shift:
+            edge = (self._max_shift, self._max_shift)
+            windows = sliding_window_view(np.pad(pixels, ((0, 0), edge, edge)), pixels.shape[1:], axis=(1, 2))
+            down, right = torch.randint(0, 2 * self._max_shift + 1, (2,)).tolist()
+            pixels = windows[:, down, right]
+        if self._horizontal_flip and torch.rand(()) < 0.5:
+            pixels = pixels[..., ::-1]
+        return torch.from_numpy(np.ascontiguousarray(pixels)), torch.tensor(label)
+
+
+class RankBatches:
+    """A rank's batches of an epoch, for a DataLoader. Lightning calls set_epoch.
+
+    The images that do not fill a batch of every rank are left out. start: batches of the next epoch to leave out
+    """
+
+    def __init__(self, count: int, batch: int, rank: int, world_size: int, seed: int) -> None:
+        self.start = 0
+        self._count, self._batch, self._rank, self._world_size, self._seed = count, batch, rank, world_size, seed
+        self._epoch = 0
+
+    def __len__(self) -> int:
+        return self._count // (self._batch * self._world_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order = np.random.default_rng((self._seed, self._epoch)).permutation(self._count)
+        start, self.start = self.start, 0
+        for number in range(start, len(self)):
+            first = (number * self._world_size + self._rank) * self._batch
+            yield order[first : first + self._batch].tolist()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch, from 0, whose order comes next."""
+        self._epoch = epoch
+
+
+class ResumableLoader(DataLoader[tuple[Tensor, Tensor]]):
+    """A DataLoader whose position Lightning saves and restores.
+
+    batch_index: returns how many batches of the epoch the training has taken. Lightning and the workers fetch ahead, so
+                 that the loader itself does not know
+    """
+
+    def __init__(
+        self,
+        dataset: ImageDataset,
+        batches: RankBatches,
+        batch_index: Callable[[], int],
+        world_size: int,
+        **options: Any,
+    ) -> None:
+        super().__init__(dataset, batch_sampler=batches, **options)
+        self._batches, self._batch_index, self._world_size = batches, batch_index, world_size
+
+    def state_dict(self) -> dict[str, int]:
+        return {"batch_index": self._batch_index(), "world_size": self._world_size}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Start the next epoch at the batch of the state. Raise InputError for another number of ranks."""
+        if state["batch_index"] and state["world_size"] != self._world_size:
+            found = f"a checkpoint within an epoch of {state['world_size']} ranks, for {self._world_size}"
+            fix = "train with as many ranks, or resume from a checkpoint at the end of an epoch"
+            raise InputError(Problem("input resume_from_checkpoint", found, "as many ranks", fix))
+        self._batches.start = state["batch_index"]
+
+
+class PreparedImages(lightning.LightningDataModule):
+    """Training and validation images. train, validation: datasets; options: of both loaders"""
+
+    def __init__(
+        self,
+        train: ImageDataset,
+        validation: ImageDataset,
+        *,
+        train_batch: int,
+        eval_batch: int,
+        rank: int,
+        world_size: int,
+        seed: int,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self._train, self._validation, self._eval_batch, self._options = train, validation, eval_batch, options
+        self._rank, self._world_size = rank, world_size
+        self.batches = RankBatches(len(train), train_batch, rank, world_size, seed)
+
+    def train_dataloader(self) -> ResumableLoader:
+        return ResumableLoader(self._train, self.batches, self._batch_index, self._world_size, **self._options)
+
+    def val_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
+        count = -(-len(self._validation) // self._world_size)
+        # As many passes on every rank, which a sharded model needs.
+        own = [*range(self._rank, len(self._validation), self._world_size)]
+        own += [-1] * (count - len(own))
+        return DataLoader(self._validation, sampler=own, batch_size=self._eval_batch, **self._options)
+
+    def _batch_index(self) -> int:
+        assert self.trainer is not None
+        return int(self.trainer.fit_loop.epoch_loop.batch_progress.current.ready) % max(1, len(self.batches))

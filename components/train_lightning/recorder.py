@@ -1,0 +1,96 @@
+"""The callback that logs, writes the history, and ends a training that is evicted."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from history import History
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+
+from allranks.runtime import EVICTED, Metrics
+from allranks.runtime.eviction import Evicted, Eviction
+
+
+class Recorder(Callback):
+    """Logs every `logging_steps` steps, at which the ranks also agree on an eviction.
+
+    samples: images of a step, over all ranks
+    """
+
+    def __init__(self, logging_steps: int, samples: int) -> None:
+        self._logging_steps, self._samples = logging_steps, samples
+        self._history = History()
+        self._metrics: Metrics | None = None
+        self._step = 0
+        self._started = time.time()
+
+    def on_train_start(self, trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
+        self._metrics = Metrics(is_main=trainer.is_global_zero)
+        # Now, since Lightning has set its own handler, which makes a collective: other ranks would not take part in it.
+        self._eviction = Eviction()
+        self._step = trainer.global_step
+
+    def on_train_batch_end(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, outputs: Any, _batch: Any, _index: int
+    ) -> None:
+        step, total = trainer.global_step, int(trainer.estimated_stepping_batches)
+        if step == self._step:  # of several passes, all but the last
+            return
+        self._step = step
+        self._history.count(self._samples)
+        if step % self._logging_steps and step != total:
+            return
+        values = torch.stack([outputs["loss"].detach().float(), torch.tensor(float(self._eviction.requested))])
+        loss, evicted = trainer.strategy.reduce(values.to(module.device), reduce_op="mean").tolist()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        if module.device.type == "cuda":
+            peak = torch.cuda.max_memory_allocated(module.device) / 2**20
+        point = self._history.add(step, loss, peak)
+        rate = trainer.optimizers[0].param_groups[0]["lr"]
+        self._log(trainer, {"train_loss": loss, "learning_rate": rate, "step_seconds": point.seconds})
+        if evicted and step < total:
+            raise Evicted
+
+    def on_validation_end(self, trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
+        if not trainer.sanity_checking:
+            self._log(trainer, {name: float(value) for name, value in trainer.callback_metrics.items()})
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._history.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._history.load_state_dict(state)
+
+    def close(self, code: int) -> None:
+        """Send the remaining metrics, and the end of the run. code: exit code of this process"""
+        if self._metrics:
+            self._metrics.close({0: "FINISHED", EVICTED: "KILLED"}.get(code, "FAILED"))
+
+    def write(self, file: Path, **about: Any) -> None:
+        """Write the history."""
+        self._history.write(file, about | {"sample": "image", "started": self._started, "ended": time.time()})
+
+    def _log(self, trainer: lightning.Trainer, values: Mapping[str, float]) -> None:
+        if self._metrics:
+            total = int(trainer.estimated_stepping_batches)
+            self._metrics.log(values, step=trainer.global_step, total=total, epoch=trainer.current_epoch)
+
+
+def checkpointing(folder: Path, save_steps: int, save_total_limit: int) -> ModelCheckpoint:
+    """Return the callback that saves every save_steps steps, and keeps the newest checkpoints and last.ckpt."""
+    return ModelCheckpoint(
+        folder,
+        filename="{step}",
+        monitor="step",
+        mode="max",
+        save_top_k=save_total_limit or -1,
+        save_last=True,
+        every_n_train_steps=save_steps,
+        save_on_train_epoch_end=False,
+    )
