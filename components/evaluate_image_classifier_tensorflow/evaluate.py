@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from prepared_images import BadData, Description, Images, read, read_description
-from scores import confusion_matrix_document, scores
+from scores import Counts, class_scores, confusion_matrix_document, scores
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
@@ -24,21 +24,28 @@ def evaluate(ranks: sockets.Ranks) -> None:
     own_gpu(ranks)
     model = load(args.model, description)
     own = np.arange(ranks.rank, len(images), ranks.world_size)
-    confusion = count(model, images, own, len(description.classes), args.per_device_eval_batch_size)
-    gathered = ranks.gather_arrays(confusion)
-    if gathered is None:
+    confusion, sums = count(model, images, own, len(description.classes), args.per_device_eval_batch_size)
+    matrices, totals = ranks.gather_arrays(confusion), ranks.gather_arrays(sums)
+    if matrices is None or totals is None:
         return
-    confusion = np.sum(gathered, axis=0)
-    metrics = {"split": args.split, "source": description.source} | scores(confusion, description.classes)
-    matrix = confusion_matrix_document(confusion, description.classes)
+    counts = Counts.of_matrix(np.sum(matrices, axis=0), *np.sum(totals, axis=0).tolist())
+    report(args, description, counts, ranks)
+
+
+def report(args: argparse.Namespace, description: Description, counts: Counts, ranks: sockets.Ranks) -> None:
+    """Write the outputs, and log the metrics."""
+    metrics = {"split": args.split, "source": description.source} | scores(counts)
+    matrix = confusion_matrix_document(counts.confusion, description.classes)
     args.metrics.mkdir(parents=True, exist_ok=True)
     write(args.metrics / "metrics.json", metrics)
+    write(args.metrics / "classes.json", class_scores(counts, description.classes))
     # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
     for folder in (args.metrics, Path("outputs")):
         folder.mkdir(exist_ok=True)
         write(folder / "confusion_matrix.json", matrix)
     ranks.metrics.log_dict(matrix, "confusion_matrix.json")
-    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in ("accuracy", "macro_f1")}, step=0)
+    logged = ("accuracy", "top5_accuracy", "macro_f1", "loss")
+    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in logged}, step=0)
     print(f"{args.split} accuracy {metrics['accuracy']:.4f} on {metrics['count']} images", flush=True)
 
 
@@ -90,18 +97,29 @@ def load(folder: Path, description: Description) -> Any:
     return model
 
 
-def count(model: Any, images: Images, own: NDArray[np.int64], classes: int, batch: int) -> NDArray[np.int64]:
-    """Return the confusion matrix of these images: rows by true class, columns by predicted class."""
+def count(
+    model: Any, images: Images, own: NDArray[np.int64], classes: int, batch: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the confusion matrix of these images, rows by true class and columns by predicted class; and the sum of
+    their losses and how many have their class among the five best."""
     import tensorflow as tf
 
-    confusion = np.zeros(classes * classes, np.int64)
-    predict = tf.function(lambda pixels: tf.argmax(model(pixels, training=False), axis=1), reduce_retracing=True)
+    confusion, sums = np.zeros(classes * classes, np.int64), np.zeros(2)
+
+    @tf.function(reduce_retracing=True)
+    def score(pixels: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        found = tf.cast(model(pixels, training=False), tf.float32)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, found)
+        five = tf.math.in_top_k(labels, found, min(5, classes))
+        return tf.argmax(found, axis=1), tf.reduce_sum(losses), tf.math.count_nonzero(five)
+
     for start in range(0, len(own), batch):
         indices = own[start : start + batch]
-        predicted = predict(tf.constant(np.take(images.pixels, indices, axis=0))).numpy()
-        cells = np.take(images.labels, indices) * classes + predicted
-        confusion += np.bincount(cells, minlength=classes * classes)
-    return confusion.reshape(classes, classes)
+        pixels, labels = np.take(images.pixels, indices, axis=0), np.take(images.labels, indices)
+        predicted, loss, five = score(tf.constant(pixels), tf.constant(labels))
+        confusion += np.bincount(labels * classes + predicted.numpy(), minlength=classes * classes)
+        sums += [float(loss), float(five)]
+    return confusion.reshape(classes, classes), sums
 
 
 def write(file: Path, content: object) -> None:

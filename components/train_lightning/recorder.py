@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ class Recorder(Callback):
         self._logging_steps, self._samples = logging_steps, samples
         self._history = History()
         self._metrics: Metrics | None = None
+        self._pause = ExitStack()
         self._step = 0
         self._started = time.time()
 
@@ -57,9 +59,12 @@ class Recorder(Callback):
         if evicted and step < total:
             raise Evicted
 
+    def on_validation_start(self, _trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
+        self._pause.enter_context(self._history.paused())
+
     def on_validation_end(self, trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
-        if not trainer.sanity_checking:
-            self._log(trainer, {name: float(value) for name, value in trainer.callback_metrics.items()})
+        self._pause.close()
+        self._log(trainer, {name: float(value) for name, value in trainer.callback_metrics.items()})
 
     def state_dict(self) -> dict[str, Any]:
         return self._history.state_dict()

@@ -97,7 +97,14 @@ def train(args: argparse.Namespace, place: Place) -> None:
         trained.load_state_dict(
             {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
         )
-        about = {"classes": list(description.classes), "model": args.preset}
+        # As train_image_classifier writes it, which takes such a model as its initial_model.
+        preprocessing = {
+            "image_size": [height, width],
+            "network_size": list(size),
+            "mean": list(description.mean),
+            "std": list(description.std),
+        }
+        about = {"classes": list(description.classes), "model": args.preset, "preprocessing": preprocessing}
         save(trained, args.model, config=config, pixels=description.shape, about=about)
         recorder.write(
             args.history,

@@ -40,14 +40,19 @@ def by_platform(
     return run([list(command)] * len(places), [{**variables, **place} for place in places], folder)
 
 
-def by_mpirun(count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Ended:
-    """The command in so many processes of the real mpirun's, as Azure ML does it on a single instance."""
-    given = {"OPAL_PREFIX": sys.prefix, "MASTER_PORT": str(free_port()), "AZ_BATCHAI_MPI_MASTER_NODE": "127.0.0.1"}
+def by_mpirun(
+    count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str], prefix: str = sys.prefix
+) -> Ended:
+    """The command in so many processes of the real mpirun's, as Azure ML does it on a single instance.
+
+    prefix: of the virtual environment whose Open MPI it is
+    """
+    given = {"OPAL_PREFIX": prefix, "MASTER_PORT": str(free_port()), "AZ_BATCHAI_MPI_MASTER_NODE": "127.0.0.1"}
     options = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,tcp"]
     options += ["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo", "-n", str(count)]
     with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as short:  # Open MPI's sockets need a short path
         options += ["--mca", "orte_tmpdir_base", short]
-        return run([[str(MPIRUN), *options, *command]], [{**variables, **given}], folder)
+        return run([[f"{prefix}/bin/mpirun", *options, *command]], [{**variables, **given}], folder)
 
 
 def free_port() -> int:

