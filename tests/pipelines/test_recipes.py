@@ -1,0 +1,91 @@
+"""The pipelines around a recipe each: they validate with no network, and one of them is run to its end here. The
+trainings of the others are run in tests/components."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allranks_command import allranks
+
+PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
+Importer = Callable[[str], Any]
+
+
+@pytest.fixture
+def function() -> Iterator[Importer]:
+    """Returns a file's pipeline function, which has the file's name, imported as a file in any folder is."""
+    path, modules = list(sys.path), set(sys.modules)
+
+    def load(name: str) -> Any:
+        specification = importlib.util.spec_from_file_location(f"pipeline_{name}", PIPELINES / f"{name}.py")
+        assert specification is not None
+        assert specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+        return getattr(module, name)
+
+    yield load
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] == "components":
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "component", "distribution"),
+    [
+        ("gradient_boosting", {}, "train_gradient_boosting", ("PyTorch", 1)),
+        ("lightning", {}, "train_lightning", ("PyTorch", 1)),
+        ("lightning", {"launch": "per_process"}, "train_lightning", ("PyTorch", 2)),
+        ("tensorflow", {}, "train_tensorflow", ("TensorFlow", 0)),
+        ("tensorflow", {"launch": "parameter_server"}, "train_tensorflow_parameter_server", ("TensorFlow", 1)),
+        ("tensorflow", {"launch": "horovod"}, "train_tensorflow_horovod", ("Mpi", 1)),
+    ],
+)
+def test_a_recipe_validates(
+    function: Importer, name: str, arguments: dict[str, Any], component: str, distribution: tuple[str, int]
+) -> None:
+    job = function(name)(**arguments)
+    job.settings.default_compute = "cpu-cluster"
+    assert job._validate().passed, job._validate().error_messages
+    assert list(job.jobs) == ["prepare", "train", "evaluate", "register"]
+    assert set(job.outputs) == {"model", "history", "metrics", "registration"}
+    assert job.jobs["train"]._component.name == component
+    jobs = job._to_rest_object().properties.jobs
+    for step in ("train", "evaluate"):
+        assert jobs[step]["resources"]["instance_count"] == "${{parent.inputs.instance_count}}"
+    found = jobs["train"]["distribution"]
+    inputs = {key: value._data for key, value in job.inputs.items()}
+    count = found.get("process_count_per_instance", found.get("parameter_server_count"))
+    if isinstance(count, str) and "processes_per_instance" in count:
+        count = inputs["processes_per_instance"]
+    assert (found["distribution_type"], int(count or 0)) == distribution
+
+
+@pytest.mark.parametrize("name", ["lightning", "tensorflow"])
+def test_another_launch_is_refused_with_those_that_there_are(function: Importer, name: str) -> None:
+    with pytest.raises(ValueError, match="launch is 'carrier pigeon'; give one of"):
+        function(name)(launch="carrier pigeon")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_gradient_boosting_on_three_instances_reaches_its_quality(tmp_path: Path) -> None:
+    settings = ("--set", "num_iterations=80", "--set", "threshold=0.95")
+    ended = allranks("run", PIPELINES / "gradient_boosting.py", *settings, "--json", folder=tmp_path, patience=800)
+    assert ended.code == 0, ended.err
+    steps = {step["name"]: step for step in ended.json["steps"]}
+    assert [(rank["instance_rank"], rank["local_rank"]) for rank in steps["train"]["ranks"]] == [(0, 0), (1, 0), (2, 0)]
+    (auc,) = steps["evaluate"]["metrics"]["test_auc"]
+    assert auc["value"] >= 0.96
+    registration = json.loads(next(Path(ended.json["outputs"]["registration"]).rglob("*.json")).read_text())
+    assert (registration["name"], registration["version"]) == ("gradient-boosting", "1")
+    curve = [point["value"] for point in steps["train"]["metrics"]["validation_log_loss"]]
+    assert curve[-1] < curve[0]
