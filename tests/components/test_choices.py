@@ -54,8 +54,8 @@ def test_the_packages_of_every_environment_are_known(name: str) -> None:
     available = packages(folder(name))
     assert available is not None
     assert "numpy" in available
-    assert ("horovod" in available) is (name == "horovod")
-    assert ("deepspeed" in available) is (name == "deepspeed")
+    assert ("horovod" in available) is (name in ("horovod", "tensorflow-horovod"))
+    assert ("deepspeed" in available) is (name in ("deepspeed", "finetuning"))
 
 
 def test_the_strategies_of_the_runtime_are_those_of_the_contract() -> None:
@@ -135,11 +135,11 @@ def test_the_other_choices_are_named() -> None:
 def test_requirements_that_tags_declare() -> None:
     step = strategy(Literal("ddp"), "pytorch")
     quantized = Input("quantization", "string", Literal("nf4"), enum=("none", "nf4"))
-    tags = {"requires": "Torch, transformers", "requires.quantization.nf4": "bitsandbytes", "requires.x.y": "a"}
+    tags = {"requires": "Torch, lightning", "requires.quantization.nf4": "bitsandbytes", "requires.x.y": "a"}
     step = replace(step, inputs=(*step.inputs, quantized), tags=tags)
     needs = "'nf4', which needs bitsandbytes; the environment allranks-pytorch does not have it"
     assert problems(step) == [
-        "step train, key environment: allranks-pytorch, which does not have transformers",
+        "step train, key environment: allranks-pytorch, which does not have lightning",
         f"step train, key inputs.quantization: {needs}",
     ]
     declared = requirements.requirements({"requires.strategy.ddp": "nothing-else"}, {"strategy": ["ddp"]})

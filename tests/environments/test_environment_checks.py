@@ -20,12 +20,14 @@ NAMES = (
     "cpu",
     "deepspeed",
     "finetuning",
+    "gradient-boosting",
     "horovod",
     "lightning-transformers",
     "openmpi-ofed",
     "pytorch",
     "ray",
     "tensorflow",
+    "tensorflow-horovod",
 )
 BOUND = pytest.mark.timeout(300)
 

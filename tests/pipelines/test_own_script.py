@@ -18,8 +18,8 @@ FILE = Path(__file__).resolve().parents[2] / "pipelines" / "own_script.py"
     ("launch", "distribution", "processes"),
     [("pytorch", "pytorch", 3), ("mpi", "mpi", 3), ("torchrun", "pytorch", 1), ("deepspeed", "pytorch", 1)],
 )
-def test_a_launch(launch: str, distribution: str, processes: int) -> None:
-    plan = read_plan(FILE, {"launch": launch, "processes_per_instance": "3"})
+def test_a_launch(launch: str, distribution: str, processes: int, tmp_path: Path) -> None:
+    plan = read_plan(str(FILE), {"launch": launch, "processes_per_instance": "3"}, tmp_path)
     assert check(plan) == []
     train = dict(steps(plan.graph))["train"]
     assert (train.component, train.distribution.type) == (f"run_{launch}", distribution)
