@@ -37,6 +37,7 @@ def find_batch_size(
             loss = model(torch.randint(vocabulary, (batch_size, length), device=ranks.device)).square().mean()
             loss.backward()
 
+
         batch_size = runtime.find_batch_size(try_step, ranks, largest=512)
         training = ranks.strategy.prepare(model, optimizer)
 
