@@ -10,6 +10,7 @@ import torch
 from peft import LoraConfig
 from torch import nn
 from transformers import BitsAndBytesConfig
+from transformers.pytorch_utils import Conv1D
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
@@ -48,8 +49,9 @@ class Adapter:
 def check(adapter: Adapter, model: Any) -> None:
     """Raise InputError if the model has no linear layer of a given name, or one that is smaller than the rank."""
     head = model.get_output_embeddings()
+    kinds = (nn.Linear, Conv1D)  # GPT-2 has the other kind
     layers = {
-        name: module for name, module in model.named_modules() if isinstance(module, nn.Linear) and module is not head
+        name: module for name, module in model.named_modules() if isinstance(module, kinds) and module is not head
     }
     known = sorted({name.rpartition(".")[2] for name in layers})
     names = [name.strip() for name in adapter.target_modules.split(",")]
@@ -61,11 +63,10 @@ def check(adapter: Adapter, model: Any) -> None:
             expected = f"{ALL_LINEAR}, or names among {', '.join(known)}"
             raise InputError(Problem("input target_modules", found, expected, "correct the names"))
         targets = {layer: module for layer, module in layers.items() if any(_matches(layer, name) for name in names)}
-    layer, smallest = min(targets.items(), key=lambda item: min(item[1].in_features, item[1].out_features))
-    size = min(smallest.in_features, smallest.out_features)
-    if adapter.r > size:
-        found = f"rank {adapter.r} for {layer} of {smallest.in_features} x {smallest.out_features}"
-        raise InputError(Problem("input lora_r", found, f"at most {size}", "make it smaller"))
+    layer, shape = min(((name, _shape(module)) for name, module in targets.items()), key=lambda item: min(item[1]))
+    if adapter.r > min(shape):
+        found = f"rank {adapter.r} for {layer} of {shape[0]} x {shape[1]}"
+        raise InputError(Problem("input lora_r", found, f"at most {min(shape)}", "make it smaller"))
 
 
 def quantization(dtype: torch.dtype) -> BitsAndBytesConfig:
@@ -95,6 +96,11 @@ def trained_share(model: nn.Module) -> tuple[int, int]:
     # ZeRO 3 leaves an empty tensor in place of a parameter, with the real size beside it.
     sizes = [(getattr(weights, "ds_numel", weights.numel()), weights.requires_grad) for weights in model.parameters()]
     return sum(size for size, trained in sizes if trained), sum(size for size, _ in sizes)
+
+
+def _shape(layer: Any) -> tuple[int, int]:
+    # The weights of a quantized layer are packed.
+    return (layer.in_features, layer.out_features) if isinstance(layer, nn.Linear) else tuple(layer.weight.shape)
 
 
 def _matches(layer: str, name: str) -> bool:

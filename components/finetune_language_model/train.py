@@ -65,7 +65,8 @@ def train(ranks: runtime.Ranks) -> None:
         raise records.too_few(len(trainer.train_dataset), needed, what)
     about = describe(args, ranks, trainer)
 
-    trainer.train(resume_from_checkpoint=progress.resume_from(args.checkpoints, args.resume_from_checkpoint, ranks))
+    resumed = progress.resume_from(args.checkpoints, args.resume_from_checkpoint, ranks)
+    trainer_settings.run(trainer, resumed)
     if watcher.evicted:
         raise runtime.Evicted
     if held_out is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import Trainer
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
@@ -58,7 +59,7 @@ def problems(args: argparse.Namespace, ranks: runtime.Ranks) -> list[Problem]:
     found = []
     on_cpu = ranks.device.type == "cpu"
     if args.strategy != "ddp" and on_cpu:
-        # Accelerate would train by DistributedDataParallel without a word (frameworks that it reports as FSDP).
+        # Accelerate 1.15 trains by DistributedDataParallel instead, and reports nothing.
         expected = "ddp, the only strategy of Transformers' Trainer on CPUs"
         found.append(Problem("input strategy", f"{args.strategy} without GPUs", expected, "choose a size with GPUs"))
     if args.precision == "float16" and on_cpu:
@@ -132,6 +133,17 @@ def check_world(world_size: int, ranks: runtime.Ranks) -> None:
                 fix="leave ACCELERATE_USE_CPU to allranks, or set it to true where there are no GPUs",
             )
         )
+
+
+def run(trainer: Trainer, resume_from: str | None) -> None:
+    """Train. Raise InputError if DeepSpeed's file and the other inputs differ, which Transformers finds first."""
+    try:
+        trainer.train(resume_from_checkpoint=resume_from)
+    except ValueError as error:
+        if "DeepSpeed config" not in str(error):
+            raise
+        found = " ".join(str(error).split())
+        raise InputError(Problem("input deepspeed", found, "the same values", 'write "auto" in the file')) from error
 
 
 def step_size(args: argparse.Namespace, ranks: runtime.Ranks) -> int:

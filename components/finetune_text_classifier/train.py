@@ -76,7 +76,8 @@ def train(ranks: runtime.Ranks) -> None:
     )
     trainer.remove_callback(PrinterCallback)
     about = describe(args, ranks, model, names)
-    trainer.train(resume_from_checkpoint=progress.resume_from(args.checkpoints, args.resume_from_checkpoint, ranks))
+    resumed = progress.resume_from(args.checkpoints, args.resume_from_checkpoint, ranks)
+    trainer_settings.run(trainer, resumed)
     if watcher.evicted:
         raise runtime.Evicted
     if held_out is not None:

@@ -204,6 +204,10 @@ def test_adapters_that_the_model_cannot_have_are_refused(recipe: Callable[[str],
     adapters.check(adapters.Adapter(16, 8.0, 0.0, "q_proj, v_proj"), model)
     with pytest.raises(InputError, match="input target_modules: qkv, which this model does not have"):
         adapters.check(adapters.Adapter(4, 8.0, 0.0, "q_proj,qkv"), model)
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    gpt = GPT2LMHeadModel(GPT2Config(vocab_size=10, n_positions=8, n_embd=8, n_layer=1, n_head=2))
+    adapters.check(adapters.Adapter(8, 8.0, 0.0, "c_attn"), gpt)
     with pytest.raises(InputError, match=r"input lora_r: rank 17 for .* of 16 x 16"):
         adapters.check(adapters.Adapter(17, 8.0, 0.0, "all-linear"), model)
 
