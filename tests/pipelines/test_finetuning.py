@@ -14,7 +14,7 @@ PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 PATIENCE = 600.0
 """Seconds in which training has to come to an end on a machine that has other things to do as well."""
 
-SMALL = {"packages": "email,logging", "hidden_size": 64, "num_hidden_layers": 2, "pretraining_steps": 50}
+SMALL = {"packages": "email,logging", "hidden_size": 64, "num_hidden_layers": 2, "pretraining_steps": 40}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("finetuning")]
 
@@ -103,7 +103,7 @@ def test_the_model_is_served_without_this_project(finetuned: Any) -> None:
 
 @pytest.mark.usefixtures("finetuned")
 def test_a_classifier_is_better_than_the_largest_class(folder: Path) -> None:
-    found = run("text_classification", folder, num_train_epochs=2, minimum_accuracy=0.7, processes_per_instance=1)
+    found = run("text_classification", folder, num_train_epochs=1, minimum_accuracy=0.7, processes_per_instance=1)
     metrics = json.loads((outputs(found)["metrics"] / "metrics.json").read_text())
     matrix = json.loads((outputs(found)["metrics"] / "confusion_matrix.json").read_text())["data"]
     assert matrix["class_labels"] == ["email", "logging"]
