@@ -27,10 +27,10 @@ SMALL = {
     "max_seq_length": 32,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
-    "hidden_size": 32,
+    "hidden_size": 64,
     "max_steps": 60,
     "per_device_train_batch_size": 8,
-    "learning_rate": 0.02,
+    "learning_rate": 0.01,
     "eval_steps": 30,
 }
 
@@ -104,7 +104,7 @@ def test_from_texts_to_a_registered_model_by_deepspeed_under_mpi(tmp_path: Path)
     for package in ("json", "email", "logging", "http"):
         shutil.copytree(Path(sysconfig.get_path("stdlib"), package), texts / package)
     given: dict[str, Any] = SMALL | {"folder": texts, "launch": "mpi", "strategy": "deepspeed", "prompt": 'print("'}
-    given |= {"maximum_perplexity": 60}
+    given |= {"maximum_perplexity": 55}
     settings = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
     ended = allranks("run", PIPELINES / "language_model.py", *settings, "--json", folder=tmp_path, patience=PATIENCE)
     assert ended.code == 0, ended.err
@@ -122,7 +122,7 @@ def test_from_texts_to_a_registered_model_by_deepspeed_under_mpi(tmp_path: Path)
     assert (history["strategy"], history["zero_stage"], history["launcher"]) == ("deepspeed", None, "mpi")
     assert [point["step"] for point in history["points"]] == [1, 10, 20, 30, 40, 50, 60]
     metrics = json.loads((outputs["metrics"] / "metrics.json").read_text())
-    assert metrics["perplexity"] < 60 < metrics["unigram_perplexity"] / 2
+    assert metrics["perplexity"] < 55 < metrics["unigram_perplexity"] / 2.5
     assert outputs["sample"].read_text().startswith('print("')
     registration = json.loads((outputs["registration"] / "registration.json").read_text())
     assert (registration["name"], registration["version"]) == ("language-model", "1")
