@@ -25,8 +25,10 @@ class ShardedDataset(Dataset[Any]):
 
         paths = sorted(folder.glob("*.tar"))
 
+
         def read(shard, start):
             return islice(webdataset.WebDataset(str(paths[shard]), shardshuffle=False), start, None)
+
 
         dataset = runtime.ShardedDataset(lengths, read, transform=decode, window=1000)
         sampler = runtime.ShardSampler(dataset, ranks, batch_size=1024)
