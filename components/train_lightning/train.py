@@ -36,6 +36,8 @@ def train(args: argparse.Namespace, place: Place) -> None:
     from saving import save
     from schedule import schedule
 
+    # Now, since Lightning removes the launch's variables at the end of the training.
+    launcher = "lightning" if place.per_node else detect().launcher
     on_gpu = torch.cuda.device_count() >= place.devices
     check_device(args, on_gpu=on_gpu)
     description, images, validation = data(args.data)
@@ -109,7 +111,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
         recorder.write(
             args.history,
             strategy=f"Lightning {args.strategy}",
-            launcher="lightning" if place.per_node else detect().launcher,
+            launcher=launcher,
             world_size=world_size,
             instance_count=place.instance_count,
             device="cuda" if on_gpu else "cpu",

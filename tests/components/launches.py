@@ -7,6 +7,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from component_processes import COMPONENTS, Ended, clean, run
@@ -36,7 +37,10 @@ def by_platform(
         tuple(f"instance-{number}" for number in range(instance_count)),
         free_port(),
     )
-    places = [produce.environment(job, process) for process in produce.processes(job)]
+    processes = list(produce.processes(job))
+    if distribution.type == "tensorflow":  # its servers listen at every address
+        job = replace(job, ports=tuple(free_port() for _ in processes))
+    places = [produce.environment(job, process) for process in processes]
     return run([list(command)] * len(places), [{**variables, **place} for place in places], folder)
 
 
