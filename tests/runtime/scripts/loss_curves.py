@@ -93,14 +93,18 @@ def by_strategy(name: str, precision: str, steps: int, scheduled: int, ranks: ru
     training = strategy.prepare(model, optimizer_of(model), settings, schedule(scheduled))
     losses, norms, rates = [], [], []
     for step in range(steps):
-        total = torch.zeros(())
         rates.append(training.optimizer.param_groups[0]["lr"])
-        for part in range(ACCUMULATION):
-            tokens = batch(step * ACCUMULATION + part).chunk(ranks.world_size)[ranks.rank]
-            loss = loss_of(training.model, tokens)
-            training.backward(loss)
-            total += loss.detach() / ACCUMULATION
-            assert training.step() == (part == ACCUMULATION - 1)
+        stepped = False
+        while not stepped:  # in float16, the first steps find the loss scale, and change nothing
+            total = torch.zeros(())
+            for part in range(ACCUMULATION):
+                assert not stepped
+                tokens = batch(step * ACCUMULATION + part).chunk(ranks.world_size)[ranks.rank]
+                loss = loss_of(training.model, tokens)
+                training.backward(loss)
+                total += loss.detach() / ACCUMULATION
+                stepped = training.step()
+            assert stepped or settings.precision == "float16"
         torch.distributed.all_reduce(total)
         losses.append(total.item() / ranks.world_size)
         norms.append(training.gradient_norm.item())
