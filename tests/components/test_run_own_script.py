@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from component_processes import COMPONENTS, Ended, run
 from launches import BIN, MPIRUN, by_mpirun, by_platform, environment, free_port
 
@@ -20,6 +21,9 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
+from allranks.plan.check import check as check_plan
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Input, Literal
 from allranks.sdk.session import session
 
 Importer = Callable[[str, str], Any]
@@ -221,6 +225,16 @@ def test_the_wrong_launch_is_refused(launch: str, said: str, tmp_path: Path, var
     assert ended.codes == [2]
     assert said in ended.errors[0]
     assert "Traceback" not in ended.errors[0]
+
+
+def test_arguments_with_the_quotes_of_the_command_are_refused() -> None:
+    command_text = yaml.safe_load((COMPONENTS / "run_mpi/component.yaml").read_text())["command"]
+    command_text = command_text.partition("$[[--data")[0].partition("$[[--source ${{inputs.source}}]]")[2]
+    for arguments, found in (("--name 'two words'", ["--name 'two words'"]), ('--name "two words"', [])):
+        given = {"script": "train.py", "arguments": arguments}
+        ports = tuple(Input(name, "string", Literal(value)) for name, value in given.items())
+        problems = check_plan(Plan("p", Graph((Step("train", command_text, inputs=ports),))))
+        assert [problem.found for problem in problems] == found
 
 
 def test_the_code_of_the_node_takes_the_place_of_the_source() -> None:

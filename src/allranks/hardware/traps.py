@@ -118,7 +118,10 @@ def _processes(size: Size, processes: int) -> Iterator[Problem]:
             expected=f"{size.gpus}: a process for each GPU",
             fix=f"set process_count_per_instance to {size.processes}"
             + (
-                ", unless the one process starts the others (torchrun, Accelerate, Lightning)" if processes == 1 else ""
+                ": Azure ML starts one if it is left out. Ignore this if that process starts the others (torchrun, "
+                "Accelerate, Lightning)"
+                if processes == 1
+                else ""
             ),
         )
 

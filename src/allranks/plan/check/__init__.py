@@ -80,6 +80,7 @@ def _of_node(scope: Scope, node: Node, here: bool, supplied: frozenset[str] = fr
     if isinstance(node, Step):
         yield from names.of_variables(scope, node)
         yield from commands.of_step(scope, node, supplied)
+        yield from commands.of_quotes(scope, node)
         yield from layouts.of_step(scope, node)
         yield from requirements.of_step(scope, node, supplied)
     for port in node.inputs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allranks.contract.templating import Name, is_closed, used_names
@@ -10,6 +11,9 @@ from allranks.plan.check.bindings import is_given
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import meant, one_of
 from allranks.plan.graph import Step
+from allranks.plan.ports import Literal
+
+_QUOTED = re.compile(r"'\$\{\{\s*inputs\.([^\s{}]+)\s*}}'")
 
 
 def of_step(scope: Scope, step: Step, supplied: frozenset[str]) -> Iterator[Problem]:
@@ -33,6 +37,16 @@ def of_step(scope: Scope, step: Step, supplied: frozenset[str]) -> Iterator[Prob
             if port.optional and port.name not in supplied and not is_given(scope, port.value):
                 fix = f"write $[[ ... {name} ... ]] around what needs it, or give the input"
                 yield Problem(where, f"{name} is optional and not given, but always used", "", fix)
+
+
+def of_quotes(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield values that end the single quotes around them in the command, so that the shell splits the rest."""
+    quoted = {match[1] for match in _QUOTED.finditer(step.command)}
+    for port in step.inputs:
+        value = scope.value(port.value) if port.name in quoted else None
+        if isinstance(value, Literal) and "'" in str(value.value):
+            expected = f"a text without ', because the command has {port.name} in single quotes"
+            yield Problem(scope.key(step, f"inputs.{port.name}"), str(value.value), expected, 'use " in its place')
 
 
 def _unknown(where: str, name: Name, known: list[str]) -> Problem:
