@@ -78,7 +78,8 @@ def test_an_interpreter_that_does_not_answer_is_taken_to_have_everything(tmp_pat
     ("module", "line"),
     [
         ("tokenizers", 'pip install "allranks[text]"'),
-        ("sklearn", 'pip install "allranks[images]"'),
+        ("lightgbm", 'pip install "allranks[gradient-boosting]"'),
+        ("sklearn", "pip install scikit-learn"),  # several extras bring it
         ("deepspeed", 'pip install "allranks[deepspeed]"'),
         ("cv2", "pip install opencv-python"),
         ("einops", "pip install einops"),

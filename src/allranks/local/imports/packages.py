@@ -29,7 +29,7 @@ PACKAGES = {
 }
 """Packages by the module that a script imports, where the names differ."""
 
-_REQUIREMENT = re.compile(r"(?P<package>[\w.-]+).*;\s*extra\s*==\s*['\"](?P<extra>\w+)['\"]")
+_REQUIREMENT = re.compile(r"(?P<package>[\w.-]+).*;\s*extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
 _ALL = "dev"
 """The extra that contains the others."""
 
@@ -42,8 +42,8 @@ def install(module: str, interpreter: Path) -> str:
     stack = stacks.BY_MODULE.get(module)
     if stack is not None and not stack.environment:
         return stack.install
-    extra = _extras().get(package)
-    return f'pip install "allranks[{extra}]"' if extra else f"pip install {package}"
+    extras = _extras().get(package, ())
+    return f'pip install "allranks[{extras[0]}]"' if len(extras) == 1 else f"pip install {package}"
 
 
 def is_known(module: str) -> bool:
@@ -52,15 +52,15 @@ def is_known(module: str) -> bool:
 
 
 @cache
-def _extras() -> dict[str, str]:
-    """Return the extras of allranks, by package. Of several with a package, use the first one."""
+def _extras() -> dict[str, list[str]]:
+    """Return the extras of allranks that bring a package, by package."""
     try:
         lines = requires("allranks") or []
     except PackageNotFoundError:  # not installed, but on PYTHONPATH
         return {}
-    extras: dict[str, str] = {}
+    extras: dict[str, list[str]] = {}
     for line in lines:
         match = _REQUIREMENT.match(line)
         if match and match["extra"] != _ALL and match["package"] != "allranks":
-            extras.setdefault(match["package"], match["extra"])
+            extras.setdefault(match["package"], []).append(match["extra"])
     return extras
