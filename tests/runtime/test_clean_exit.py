@@ -20,7 +20,7 @@ def test_what_a_program_expects_at_its_end(start: Callable) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("strategy", "jobs", "ranks"), [("ddp", 8, 4), ("deepspeed", 2, 2)], ids=lambda value: str(value)
+    ("strategy", "jobs", "ranks"), [("ddp", 4, 4), ("deepspeed", 1, 2)], ids=lambda value: str(value)
 )
 def test_every_rank_of_every_job(start_environment: dict[str, str], strategy: str, jobs: int, ranks: int) -> None:
     """A slice of what the program does by hand: 200 jobs of ddp and 50 of deepspeed."""

@@ -37,7 +37,7 @@ def curves(start_module: Callable[..., Any]) -> dict[str, Any]:
     """The losses, gradient norms and learning rates of the steps, by strategy and precision."""
     jobs = [(STEPS, ["ddp:float32", "fsdp:float32"]), (STEPS_OF_16_BITS, list(OF_16_BITS))]
     if find_spec("deepspeed"):
-        jobs += [(STEPS, ["zero1:float32"]), (STEPS, ["zero3:float32"])]
+        jobs.append((STEPS, ["zero1:float32", "zero3:float32"]))
     if find_spec("horovod"):
         jobs.append((STEPS, ["horovod:float32"]))
     found: dict[str, Any] = {}

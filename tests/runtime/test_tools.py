@@ -17,6 +17,7 @@ from allranks.runtime.profiler import Profiler
 from allranks.runtime.ranks import Ranks
 
 slow = pytest.mark.slow
+pytestmark = pytest.mark.xdist_group("tools")  # they look at the same job
 
 
 @pytest.fixture(scope="module")

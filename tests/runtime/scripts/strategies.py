@@ -1,7 +1,7 @@
-"""A small model trained under several strategies, one after another in one process group; rank 0 writes what came out.
+"""A small model trained under several strategies, one after another in one process group; rank 0 writes what came out:
+of whole trainings, and of variants.
 
-strategies.py FOLDER save NAME ...      the first steps of every training, kept as a checkpoint
-strategies.py FOLDER compare NAME ...   whole trainings, some that go on from those checkpoints, and variants
+strategies.py NAME ...
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -22,8 +23,8 @@ from allranks import runtime
 from allranks.runtime import strategies
 
 STEPS = 20
-KEPT, RESUMED = 10, STEPS
-"""The step at which a checkpoint is made, and up to which a training goes on from it."""
+KEPT = 10
+"""The step at which a checkpoint is made."""
 BATCH, LENGTH, VOCABULARY, WIDTH = 8, 6, 19, 13
 """None of the widths divides by a number of ranks: shards are unequal."""
 
@@ -170,14 +171,10 @@ class Alone:
         self.optimizer.zero_grad()
 
 
-def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
+def compare(name: str, ranks: runtime.Ranks) -> dict[str, Any]:
     plain = runtime.TrainingSettings(blocks=(Block,))
     whole = prepare(name, ranks, plain)
-    result: dict[str, Any] = {"whole": losses(whole, ranks, 0, RESUMED), "weights_then": listed(whole.weights())}
-    resumed = prepare(name, ranks, plain)
-    step = runtime.Checkpoints(folder / name, ranks, {"training": resumed}).load()
-    result["resumed"] = losses(resumed, ranks, step, RESUMED)
-    result["resumed_weights"] = listed(resumed.weights())
+    result: dict[str, Any] = {"whole": losses(whole, ranks, 0, STEPS), "weights_then": listed(whole.weights())}
     recomputed = prepare(name, ranks, replace(plain, activation_checkpointing=True))
     result["recomputed"] = losses(recomputed, ranks, 0, 3)
     lower = prepare(name, ranks, replace(plain, precision="bfloat16"))
@@ -185,6 +182,7 @@ def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
     if name == "fsdp" or name.startswith("zero"):
         result["offloaded"] = losses(prepare(name, ranks, replace(plain, offload=True)), ranks, 0, 3)
     if name == "horovod":
+        result |= resume(name, ranks, plain)
         result["compressed"] = losses(prepare(name, ranks, replace(plain, compression="fp16")), ranks, 0, 10)
     if name == "fsdp":
         groups = prepare(name, ranks, replace(plain, shard_group_size=2))
@@ -196,21 +194,26 @@ def compare(name: str, ranks: runtime.Ranks, folder: Path) -> dict[str, Any]:
     return result
 
 
+def resume(name: str, ranks: runtime.Ranks, settings: runtime.TrainingSettings) -> dict[str, Any]:
+    with TemporaryDirectory() as own:
+        folder = ranks.broadcast(own)
+        training = prepare(name, ranks, settings)
+        checkpoints = runtime.Checkpoints(folder, ranks, {"training": training})
+        losses(training, ranks, 0, KEPT)
+        checkpoints.save(KEPT)
+        resumed = prepare(name, ranks, settings)
+        step = runtime.Checkpoints(folder, ranks, {"training": resumed}).load()
+        found = {"resumed": losses(resumed, ranks, step, STEPS), "resumed_weights": listed(resumed.weights())}
+        ranks.barrier()
+    return found
+
+
 def listed(weights: dict[str, Tensor]) -> dict[str, list[float]]:
     return {name: value.flatten().tolist() for name, value in weights.items()}
 
 
 def train(ranks: runtime.Ranks) -> None:
-    folder, what, names = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    found = {}
-    for name in names:
-        if what == "save":
-            training = prepare(name, ranks, runtime.TrainingSettings(blocks=(Block,)))
-            checkpoints = runtime.Checkpoints(folder / name, ranks, {"training": training})
-            found[name] = {"whole": losses(training, ranks, 0, KEPT)}
-            checkpoints.save(KEPT)
-        else:
-            found[name] = compare(name, ranks, folder)
+    found = {name: compare(name, ranks) for name in sys.argv[1:]}
     if ranks.is_main:
         sys.stdout.write(json.dumps(found) + "\n")
 
