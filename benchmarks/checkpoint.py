@@ -17,19 +17,13 @@ CHECKPOINT_TURNS=5 makes so many turns. A few minutes, 8 GB of memory and 3 GB o
 
 from __future__ import annotations
 
-import json
 import os
-import statistics
-import sys
 import tempfile
 from pathlib import Path
 
+from bench import torchrun
 from bench.figures import Figure, finish
-from bench.timing import run
 
-PROGRAM = Path(__file__).parent / "ranks" / "save_stalls.py"
-TORCHRUN = Path(sys.executable).parent / "torchrun"
-RANKS = 2
 TURNS = 5
 GOALS = {"torch.save with fsync": 0.25, "dcp.async_save": 0.5}
 
@@ -37,11 +31,7 @@ GOALS = {"torch.save with fsync": 0.25, "dcp.async_save": 0.5}
 def main() -> None:
     turns = os.environ.get("CHECKPOINT_TURNS", str(TURNS))
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on disk; /tmp may be memory
-        output = run(
-            [str(TORCHRUN), f"--nproc-per-node={RANKS}", "--standalone", str(PROGRAM), folder, turns],
-            OMP_NUM_THREADS="1",
-        )
-    measured = json.loads(output.splitlines()[-1])
+        measured = torchrun.measured("save_stalls.py", folder, turns)
     stalls = measured["stalls"]
     figures = [
         _figure(
@@ -64,9 +54,7 @@ def main() -> None:
 
 
 def _figure(name: str, ours: list[float], peer: list[float], goal: float | None) -> Figure:
-    base = statistics.median(peer)
-    difference = statistics.median(one - other for one, other in zip(ours, peer, strict=True))
-    return Figure(name, base + difference, base, goal, of="ratio")
+    return Figure(name, *torchrun.compared(ours, peer), goal, of="ratio")
 
 
 if __name__ == "__main__":

@@ -22,20 +22,14 @@ All cases take 18 minutes.
 
 from __future__ import annotations
 
-import json
 import os
-import statistics
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
+from bench import torchrun
 from bench.figures import Figure, finish
-from bench.timing import run
 
-BIN = Path(sys.executable).parent
-PROGRAM = Path(__file__).parent / "ranks" / "training_steps.py"
-RANKS = 2
 GOAL = 1.01
 
 CASES = {
@@ -94,9 +88,7 @@ def _times(strategy: str, model: str, blocks: int, loops: list[str]) -> dict[str
 def _measure(strategy: str, model: str, blocks: int, *loops: str) -> Any:
     """Return what training_steps.py measures with these loops in turn."""
     print(f"{strategy}, {model} model: {', '.join(loops)} ...", file=sys.stderr)
-    launch = [str(BIN / "torchrun"), "--standalone", "--nproc-per-node", str(RANKS), str(PROGRAM)]
-    output = run([*launch, strategy, model, str(blocks), *loops], OMP_NUM_THREADS="1")
-    return json.loads(next(line for line in output.splitlines() if line.startswith('{"times"')))
+    return torchrun.measured("training_steps.py", strategy, model, str(blocks), *loops)
 
 
 def _milliseconds(times: list[list[float]], column: int) -> list[float]:
@@ -105,9 +97,7 @@ def _milliseconds(times: list[list[float]], column: int) -> list[float]:
 
 def _figure(name: str, ours: list[float], peer: list[float], goal: float | None) -> Figure:
     """Return a figure of blocks that took turns."""
-    base = statistics.median(peer)
-    difference = statistics.median(one - other for one, other in zip(ours, peer, strict=True))
-    return Figure(name, base + difference, base, goal, of="ratio")
+    return Figure(name, *torchrun.compared(ours, peer), goal, of="ratio")
 
 
 if __name__ == "__main__":

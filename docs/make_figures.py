@@ -78,7 +78,7 @@ def performance_table(text: str, measured: date, machine: str) -> str:
     for line in _figures(text):
         cells = ["" if line[key] is None else f"{line[key]:.3g}" for key in ("ours", "peer", "ratio")]
         goal = "" if line["goal"] is None else f"{line['goal']}{'' if line['holds'] else ', missed'}"
-        rows.append(f"| {line['figure']} | {' | '.join(cells)} | {goal.replace('<=', '≤')} |")
+        rows.append(f"| {line['figure']} | {' | '.join(cells)} | {goal.replace('<=', '≤').replace('>=', '≥')} |")
     return "\n".join(rows) + "\n"
 
 

@@ -19,8 +19,9 @@ class Figure:
     name: what was measured, with its unit
     ours: the value for allranks
     peer: the value for the peer; None if there is no peer, or it could not be measured
-    goal: maximum of `of`; None if the figure is for information only
+    goal: limit of `of`; None if the figure is for information only
     of:   what the goal limits: "ours", or "ratio" for ours divided by the peer's
+    at_least: whether the goal is a minimum, as of a rate, and not a maximum
     """
 
     name: str
@@ -28,6 +29,7 @@ class Figure:
     peer: float | None = None
     goal: float | None = None
     of: str = "ours"
+    at_least: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -38,7 +40,14 @@ class Figure:
     def holds(self) -> bool | None:
         """Whether the goal is met; None if there is no goal, or no value to compare with it."""
         value = self.ours if self.of == "ours" else self.ratio
-        return None if self.goal is None or value is None else value <= self.goal
+        if self.goal is None or value is None:
+            return None
+        return value >= self.goal if self.at_least else value <= self.goal
+
+    @property
+    def limit(self) -> str | None:
+        """The goal in words; None if there is none."""
+        return None if self.goal is None else f"{self.of} {'>=' if self.at_least else '<='} {self.goal:g}"
 
     def line(self) -> str:
         """Return the figure as one line of JSON."""
@@ -48,7 +57,7 @@ class Figure:
                 "ours": _rounded(self.ours),
                 "peer": _rounded(self.peer),
                 "ratio": _rounded(self.ratio),
-                "goal": None if self.goal is None else f"{self.of} <= {self.goal:g}",
+                "goal": self.limit,
                 "holds": self.holds,
             }
         )
@@ -61,9 +70,8 @@ def finish(title: str, figures: Sequence[Figure]) -> NoReturn:
         table.add_column(column, justify="left" if not column else "right")
     for figure in figures:
         texts = [f"{value:.3g}" if value is not None else "" for value in (figure.ours, figure.peer, figure.ratio)]
-        goal = "" if figure.goal is None else f"{figure.of} <= {figure.goal:g}"
         style = {True: "green", False: "red", None: ""}[figure.holds]
-        table.add_row(figure.name, *texts, goal, style=style)
+        table.add_row(figure.name, *texts, figure.limit or "", style=style)
     Console().print(table)
     for figure in figures:
         print(figure.line())

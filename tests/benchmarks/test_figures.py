@@ -34,6 +34,8 @@ def figures() -> ModuleType:
         ({"ours": 3.3, "peer": 3.0, "goal": 1.1, "of": "ratio"}, 1.1, "ratio <= 1.1", True),
         ({"ours": 3.4, "peer": 3.0, "goal": 1.1, "of": "ratio"}, 1.1333, "ratio <= 1.1", False),
         ({"ours": 3.4, "goal": 1.1, "of": "ratio"}, None, "ratio <= 1.1", None),
+        ({"ours": 2.97, "peer": 3.0, "goal": 0.99, "of": "ratio", "at_least": True}, 0.99, "ratio >= 0.99", True),
+        ({"ours": 2.9, "peer": 3.0, "goal": 0.99, "of": "ratio", "at_least": True}, 0.9667, "ratio >= 0.99", False),
         ({"ours": 3.4, "peer": 1.0}, 3.4, None, None),
     ],
 )
