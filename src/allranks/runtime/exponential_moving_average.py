@@ -42,7 +42,7 @@ class ExponentialMovingAverage:
     def __init__(self, model: Training | nn.Module, decay: float = 0.999, *, warm_up: bool = False) -> None:
         if not 0 <= decay <= 1:
             raise InputError(Problem("decay", str(decay), "from 0 to 1", "use for example 0.999"))
-        self._module: nn.Module = model if isinstance(model, nn.Module) else model._plain  # type: ignore[attr-defined]
+        self._module: nn.Module = model if isinstance(model, nn.Module) else model.module
         if any(hasattr(parameter, "ds_id") for parameter in self._module.parameters()):
             raise InputError(
                 Problem(

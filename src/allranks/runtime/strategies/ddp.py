@@ -60,13 +60,13 @@ class DdpTraining(TorchTraining):
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.to_cpu(self._plain.state_dict()) if distributed.get_rank() == 0 else {}
+        return checkpoint_state.to_cpu(self.module.state_dict()) if distributed.get_rank() == 0 else {}
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
         state = checkpoint_state.pack(
             "ddp",
-            checkpoint_state.replicated_model(self._plain),
+            checkpoint_state.replicated_model(self.module),
             checkpoint_state.replicated_optimizer(self.optimizer.state_dict()),
         )
         return state | self._progress()
@@ -74,7 +74,7 @@ class DdpTraining(TorchTraining):
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
         model, optimizer = checkpoint_state.unpack("ddp", state)
-        self._plain.load_state_dict(model)
+        self.module.load_state_dict(model)
         self.optimizer.load_state_dict(optimizer)
         self._load_progress(state)
 

@@ -128,13 +128,13 @@ class DeepSpeedTraining:
 
     reads_saved_tensors = True
 
-    def __init__(self, engine: Any, plain: nn.Module, config: Configuration, device: torch.device) -> None:
+    def __init__(self, engine: Any, module: nn.Module, config: Configuration, device: torch.device) -> None:
         self.model: nn.Module = engine
         self.gradient_norm: Tensor | None = None
         self.gradient_accumulation_steps = config.gradient_accumulation_steps
         self.per_device_train_batch_size = config.per_device_train_batch_size
         self._engine = engine
-        self._plain = plain
+        self.module = module
         self._config = config
         self._device = device
 
@@ -159,7 +159,7 @@ class DeepSpeedTraining:
         norm: Any = None
         measured = self._config.max_grad_norm > 0
         if measured and self._config.zero_stage == 0 and self._engine.is_gradient_accumulation_boundary():
-            norm = nn.utils.clip_grad_norm_(self._plain.parameters(), self._config.max_grad_norm)
+            norm = nn.utils.clip_grad_norm_(self.module.parameters(), self._config.max_grad_norm)
         self._engine.step()
         stepped: bool = self._engine.was_step_applied()
         if stepped and measured:
@@ -169,16 +169,16 @@ class DeepSpeedTraining:
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
-        return zero_states.weights(self._plain)
+        return zero_states.weights(self.module)
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        state = checkpoint_state.pack("deepspeed", *zero_states.gather(self._engine, self._plain))
+        state = checkpoint_state.pack("deepspeed", *zero_states.gather(self._engine, self.module))
         return state if self.schedule is None else state | {"schedule": self.schedule.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
         weights, optimizer = checkpoint_state.unpack("deepspeed", state)
-        zero_states.scatter(self._engine, self._plain, weights, optimizer)
+        zero_states.scatter(self._engine, self.module, weights, optimizer)
         if self.schedule is not None:
             self.schedule.load_state_dict(full(state["schedule"]))

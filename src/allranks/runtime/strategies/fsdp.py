@@ -112,24 +112,24 @@ class FsdpTraining(TorchTraining):
 
     def weights(self) -> dict[str, Any]:
         """See `Training`."""
-        return checkpoint_state.to_cpu(get_model_state_dict(self._plain, options=_FULL_STATE))
+        return checkpoint_state.to_cpu(get_model_state_dict(self.module, options=_FULL_STATE))
 
     def state_dict(self) -> dict[str, Any]:
         """See `Training`."""
-        state = checkpoint_state.pack("fsdp", *dtensor_states.gather(self._plain, self.optimizer))
+        state = checkpoint_state.pack("fsdp", *dtensor_states.gather(self.module, self.optimizer))
         return state | self._progress()
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """See `Training`."""
-        dtensor_states.scatter(self._plain, self.optimizer, *checkpoint_state.unpack("fsdp", state))
+        dtensor_states.scatter(self.module, self.optimizer, *checkpoint_state.unpack("fsdp", state))
         self._load_progress(state)
 
     def _set_gradient_sync(self, enabled: bool) -> None:
-        assert isinstance(self._plain, FSDPModule)
-        self._plain.set_requires_gradient_sync(enabled)
+        assert isinstance(self.module, FSDPModule)
+        self.module.set_requires_gradient_sync(enabled)
 
     def _clip(self, max_norm: float) -> Tensor:
-        parameters = list(self._plain.parameters())
+        parameters = list(self.module.parameters())
         norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
         if isinstance(norm, DTensor):
             norm = norm.full_tensor()  # one all-reduce, which clipping by a sharded norm would do as well

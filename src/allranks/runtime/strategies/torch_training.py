@@ -18,14 +18,14 @@ from allranks.runtime.strategies.training import Schedule
 class TorchTraining:
     """Base class of DdpTraining, FsdpTraining and HorovodTraining; see `Training`.
 
-    model: the module to call in the forward pass
-    plain: the module whose parameters the optimizer has
+    model:  the module to call in the forward pass
+    module: the module whose parameters the optimizer has
     """
 
     def __init__(
         self,
         model: nn.Module,
-        plain: nn.Module,
+        module: nn.Module,
         optimizer: optim.Optimizer,
         settings: TrainingSettings,
         schedule: Schedule | None,
@@ -36,7 +36,7 @@ class TorchTraining:
         self.schedule = create_schedule(schedule, optimizer)
         self.gradient_norm: Tensor | None = None
         self.per_device_train_batch_size = settings.per_device_train_batch_size
-        self._plain = plain
+        self.module = module
         self._max_grad_norm = settings.max_grad_norm
         self._loss_scale = LossScale(optimizer, device) if settings.precision == "float16" else None
         self._accumulation = Accumulation(settings.gradient_accumulation_steps or 1)
@@ -83,7 +83,7 @@ class TorchTraining:
 
     def _clip(self, max_norm: float) -> Tensor:
         """Clip the gradients, and return their norm before."""
-        return nn.utils.clip_grad_norm_(self._plain.parameters(), max_norm)
+        return nn.utils.clip_grad_norm_(self.module.parameters(), max_norm)
 
     def _set_gradient_sync(self, enabled: bool) -> None:
         """Enable or disable gradient synchronisation for the next backward pass."""

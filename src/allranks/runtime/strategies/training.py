@@ -15,8 +15,8 @@ Schedule: TypeAlias = Callable[[optim.Optimizer], LRScheduler]
 class Training(Protocol):
     """A model and its optimizer, distributed over the ranks.
 
-        for images, labels in sampler.epoch_batches(loader):
-            training.backward(loss(training.model(images), labels) * sampler.weight)
+        for images, labels in loader:
+            training.backward(loss(training.model(images), labels) * loader.weight)
             if training.step():
                 step += 1
 
@@ -27,6 +27,10 @@ class Training(Protocol):
     @property
     def model(self) -> nn.Module:
         """The module to call in the forward pass."""
+
+    @property
+    def module(self) -> nn.Module:
+        """The model without what wraps it, for its methods and attributes. Its parameters are those that are trained."""
 
     @property
     def optimizer(self) -> optim.Optimizer:
