@@ -19,6 +19,9 @@ from allranks.runtime import RankEnv, detect, note
 
 RANK = [sys.executable, str(Path(__file__).with_name("rank.py"))]
 
+GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""Files of which a machine with GPUs has one: of NVIDIA's driver, of AMD's, and of Windows' under WSL."""
+
 
 def pytorch(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
     _expect(detect(), "pytorch", "pytorch")
@@ -170,6 +173,9 @@ def _per_node(env: RankEnv) -> RankEnv:
 
 
 def _gpus() -> int:
+    # torch takes seconds to import, and its launcher imports it again.
+    if not any(map(os.path.exists, GPU_DRIVERS)):
+        return 0
     import torch
 
     return torch.cuda.device_count()

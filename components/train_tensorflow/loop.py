@@ -107,7 +107,7 @@ def new_model(args: argparse.Namespace, description: Description) -> Any:
 
 
 def compiled(replicas: Replicas, model: Any, optimizer: Any, args: argparse.Namespace, class_count: int) -> Steps:
-    """Return the steps as graphs."""
+    """Return the steps as graphs. They have no control flow in Python: AutoGraph would take seconds to find none."""
     variables = model.trainable_variables
 
     def train_replica(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
@@ -124,11 +124,11 @@ def compiled(replicas: Replicas, model: Any, optimizer: Any, args: argparse.Name
         predicted = tf.argmax(model(pixels, training=False), axis=1)
         return tf.reduce_sum(weights * tf.cast(predicted == labels, tf.float32))
 
-    @tf.function
+    @tf.function(autograph=False)
     def train_all(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
         return replicas.total(replicas.run(train_replica, batch))
 
-    @tf.function
+    @tf.function(autograph=False)
     def evaluate_all(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
         return replicas.total(replicas.run(evaluate_replica, batch))
 

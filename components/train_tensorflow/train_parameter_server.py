@@ -44,7 +44,7 @@ def train(training: tensorflow.Training) -> None:
     classes = len(description.classes)
     seeds = itertools.count(1000 * step + args.seed)
 
-    @tf.function
+    @tf.function(autograph=False)
     def worker_step(batches: Any) -> tf.Tensor:
         def replica(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             with tf.GradientTape() as tape:

@@ -188,13 +188,28 @@ def by_deepspeed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "saved"
 
 
+EACH = """
+import runpy, sys
+
+script, weights, *checkpoints = sys.argv[1:]
+for number, folder in enumerate(checkpoints):
+    sys.argv[1:] = ["--checkpoints", folder, "--weights", f"{weights}/{number}", "--model", f"{weights}/{number}/model"]
+    runpy.run_path(script, run_name="__main__")
+"""
+
+
 @needs_deepspeed
-@pytest.mark.parametrize(("stage", "kind"), [("zero2", "ours"), ("zero3", "ours"), ("zero3", "deepspeed")])
-def test_what_deepspeeds_ranks_saved(by_deepspeed: Path, tmp_path: Path, stage: str, kind: str) -> None:
-    ended = run_component(tmp_path, by_deepspeed / stage / kind)
+def test_what_deepspeeds_ranks_saved(by_deepspeed: Path, tmp_path: Path) -> None:
+    """In one process, which imports DeepSpeed once."""
+    program = tmp_path / "each.py"
+    program.write_text(EACH)
+    saved = [by_deepspeed / name for name in ("zero2/ours", "zero3/ours", "zero3/deepspeed")]
+    words = [str(SCRIPT), str(tmp_path / "weights"), *map(str, saved)]
+    ended = run_script("consolidate_checkpoint", *words, script=program, folder=tmp_path)
     assert ended.codes == [0], ended.errors
-    expected = torch.load(by_deepspeed / stage / "weights.pt")
-    torch.testing.assert_close(read(tmp_path / "weights"), dict(expected), rtol=0, atol=0)
+    for number, folder in enumerate(saved):
+        expected = torch.load(folder.parent / "weights.pt")
+        torch.testing.assert_close(read(tmp_path / f"weights/{number}"), dict(expected), rtol=0, atol=0)
 
 
 class Harmful:

@@ -27,7 +27,15 @@ HOROVOD_ENVIRONMENT = ROOT / ".venvs/allranks-tensorflow-horovod"
 needs_horovod = pytest.mark.skipif(
     not list(HOROVOD_ENVIRONMENT.glob("lib/python3*/site-packages/horovod")), reason="make tensorflow-horovod"
 )
-SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", 2, "--learning_rate", 0.01, "--max_grad_norm", 1)
+SETTINGS = (
+    *("--preset", "resnet_micro", "--num_train_epochs", 5, "--learning_rate", 0.005, "--max_grad_norm", 1),
+    *("--lr_scheduler_type", "constant_with_warmup", "--warmup_steps", 4),
+)
+STEPS = 45
+"""In batches of 128 images, of which an epoch has 9."""
+ALIKE = 12
+"""Steps in which two divisions of the same batches differ by rounding alone. Later Adam makes more of it, up to some
+hundredths of a loss: so it does in one process on one core instead of two."""
 PAIR = ("worker-0", "worker-1")
 
 
@@ -55,28 +63,33 @@ def losses(folder: Path) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def on_two(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the outputs of a training on two workers."""
-    folder = tmp_path_factory.mktemp("two")
-    train(digits, folder, cluster(worker=2), "--per_device_train_batch_size", 16, "--save_steps", 30)
+def on_one(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the outputs of a training in one process."""
+    folder = tmp_path_factory.mktemp("one")
+    train(digits, folder, {}, "--per_device_train_batch_size", 128, "--logging_steps", 1)
+    found = losses(folder)
+    assert found[-1] < found[0] / 2, "this training learns nothing: it would prove nothing"
     return folder
 
 
-def test_two_workers_have_the_losses_of_one_process(digits: Path, on_two: Path, tmp_path: Path) -> None:
-    train(digits, tmp_path, {}, "--per_device_train_batch_size", 32)
-    expected, found = losses(tmp_path), losses(on_two)
-    assert expected[-1] < expected[0] / 2, "this training learns nothing: it would prove nothing"
-    assert max(abs(a - b) / a for a, b in zip(expected, found, strict=True)) < 1e-3
-    assert (history(on_two)["world_size"], history(on_two)["points"][0]["samples"]) == (2, 32)
-    kept = {file.name for file in (on_two / "checkpoints").glob("*.index")}
-    assert kept == {"ckpt-60.index", "ckpt-78.index"}
+def test_mixed_precision_learns_alike_on_two_workers(digits: Path, on_one: Path, tmp_path: Path) -> None:
+    """In float16, which is slow on a CPU: of the same steps the first ones."""
+    # The loss is scaled too, and steps with too large gradients are left out.
+    settings = ("--precision", "float16", "--max_steps", 10, "--logging_steps", 1, "--save_steps", 4)
+    train(digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 64, *settings)
+    assert losses(tmp_path) == pytest.approx(losses(on_one)[:10], rel=0.05)
+    assert losses(tmp_path)[-1] < 0.9 * losses(tmp_path)[0]
+    assert (history(tmp_path)["world_size"], history(tmp_path)["points"][0]["samples"]) == (2, 128)
+    kept = {file.name for file in (tmp_path / "checkpoints").glob("*.index")}
+    assert kept == {"ckpt-8.index", "ckpt-10.index"}
+    assert (tmp_path / "model/MLmodel").is_file()
 
 
-def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, on_two: Path, tmp_path: Path) -> None:
+def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, on_one: Path, tmp_path: Path) -> None:
     script = COMPONENTS / "evaluate_image_classifier_tensorflow/evaluate.py"
     path = (COMPONENTS / "prepare_images", COMPONENTS / "evaluate_image_classifier")
     port = cluster(worker=1)["worker"][0].rpartition(":")[2]
-    options = ["--data", digits, "--model", on_two / "model", "--metrics", tmp_path / "metrics"]
+    options = ["--data", digits, "--model", on_one / "model", "--metrics", tmp_path / "metrics"]
     launch = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     processes = {
         f"rank-{rank}": start(
@@ -93,10 +106,12 @@ def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, o
     assert np.trace(matrix) / np.sum(matrix) == pytest.approx(found["accuracy"])
 
 
-def test_an_evicted_training_goes_on_where_it_was(digits: Path, on_two: Path, tmp_path: Path) -> None:
-    """SIGTERM to the worker that is not the chief. One process continues what two have begun."""
+def test_two_workers_have_the_losses_of_one_process_which_goes_on_where_they_were_evicted(
+    digits: Path, on_one: Path, tmp_path: Path
+) -> None:
+    """SIGTERM to the worker that is not the chief."""
     settings = ("--logging_steps", 1, "--save_steps", 1000)
-    tasks = begin("train.py", digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 16, *settings)
+    tasks = begin("train.py", digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 64, *settings)
     try:
         wait_for(lambda: b'"step": 5' in read(tmp_path / "worker-0.report"), tasks)
         tasks["worker-1"].send_signal(signal.SIGTERM)
@@ -104,39 +119,33 @@ def test_an_evicted_training_goes_on_where_it_was(digits: Path, on_two: Path, tm
         ended = finish(tmp_path, tasks)
     assert {name: task.code for name, task in ended.items()} == dict.fromkeys(PAIR, 143), ended
     (saved,) = (tmp_path / "checkpoints").glob("*.index")
-    assert 5 <= int(saved.stem.rpartition("-")[2]) < 78
+    assert 5 <= int(saved.stem.rpartition("-")[2]) < STEPS
     assert not (tmp_path / "model").exists()
-    train(digits, tmp_path, {}, "--per_device_train_batch_size", 32, *settings)
-    points = {point["step"]: point["loss"] for point in history(tmp_path)["points"]}
-    assert list(points) == list(range(1, 79))
-    for point in history(on_two)["points"]:
-        assert points[point["step"]] == pytest.approx(point["loss"], rel=2e-3)
-
-
-def test_mixed_precision_learns_alike(digits: Path, on_two: Path, tmp_path: Path) -> None:
-    # In float16 the loss is scaled too, and steps with too large gradients are left out.
-    train(digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 16, "--precision", "float16")
-    assert losses(tmp_path) == pytest.approx(losses(on_two), rel=0.25)
+    train(digits, tmp_path, {}, "--per_device_train_batch_size", 128, *settings)
+    assert [point["step"] for point in history(tmp_path)["points"]] == list(range(1, STEPS + 1))
+    assert losses(tmp_path)[:ALIKE] == pytest.approx(losses(on_one)[:ALIKE], rel=1e-3)
+    assert losses(tmp_path) == pytest.approx(losses(on_one), rel=0.05)
 
 
 @needs_horovod
-def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_two: Path, tmp_path: Path) -> None:
+def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_one: Path, tmp_path: Path) -> None:
     """Another TensorFlow and another Keras, with the same code and the same images in every step."""
     options = ["--data", digits, "--model", tmp_path / "model", "--checkpoints", tmp_path / "checkpoints"]
-    options += ["--history", tmp_path / "history.json", *SETTINGS, "--per_device_train_batch_size", 16]
+    options += ["--history", tmp_path / "history.json", *SETTINGS, "--per_device_train_batch_size", 64]
+    options += ["--logging_steps", 1]
     command = [str(HOROVOD_ENVIRONMENT / "bin/python"), str(CODE / "train_horovod.py"), *map(str, options)]
     variables = environment(tmp_path, ("prepare_images",))
     variables["PYTHONPATH"] += os.pathsep + str(ROOT / "src")
     ended = by_mpirun(2, command, tmp_path, variables, str(HOROVOD_ENVIRONMENT))
     assert ended.codes == [0], ended
-    assert losses(tmp_path) == pytest.approx(losses(on_two), rel=2e-3)
+    assert losses(tmp_path)[:ALIKE] == pytest.approx(losses(on_one)[:ALIKE], rel=2e-3)
     assert (history(tmp_path)["launcher"], history(tmp_path)["strategy"]) == ("mpi", "horovod")
     assert (tmp_path / "model/MLmodel").is_file()
 
 
 def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: Path) -> None:
-    settings = ("--per_device_train_batch_size", 32, "--num_train_epochs", 3, "--save_steps", 60)
-    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings)
+    settings = ("--per_device_train_batch_size", 64, "--num_train_epochs", 4, "--lr_scheduler_type", "cosine")
+    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings, "--save_steps", 40)
     ended = finish(tmp_path, tasks)
     assert {name: task.code for name, task in ended.items()} == {"worker-0": 0, "worker-1": 0, "ps-0": 0}, ended
     assert losses(tmp_path)[-1] < losses(tmp_path)[0] / 2
