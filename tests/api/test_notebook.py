@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -57,15 +58,29 @@ class Kernel:
         return printed + errors, html
 
 
-@pytest.fixture
-def kernel(tmp_path: Path) -> Iterator[Kernel]:
-    (tmp_path / "job.yml").write_text(yaml.safe_dump(JOB))
-    kernel = Kernel(tmp_path)
+@contextlib.contextmanager
+def started(folder: Path) -> Iterator[Kernel]:
+    """A kernel in a folder with a job."""
+    (folder / "job.yml").write_text(yaml.safe_dump(JOB))
+    kernel = Kernel(folder)
     with kernel.client.setup_kernel():
         kernel.execute(START)
         yield kernel
 
 
+# Starting a kernel and the engine in it takes most of the time.
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("notebook")
+
+
+@pytest.fixture(scope="module")
+def kernel(folder: Path) -> Iterator[Kernel]:
+    with started(folder) as kernel:
+        yield kernel
+
+
+@pytest.mark.xdist_group("notebook")
 def test_fifty_runs_at_once_with_a_view_of_one(kernel: Kernel) -> None:
     printed, _ = kernel.execute(
         "runs = [start(number=number) for number in range(50)]\n"
@@ -79,14 +94,15 @@ def test_fifty_runs_at_once_with_a_view_of_one(kernel: Kernel) -> None:
     assert "job" in html
 
 
-def test_interrupting_a_cell_stops_only_its_run(kernel: Kernel, tmp_path: Path) -> None:
+@pytest.mark.xdist_group("notebook")
+def test_interrupting_a_cell_stops_only_its_run(kernel: Kernel, folder: Path) -> None:
     """A second run of the same kernel continues to its end."""
-    gate = tmp_path / "gate"
+    gate = folder / "gate"
     gate.touch()
     printed, _ = kernel.execute(
         f"stopped, other = start(wait_for='{gate}'), start(wait_for='{gate}', number=1)\nprint(stopped.id, other.id)"
     )
-    workspace = Workspace.at(tmp_path / ".allranks")
+    workspace = Workspace.at(folder / ".allranks")
     stopped, other = (Run(identity, workspace) for identity in printed.split())
     interrupter = threading.Thread(target=_interrupt_when_shown, args=(kernel, len(kernel.notebook.cells)))
     interrupter.start()
@@ -110,10 +126,11 @@ def _interrupt_when_shown(kernel: Kernel, number: int) -> None:
         time.sleep(0.05)
 
 
-def test_the_kernels_runs_end_with_it(kernel: Kernel, tmp_path: Path) -> None:
+def test_the_kernels_runs_end_with_it(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     gate.touch()
-    printed, _ = kernel.execute(f"run = start(wait_for='{gate}')\nprint(run.id)")
-    kernel.signal(signal.SIGKILL)
+    with started(tmp_path) as kernel:
+        printed, _ = kernel.execute(f"run = start(wait_for='{gate}')\nprint(run.id)")
+        kernel.signal(signal.SIGKILL)
     run = allranks.Run(printed.strip(), Workspace.at(tmp_path / ".allranks"))
     assert run.wait(PATIENCE, check=False).status == "Canceled"

@@ -17,6 +17,7 @@ from fake.service import FakeAzure
 
 from allranks.azure import watch
 from allranks.cli.main import main
+from allranks.sdk import runtime_copy
 from allranks_command import Ended, write
 
 Command = Callable[..., Ended]
@@ -134,6 +135,12 @@ def forget_components() -> None:
     has imported before is no file of this machine any more."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "components"]:
         del sys.modules[name]
+
+
+def small_runtime(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upload next to code that uses the runtime one file in its place, for what does not execute the code."""
+    runtime = write(folder, "small/allranks/runtime/__init__.py", "").parent
+    monkeypatch.setattr(runtime_copy, "_runtime", lambda: {"allranks/runtime/__init__.py": runtime / "__init__.py"})
 
 
 def put_bodies(azure: FakeAzure) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from commands import forget_components
+from commands import forget_components, small_runtime
 from fake.fixtures import fresh
 from fake.library import Library
 from fake.server import Server
@@ -36,10 +36,13 @@ class Shared:
 
 @pytest.fixture(scope="module")
 def azure(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    """One service for all, which uploads code once; it has the environments cpu:1 and other:2, and runs nothing."""
+    """One service for all, which uploads code once, with little of the runtime; it has the environments cpu:1 and
+    other:2, and runs nothing."""
     from azure.ai.ml.entities import Environment
 
-    with fresh(azure_server, tmp_path_factory.mktemp("azure")) as service:
+    folder = tmp_path_factory.mktemp("azure")
+    with pytest.MonkeyPatch.context() as patch, fresh(azure_server, folder) as service:
+        small_runtime(folder, patch)
         service.executes = False
         client = service.client(show_progress=False)
         for name, version in (("cpu", "1"), ("other", "2")):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import small_runtime
 from fake.service import FakeAzure
 from typer.testing import CliRunner
 
@@ -173,9 +174,11 @@ def test_a_refusal_is_one_message(azure: FakeAzure, project: Path, status: int, 
 
 @pytest.mark.slow
 def test_all_of_ours(azure: FakeAzure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With little of the runtime, which goes with most of them: uploading it all of those times shows nothing more."""
     for name in ("components", "environments", "src"):
         (tmp_path / name).symlink_to(PROJECT / name)
     monkeypatch.chdir(tmp_path)
+    small_runtime(tmp_path, monkeypatch)
     first = ran("register")
     assert set(states(first).values()) == {"registered"}
     azure.clear()

@@ -104,28 +104,28 @@ def test_applying_again_sends_nothing(azure: FakeAzure, schedules: Command) -> N
     assert sent(azure) == []
 
 
-@pytest.mark.parametrize(
-    ("file", "before", "after", "said"),
-    [
-        ("pipelines/saying.py", '"30 2 * * *"', '"45 2 * * *"', "trigger: cron 30 2 * * *"),
-        ("pipelines/saying.py", 'name="nightly",', 'name="nightly", description="At night",', "description: At night"),
-        ("pipelines/saying.py", 'word="${{creation_context.trigger_time}}"', 'word="bye"', "create_job"),
-        ("say/say.py", "argv[1]", "argv[1:]", "create_job"),
-    ],
+CHANGES = (
+    ("pipelines/saying.py", '"30 2 * * *"', '"45 2 * * *"', "trigger: cron 30 2 * * *"),
+    ("pipelines/saying.py", 'name="nightly",', 'name="nightly", description="At night",', "description: At night"),
+    ("pipelines/saying.py", 'word="${{creation_context.trigger_time}}"', 'word="bye"', "create_job"),
+    ("say/say.py", "argv[1]", "argv[1:]", "create_job"),
 )
-def test_only_what_changed_is_applied(
-    azure: FakeAzure, schedules: Command, project: Path, file: str, before: str, after: str, said: str
-) -> None:
+"""File, what stands there, what comes in its place, and what is said of it."""
+
+
+def test_only_what_changed_is_applied(azure: FakeAzure, schedules: Command, project: Path) -> None:
+    """One change after another: what an earlier one has applied is not applied again."""
     assert schedules("apply").code == 0
-    edit(project, before, after, file)
-    dry = schedules("apply", "--dry-run")
-    assert "nightly: would update" in dry.out
-    assert said in dry.out
-    assert sent(azure) == []
-    done = schedules("apply")
-    assert "nightly: updated" in done.out
-    assert ("monthly: unchanged" in done.out) == (file == "pipelines/saying.py")
-    assert "PUT nightly" in sent(azure)
+    for file, before, after, said in CHANGES:
+        edit(project, before, after, file)
+        dry = schedules("apply", "--dry-run")
+        assert "nightly: would update" in dry.out
+        assert said in dry.out
+        assert sent(azure) == []
+        done = schedules("apply")
+        assert "nightly: updated" in done.out
+        assert ("monthly: unchanged" in done.out) == (file == "pipelines/saying.py")
+        assert "PUT nightly" in sent(azure)
     assert schedules("apply").out.splitlines() == ["monthly: unchanged", "nightly: unchanged"]
 
 
@@ -188,13 +188,15 @@ def test_the_list_shows_what_is_declared_beside_what_is_applied(
     assert "02:45 CE" in text
 
 
-@pytest.mark.parametrize("verb", ["enable", "disable", "delete"])
-def test_an_unknown_name_is_told(schedules: Command, azure: FakeAzure, verb: str) -> None:
-    assert "has no schedules" in schedules(verb, "nightly").err
+def test_an_unknown_name_is_told(schedules: Command, azure: FakeAzure) -> None:
+    verbs = ("enable", "disable", "delete")
+    for verb in verbs:
+        assert "has no schedules" in schedules(verb, "nightly").err
     schedules("apply", "pipelines/saying.py")
-    done = schedules(verb, "nihgtly")
-    assert (done.code, "did you mean nightly?" in done.err) == (2, True)
-    assert sent(azure) == []
+    for verb in verbs:
+        done = schedules(verb, "nihgtly")
+        assert (done.code, "did you mean nightly?" in done.err) == (2, True)
+        assert sent(azure) == []
 
 
 def test_an_outage_is_one_message(schedules: Command, azure: FakeAzure, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,7 +222,7 @@ ROWS = {
         "register --dry-run --workspace a --registry b", ("--registry b", "the workspace a is given too", "one of them")
     ),
     "steps without a compute": Row(
-        "submit right.py --set data=data.csv --subscription s --resource-group g --workspace w",
+        "submit right.py --set data=data.csv --subscription s --resource-group g --workspace work",
         ("--compute", "--size"),
         files=RIGHT,
     ),

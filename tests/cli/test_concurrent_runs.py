@@ -14,7 +14,7 @@ from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, Ended, Fifo, allranks, forked, started, write, write_job
 
-ROUNDS = 10
+ROUNDS = 4
 USE = """\
 exec 8> {locks}/gpu-$CUDA_VISIBLE_DEVICES; flock -n 8 || exit 3
 exec 9> {locks}/slot-0; flock -n 9 || {{ exec 9> {locks}/slot-1; flock -n 9; }} || exit 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import subprocess
@@ -26,6 +27,9 @@ Runner = Callable[..., RunRecord]
 MEMORY = 100_000_000
 """Bytes that the command may use."""
 
+BLOCKS = 80
+"""Of a log, a million bytes each: one log and the command's modules have more bytes than it may use."""
+
 PEAK = """
 import resource, subprocess, sys
 with subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE) as command:
@@ -38,14 +42,30 @@ print(command.returncode, size, resource.getrusage(resource.RUSAGE_CHILDREN).ru_
 its parent has in ru_maxrss: a process of the tests has more than is measured here."""
 
 
+def run_in(folder: Path, *steps: Step) -> RunRecord:
+    return run(Plan("plan", Graph(steps)), Workspace(folder / ".allranks"), Options(instances="loopback"))
+
+
 @pytest.fixture
 def ran(tmp_path: Path) -> Runner:
     """Runs steps in the workspace of tmp_path."""
+    return functools.partial(run_in, tmp_path)
 
-    def run_them(*steps: Step) -> RunRecord:
-        return run(Plan("plan", Graph(steps)), Workspace(tmp_path / ".allranks"), Options(instances="loopback"))
 
-    return run_them
+@pytest.fixture(scope="module")
+def no_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that printed bytes which are no text."""
+    folder = tmp_path_factory.mktemp("no text")
+    run_in(folder, Step("train", r"printf 'caf\303\251 \377\376 \000 \033[31m\r1%%\r2%%\nend'"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run whose two ranks failed before its second step started."""
+    folder = tmp_path_factory.mktemp("failed")
+    run_in(folder, Step("train", "exit 1", distribution=PyTorch(2)), Step("late", "true", after=("train",)))
+    return folder
 
 
 def test_lines_of_several_ranks_have_the_step_and_the_rank_before_them(tmp_path: Path, ran: Runner) -> None:
@@ -70,16 +90,18 @@ def test_lines_of_several_ranks_have_the_step_and_the_rank_before_them(tmp_path:
 
 @pytest.mark.parametrize(
     ("variables", "options"),
-    [({}, ()), ({}, ("--follow",)), ({"PYTHONIOENCODING": "utf-8:strict"}, ()), ({"PYTHONIOENCODING": "ascii"}, ())],
+    [({}, ("--follow",)), ({"PYTHONIOENCODING": "utf-8:strict"}, ()), ({"PYTHONIOENCODING": "ascii"}, ())],
 )
 def test_bytes_that_are_no_text_come_out_as_they_are(
-    tmp_path: Path, ran: Runner, variables: dict[str, str], options: tuple[str, ...]
+    no_text: Path, variables: dict[str, str], options: tuple[str, ...]
 ) -> None:
-    ran(Step("train", r"printf 'caf\303\251 \377\376 \000 \033[31m\r1%%\r2%%\nend'"))
-    done = allranks("logs", *options, folder=tmp_path, **variables)
+    done = allranks("logs", *options, folder=no_text, **variables)
     assert (done.code, done.err) == (0, "")
     assert done.out.encode("utf-8", "surrogateescape") == b"caf\xc3\xa9 \xff\xfe \0 \x1b[31m\r1%\r2%\nend\n"
-    (log,) = allranks("logs", "--json", folder=tmp_path).json
+
+
+def test_bytes_that_are_no_text_are_replaced_in_json(no_text: Path) -> None:
+    (log,) = allranks("logs", "--json", folder=no_text).json
     assert log["lines"][0].startswith("café \ufffd\ufffd \0 ")
 
 
@@ -136,7 +158,7 @@ def test_logs_that_are_larger_than_the_memory(tmp_path: Path, options: tuple[str
     for rank in ranks:
         rank.log = str(workspace.runs / str(rank.rank))
     with open(ranks[0].log, "wb") as log:
-        log.writelines(itertools.repeat(block, 150))
+        log.writelines(itertools.repeat(block, BLOCKS))
     os.link(ranks[0].log, ranks[1].log)
     with Store(workspace.database) as store:
         store.add_run(make_run(make_step("train", ranks=ranks)), "{}")
@@ -150,7 +172,7 @@ def test_logs_that_are_larger_than_the_memory(tmp_path: Path, options: tuple[str
     )
     code, size, peak = map(int, measured.stdout.split())
     assert code == 0
-    assert size > 2 * 150 * len(block.replace(b"\n", b""))
+    assert size > 2 * BLOCKS * len(block.replace(b"\n", b""))
     assert peak <= MEMORY
 
 
@@ -166,8 +188,7 @@ def test_logs_that_are_larger_than_the_memory(tmp_path: Path, options: tuple[str
         (("latest", "trian", "--json"), ["step trian", "there is no such step"]),
     ],
 )
-def test_what_is_not_there(tmp_path: Path, ran: Runner, arguments: tuple[str, ...], said: list[str]) -> None:
-    ran(Step("train", "exit 1", distribution=PyTorch(2)), Step("late", "true", after=("train",)))
-    done = allranks("logs", *arguments, folder=tmp_path)
+def test_what_is_not_there(failed: Path, arguments: tuple[str, ...], said: list[str]) -> None:
+    done = allranks("logs", *arguments, folder=failed)
     assert (done.code, done.out) == (2, "")
     assert not [text for text in said if text not in done.err]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 from fake import names
 from fake.jobs import Job
 from fake.service import FakeAzure
+from typer.testing import CliRunner
 
 from allranks.azure.run_records import add_record
 from allranks.azure.workspace import WorkspaceName
+from allranks.cli.main import app
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
 from allranks.local.options import Options
@@ -31,6 +33,7 @@ DOCUMENTS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").
 RUN_AS_A_WHOLE = ("first-own-pipeline.md",)
 """Documents whose commands depend on the ones before them. They have tests of their own."""
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+EXAMPLE = re.compile(r"For example: (allranks .+?)\n\n", re.DOTALL)
 HELP_OF = (
     "run",
     "resume",
@@ -47,6 +50,12 @@ HELP_OF = (
 )
 IN_AZURE = ("submit", "cancel", "schedules")
 """Commands that talk to Azure: they get the fake service, with a run that goes on and is the latest."""
+ON_RUNS = ("cancel", "clean", "logs", "resume", "runs", "show")
+"""Commands on earlier runs: they get one that failed."""
+OF_APPLIED = ("disable", "enable", "delete")
+"""What can be done to a schedule that is applied, in an order in which each can."""
+ON_FILES = ("check", "run", "submit")
+"""Commands whose words choose files and settings: one that has all words of another tries that one too."""
 
 
 def documented(program: str) -> list[Shown]:
@@ -64,10 +73,14 @@ def without_training(command: str) -> list[str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The project, and in its workspace a run that failed at training and can be finished now."""
     for name in ("components", "pipelines", "environments", "src", "pyproject.toml"):
         (tmp_path / name).symlink_to(ROOT / name)
-    mended = tmp_path / ".allranks" / "mended"
+    return tmp_path
+
+
+def fail(project: Path) -> None:
+    """Run what fails at training, and can be finished now."""
+    mended = project / ".allranks" / "mended"
     steps = (
         Step("prepare", "echo prepared"),
         Step("train", f"echo loss; [ -e {mended} ]", distribution=PyTorch(2), instance_count=2, after=("prepare",)),
@@ -75,7 +88,6 @@ def project(tmp_path: Path) -> Path:
     )
     run(Plan("image_classification", Graph(steps)), Workspace(mended.parent), Options(instances="loopback"))
     mended.touch()
-    return tmp_path
 
 
 @pytest.fixture
@@ -101,7 +113,22 @@ def test_the_documents_show_commands() -> None:
     assert documented("make")
 
 
-COMMANDS = {(shown.folder, *without_training(shown.command)): shown.command for shown in documented("allranks")}
+def is_part_of_another(shown: tuple[str, ...], others: Iterable[tuple[str, ...]]) -> bool:
+    """Whether another command has all of its words: the same command on the same files, and more."""
+    command = shown[1]
+    return command in ON_FILES and any(command == other[1] and {*shown} < {*other} for other in others)
+
+
+SHOWN = {(shown.folder, *without_training(shown.command)): shown.command for shown in documented("allranks")}
+APPLIED = sorted(
+    (words for _, *words in SHOWN if words[0] == "schedules" and words[1] in OF_APPLIED),
+    key=lambda words: OF_APPLIED.index(words[1]),
+)
+COMMANDS = {
+    words: command
+    for words, command in SHOWN.items()
+    if [*words[1:]] not in APPLIED and not is_part_of_another(words, SHOWN)
+}
 
 
 @pytest.mark.parametrize(("folder", "arguments"), [(first, rest) for first, *rest in COMMANDS], ids=COMMANDS.values())
@@ -111,15 +138,26 @@ def test_a_command_of_the_documents_works(
     if folder:
         project /= folder
         create(project)
+    if arguments[0] in ON_RUNS:
+        fail(project)
     variables = in_azure(arguments[0])
     if arguments[:2] == ["schedules", "run"]:
         run_schedules(arguments, project)
         return
-    if arguments[0] == "schedules" and arguments[1] in ("enable", "disable", "delete"):
-        assert forked("schedules", "apply", "--compute", "cpu-cluster", folder=project, **variables).code == 0
+    works(arguments, project, variables)
+
+
+def works(arguments: list[str], project: Path, variables: dict[str, str]) -> None:
     done = forked(*arguments, folder=project, **variables)
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     assert done.out
+
+
+def test_commands_on_an_applied_schedule_work(project: Path, in_azure: Callable[[str], dict[str, str]]) -> None:
+    variables = in_azure("schedules")
+    assert {words[1] for words in APPLIED} == {*OF_APPLIED}
+    for arguments in (["schedules", "apply", "--compute", "cpu-cluster"], *APPLIED):
+        works(arguments, project, variables)
 
 
 def run_schedules(arguments: list[str], project: Path) -> None:
@@ -131,13 +169,16 @@ def run_schedules(arguments: list[str], project: Path) -> None:
         assert process.wait(PATIENCE) == 0
 
 
-@pytest.mark.parametrize("command", HELP_OF)
-def test_an_example_in_the_help_works(command: str, project: Path, in_azure: Callable[[str], dict[str, str]]) -> None:
-    text = forked(command, "--help", folder=project, COLUMNS="200").out
-    for line in text.splitlines():
-        if line.strip().startswith("allranks "):
-            done = forked(*without_training(line.strip()), folder=project, **in_azure(command))
-            assert done.code == 0, done.err
+def test_the_examples_in_the_help_work(project: Path, in_azure: Callable[[str], dict[str, str]]) -> None:
+    """Those that the documents show too are tried above."""
+    helps = [CliRunner().invoke(app, [command, "--help"]).stdout for command in HELP_OF]
+    found = [example for text in helps for example in EXAMPLE.findall(text)]
+    assert len(found) >= 3
+    examples = [without_training(re.sub(r"(?<=-)\n *", "", example).replace("\n", " ")) for example in found]
+    fail(project)
+    for arguments in examples:
+        if ("", *arguments) not in SHOWN:
+            works(arguments, project, in_azure(arguments[0]))
 
 
 def test_what_is_made_can_be_made() -> None:

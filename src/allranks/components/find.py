@@ -9,6 +9,7 @@ from typing import Any
 
 from allranks.environments.files import environment_file, name_in
 from allranks.errors import InputError, Problem
+from allranks.sdk.session import session
 from allranks.sdk.specs import SPECS, load, quiet
 
 FOLDER = "components"
@@ -66,7 +67,7 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
     specs = find_specs(root)
     components: list[ComponentInfo] = []
     problems: list[Problem] = []
-    with quiet():
+    with session(client=False), quiet():
         for spec in specs:
             try:
                 components += [describe(component, spec) for component in load(spec)]

@@ -7,6 +7,7 @@ folder `allranks`. Code that brings an `allranks` of its own, also by an additio
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -39,9 +40,15 @@ def with_runtime(code: FileList, command: str, where: str) -> FileList:
         return code
     if not command_uses_runtime(command) and not any(map(_uses_runtime, code.files.items())):
         return code
-    runtime = list_path(_PACKAGE, where).below(NAME).files
+    runtime = _runtime()
     _refuse_ignored(code.files, runtime, where)
     return replace(code, files=dict(sorted({**code.files, **runtime}.items())))
+
+
+@functools.cache
+def _runtime() -> Mapping[str, Path]:
+    """Return the files of the runtime, which stay the same while this process has it imported."""
+    return list_path(_PACKAGE, str(_PACKAGE)).below(NAME).files
 
 
 def command_uses_runtime(command: str) -> bool:

@@ -10,8 +10,11 @@ the reason.
 from __future__ import annotations
 
 import ast
+import functools
+import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.components.check.subject import Subject
@@ -90,13 +93,29 @@ def _programs(command: str) -> Iterator[tuple[str, str]]:
 
 def _effects(subject: Subject) -> list[tuple[str, str, str]]:
     """Return file:line, the effect, and the call of each side effect."""
+    reachable = _reachable(subject)
+    return [(f"{path}:{line}", effect, call) for path, module in reachable for line, effect, call in module.effects]
+
+
+@dataclass(frozen=True)
+class _Module:
+    """What a module imports, and the line, the effect and the call of each side effect."""
+
+    imports: tuple[str, ...]
+    effects: tuple[tuple[int, str, str], ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(text: str) -> _Module:
+    """Read a module's text. Components share modules: each is read once. Raise SyntaxError or ValueError."""
+    lines = text.splitlines()
+    imports: dict[str, None] = {}
     effects = []
-    for path, tree in _reachable(subject):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and (effect := _effect(node)) and not _waived(lines, node.lineno):
-                effects.append((f"{path}:{node.lineno}", effect, ast.unparse(node.func)))
-    return effects
+    for node in ast.walk(ast.parse(text)):
+        imports |= dict.fromkeys(_imported(node))
+        if isinstance(node, ast.Call) and (effect := _effect(node)) and not _waived(lines, node.lineno):
+            effects.append((node.lineno, effect, ast.unparse(node.func)))
+    return _Module(tuple(imports), tuple(effects))
 
 
 def _effect(call: ast.Call) -> str:
@@ -142,7 +161,7 @@ def _waived(lines: list[str], number: int) -> bool:
     return False
 
 
-def _reachable(subject: Subject) -> Iterator[tuple[Path, ast.Module]]:
+def _reachable(subject: Subject) -> Iterator[tuple[Path, _Module]]:
     """Yield the modules of the component that its entries import, directly or indirectly."""
     pending = list(subject.entries)
     seen: set[Path] = set()
@@ -152,13 +171,12 @@ def _reachable(subject: Subject) -> Iterator[tuple[Path, ast.Module]]:
             continue
         seen.add(path.resolve())
         try:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            module = _read(path.read_text(encoding="utf-8"))
         except (SyntaxError, ValueError, OSError):
             continue  # running it reports the error
-        yield path, tree
-        for node in ast.walk(tree):
-            for name in _imported(node):
-                pending += _modules(name, path, subject)
+        yield path, module
+        for name in module.imports:
+            pending += _modules(name, path, subject)
 
 
 def _imported(node: ast.AST) -> list[str]:
@@ -171,11 +189,11 @@ def _imported(node: ast.AST) -> list[str]:
 
 
 def _modules(name: str, importer: Path, subject: Subject) -> Iterator[Path]:
-    parts = Path(*name.split("."))
+    first, relative = name.partition(".")[0], name.replace(".", "/")
     for folder in (importer.parent, *subject.folders):
-        for base in (folder, folder.parent) if folder.name == name.split(".")[0] else (folder,):
-            for path in (base / parts.with_suffix(".py"), base / parts / "__init__.py"):
-                if path.is_file():
-                    yield path
-        if folder.is_file() and folder.stem == name:
+        for base in (folder, folder.parent) if folder.name == first else (folder,):
+            for path in (f"{base}/{relative}.py", f"{base}/{relative}/__init__.py"):
+                if os.path.isfile(path):
+                    yield Path(path)
+        if folder.stem == name and folder.is_file():
             yield folder

@@ -19,6 +19,7 @@ from allranks.components.check import (
 )
 from allranks.components.check.subject import Subject
 from allranks.errors import InputError, Problem
+from allranks.sdk.session import session
 from allranks.sdk.specs import load, quiet
 
 RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
@@ -60,10 +61,13 @@ def check(specs: Sequence[Path]) -> list[Problem]:
     """
     subjects: list[Subject] = []
     problems: list[Problem] = []
-    for spec in specs:
-        spec_subjects, spec_problems = _of_spec(spec)
-        subjects += spec_subjects
-        problems += spec_problems
+    if not specs:
+        return []
+    with session(client=False):
+        for spec in specs:
+            spec_subjects, spec_problems = _of_spec(spec)
+            subjects += spec_subjects
+            problems += spec_problems
     return [*problems, *identity.unique_names(subjects)]
 
 
