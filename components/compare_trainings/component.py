@@ -16,7 +16,7 @@ HISTORY = "The output `history` of a training (JSON with step, seconds and loss)
 
 
 @command_component(
-    name="compare_trainings",
+    name="allranks_compare_trainings",
     version="0.1.0",
     display_name="Compare trainings",
     description=(

@@ -12,7 +12,7 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 
 
 @command_component(
-    name="prepare_images",
+    name="allranks_prepare_images",
     version="0.1.0",
     display_name="Prepare images",
     description=(

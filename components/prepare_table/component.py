@@ -12,7 +12,7 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/gradient-boosting/envi
 
 
 @command_component(
-    name="prepare_table",
+    name="allranks_prepare_table",
     version="0.1.0",
     display_name="Prepare table",
     description=(

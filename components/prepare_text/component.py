@@ -15,7 +15,7 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 
 
 @command_component(
-    name="prepare_text",
+    name="allranks_prepare_text",
     version="0.1.0",
     display_name="Prepare text",
     description=(

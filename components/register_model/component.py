@@ -12,7 +12,7 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 
 
 @command_component(
-    name="register_model",
+    name="allranks_register_model",
     version="0.1.0",
     display_name="Register model",
     description=(

@@ -81,7 +81,7 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
 
     root:     a folder of components, or one component; default: `components` in this folder or a parent. The
               environments are those in `environments` next to it or in a parent
-    names:    select some, with the environments that they need; empty: all
+    names:    names or folders of some, which are released with the environments that they need; empty: all
     registry: components refer to environments in that registry, instead of in their own workspace
 
     Raise InputError that names everything that cannot be released, or an unknown name.
@@ -96,7 +96,9 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
         attempted = [_component(*each, into, by_file, registry, problems) for each in chosen]
     released = [component for component in attempted if component]
     needed = {name for component in released for name in component.needs}
-    selected = [each for each in by_file.values() if not names or each.name in needed or _is_named(each, names)]
+    selected = [
+        each for each in by_file.values() if not names or each.name in needed or _is_named(each.name, each.source, names)
+    ]
     problems += _duplicates([*selected, *released])
     if problems:
         raise InputError.of(problems)
@@ -211,16 +213,18 @@ def _chosen(
     names: Sequence[str],
     problems: list[Problem],
 ) -> list[tuple[Path, Any]]:
-    known = {component.name for _, component in components}
+    found = [(component.name, spec) for spec, component in components]
+    found += [(environment.name, environment.source) for environment in environments.values()]
     for name in names:
-        if name not in known and not any(_is_named(environment, (name,)) for environment in environments.values()):
-            available = ", ".join(sorted(known | {environment.name for environment in environments.values()}))
+        if not any(_is_named(own, source, (name,)) for own, source in found):
+            available = ", ".join(sorted(own for own, _ in found))
             problems.append(Problem(name, "no component or environment of that name", available, "check the spelling"))
-    return [(spec, component) for spec, component in components if not names or component.name in names]
+    return [each for each in components if not names or _is_named(each[1].name, each[0], names)]
 
 
-def _is_named(environment: Release, names: Sequence[str]) -> bool:
-    return environment.name in names or environment.source.parent.name in names
+def _is_named(name: str, source: Path, names: Sequence[str]) -> bool:
+    """Return whether an asset is meant, by its own name or by that of its folder."""
+    return name in names or source.parent.name in names
 
 
 def _duplicates(releases: Sequence[Release]) -> list[Problem]:

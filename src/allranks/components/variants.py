@@ -133,7 +133,8 @@ def _mistakes(table: Path, key: str, patch: Any, base: Mapping[str, Any]) -> Ite
 
 
 def _variant(folder: Path, key: str, patch: Mapping[str, Any], base: Mapping[str, Any]) -> Variant:
-    spec = merged(base, {"name": key, **patch})
+    prefix = str(base.get("name", "")).removesuffix(folder.name)
+    spec = merged(base, {"name": prefix + key, **patch})
     if "code" in spec:
         spec["code"] = _moved(spec["code"], folder.name)
     if includes := spec.get("additional_includes"):
