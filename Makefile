@@ -108,7 +108,7 @@ $(VENV)/.horovod: $(VENV)/.horovod-wheel | $(VENV)/.dev
 	$(BIN)/pip install --quiet "$$(environments/horovod/wheels.sh $(VENV))"/*.whl
 	touch $@
 
-$(TENSORFLOW)/.installed:
+$(TENSORFLOW)/.installed: Makefile
 	$(PYTHON) -m venv $(TENSORFLOW)
 	$(TENSORFLOW)/bin/pip install --quiet "tensorflow-cpu>=2.21,<2.22" "numpy>=2.1" "mlflow-skinny>=3.15" pandas pyyaml
 	touch $@

@@ -112,7 +112,7 @@ def execute(
 ) -> Ended:
     """Run a component that mldesigner wrote, by the command that mldesigner gives it."""
     command = [shutil.which("mldesigner", path=str(Path(sys.executable).parent)) or "mldesigner", "execute"]
-    command += ["--source", str(COMPONENTS / component / "component.py"), "--name", component]
+    command += ["--source", str(COMPONENTS / component / "component.py"), "--name", f"allranks_{component}"]
     command += ["--inputs", *(f"{name}={value}" for name, value in inputs.items())]
     command += ["--outputs", *(f"{name}={path}" for name, path in outputs.items())]
     return run([command], [clean() | variables], folder)

@@ -174,9 +174,8 @@ def test_importing_the_catalog_does_not_import_the_sdk() -> None:
 
 def test_the_project_s_components_say_what_they_do() -> None:
     found = by_name(find_components(PROJECT))
-    assert set(found) == {folder.name for folder in PROJECT.iterdir() if (folder / "component.yaml").exists()} | {
-        folder.name for folder in PROJECT.iterdir() if (folder / "component.py").exists()
-    }
+    specs = (*PROJECT.glob("*/component.yaml"), *PROJECT.glob("*/component.py"))
+    assert set(found) == {f"allranks_{spec.parent.name}" for spec in specs}
     for info in found.values():
         assert info.version
         assert info.display_name != info.name
@@ -188,9 +187,9 @@ def test_the_project_s_components_say_what_they_do() -> None:
             if port.type in ("integer", "number"):
                 assert port.minimum is not None, (info.name, port)
                 assert port.optional or port.default is not None, (info.name, port)
-    assert not found["register_model"].deterministic
-    assert found["prepare_images"].deterministic
-    for name in ("train_image_classifier", "evaluate_image_classifier"):
+    assert not found["allranks_register_model"].deterministic
+    assert found["allranks_prepare_images"].deterministic
+    for name in ("allranks_train_image_classifier", "allranks_evaluate_image_classifier"):
         info = found[name]
         # Pipelines say on how many instances and processes.
         assert (info.distribution, info.instance_count, info.process_count_per_instance) == ("pytorch", 1, None)

@@ -92,7 +92,7 @@ def test_strategies_are_chosen(pipelines: dict[str, ModuleType]) -> None:
     jobs = job._to_rest_object().properties.jobs
     assert list(jobs) == ["prepare", "zero_0", "horovod", "compare"]
     assert jobs["horovod"]["distribution"]["distribution_type"].lower() == "mpi"
-    assert job.jobs["horovod"].component.name == "train_language_model_horovod"
+    assert job.jobs["horovod"].component.name == "allranks_train_language_model_horovod"
     with pytest.raises(ValueError, match="strategies has 'zero_4'; give some of ddp,fsdp,zero_0"):
         compare_strategies(strategies="ddp,zero_4")
 

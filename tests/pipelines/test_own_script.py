@@ -22,7 +22,7 @@ def test_a_launch(launch: str, distribution: str, processes: int, tmp_path: Path
     plan = read_plan(str(FILE), {"launch": launch, "processes_per_instance": "3"}, tmp_path)
     assert check(plan) == []
     train = dict(steps(plan.graph))["train"]
-    assert (train.component, train.distribution.type) == (f"run_{launch}", distribution)
+    assert (train.component, train.distribution.type) == (f"allranks_run_{launch}", distribution)
     assert train.distribution.process_count_per_instance == processes  # type: ignore[attr-defined]
     given = {port.name for port in train.inputs if port.value is not None}
     assert ("processes" in given) is (processes == 1)

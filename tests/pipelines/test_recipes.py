@@ -57,7 +57,7 @@ def test_a_recipe_validates(
     assert job._validate().passed, job._validate().error_messages
     assert list(job.jobs) == ["prepare", "train", "evaluate", "register"]
     assert set(job.outputs) == {"model", "history", "metrics", "registration"}
-    assert job.jobs["train"]._component.name == component
+    assert job.jobs["train"]._component.name == f"allranks_{component}"
     jobs = job._to_rest_object().properties.jobs
     for step in ("train", "evaluate"):
         assert jobs[step]["resources"]["instance_count"] == "${{parent.inputs.instance_count}}"

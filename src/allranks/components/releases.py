@@ -97,7 +97,9 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
     released = [component for component in attempted if component]
     needed = {name for component in released for name in component.needs}
     selected = [
-        each for each in by_file.values() if not names or each.name in needed or _is_named(each.name, each.source, names)
+        each
+        for each in by_file.values()
+        if not names or each.name in needed or _is_named(each.name, each.source, names)
     ]
     problems += _duplicates([*selected, *released])
     if problems:

@@ -30,7 +30,7 @@ class Training(Protocol):
 
     @property
     def module(self) -> nn.Module:
-        """The model without what wraps it, for its methods and attributes. Its parameters are those that are trained."""
+        """The model without what wraps it, for its methods and attributes. Its parameters are trained."""
 
     @property
     def optimizer(self) -> optim.Optimizer:
