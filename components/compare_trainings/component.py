@@ -28,15 +28,17 @@ HISTORY = "The output `history` of a training (JSON with step, seconds and loss)
     environment=ENVIRONMENT if ENVIRONMENT.exists() else None,
 )
 def compare_trainings(
-    comparison: Output(type="uri_folder", description="comparison.html, and comparison.json with its figures."),
-    history_1: Input(type="uri_file", optional=True, description=HISTORY) = None,
-    history_2: Input(type="uri_file", optional=True, description=HISTORY) = None,
-    history_3: Input(type="uri_file", optional=True, description=HISTORY) = None,
-    history_4: Input(type="uri_file", optional=True, description=HISTORY) = None,
-    history_5: Input(type="uri_file", optional=True, description=HISTORY) = None,
-    history_6: Input(type="uri_file", optional=True, description=HISTORY) = None,
-    history_7: Input(type="uri_file", optional=True, description=HISTORY) = None,
-    history_8: Input(type="uri_file", optional=True, description=HISTORY) = None,
+    comparison: Output(
+        type="uri_folder", mode="rw_mount", description="comparison.html, and comparison.json with its figures."
+    ),
+    history_1: Input(type="uri_file", mode="ro_mount", optional=True, description=HISTORY) = None,
+    history_2: Input(type="uri_file", mode="ro_mount", optional=True, description=HISTORY) = None,
+    history_3: Input(type="uri_file", mode="ro_mount", optional=True, description=HISTORY) = None,
+    history_4: Input(type="uri_file", mode="ro_mount", optional=True, description=HISTORY) = None,
+    history_5: Input(type="uri_file", mode="ro_mount", optional=True, description=HISTORY) = None,
+    history_6: Input(type="uri_file", mode="ro_mount", optional=True, description=HISTORY) = None,
+    history_7: Input(type="uri_file", mode="ro_mount", optional=True, description=HISTORY) = None,
+    history_8: Input(type="uri_file", mode="ro_mount", optional=True, description=HISTORY) = None,
     title: Input(type="string", description="The page's title.") = "Trainings compared",
 ):
     # Imported here: only a job has this folder on its path.

@@ -26,6 +26,7 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 def prepare_images(
     images: Output(
         type="uri_folder",
+        mode="rw_mount",
         description=(
             "For each of the three splits a NumPy file of pixels (uint8, 0 to 255, of shape count x channels x height "
             "x width) and one of labels (int64), and dataset.json about them."
@@ -33,6 +34,7 @@ def prepare_images(
     ),
     folder: Input(
         type="uri_folder",
+        mode="ro_mount",
         optional=True,
         description=(
             "For source 'folder': a folder with one sub-folder of images for each class, in PNG, JPEG or another "
@@ -41,6 +43,7 @@ def prepare_images(
     ) = None,
     archive: Input(
         type="uri_file",
+        mode="ro_mount",
         optional=True,
         description="For source 'cifar10': cifar-10-python.tar.gz. Without it, it is downloaded from archive_url.",
     ) = None,

@@ -32,10 +32,12 @@ def register_model(
     ),
     metrics: Input(
         type="uri_folder",
+        mode="ro_mount",
         description="The output `metrics` of an evaluation: metrics.json, an object of numbers by name.",
     ),
     registration: Output(
         type="uri_folder",
+        mode="rw_mount",
         description="registration.json: the name, the version (null if not registered), the metric and its value.",
     ),
     name: Input(type="string", description="The name under which the model is registered."),

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from allranks.components.find import ComponentInfo, components_folder, find_components
+from allranks.components.check.subject import DATA
+from allranks.components.find import ComponentInfo, components_folder, find_components, find_specs
 from allranks.errors import InputError, Problem
 from allranks.sdk.session import session
+from allranks.sdk.specs import load
 
 PROJECT = Path(__file__).parents[2] / "components"
 
@@ -193,6 +195,15 @@ def test_the_project_s_components_say_what_they_do() -> None:
         info = found[name]
         # Pipelines say on how many instances and processes.
         assert (info.distribution, info.instance_count, info.process_count_per_instance) == ("pytorch", 1, None)
+
+
+def test_the_project_s_components_say_how_data_is_mounted() -> None:
+    with session(client=False):
+        for component in (component for spec in find_specs(PROJECT) for component in load(spec)):
+            for modes, ports in (("ro_mount download", component.inputs), ("rw_mount upload", component.outputs)):
+                for name, port in ports.items():
+                    if port.type in DATA:
+                        assert port.mode in modes.split(), (component.name, name)
 
 
 def test_a_training_s_snapshot_holds_the_runtime_and_nothing_of_the_engine() -> None:
