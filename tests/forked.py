@@ -18,16 +18,15 @@ from pathlib import Path
 from unittest import mock
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-# What the scripts import, and what DistributedDataParallel imports when it is made. Not Horovod or MLflow: what the
-# runtime sets before they are imported has to come first here too. What is not installed is left out. The last is for
-# the command.
+# What the scripts import, and what DistributedDataParallel imports when it is made. Not DeepSpeed, Horovod or MLflow:
+# what the runtime sets before they are imported has to come first here too, and DeepSpeed imports MLflow, which only
+# rank 0 may. The last is for the command.
 _CONTEXT.set_forkserver_preload(
     [
         "torch",
         "torch._dynamo",
         "torch._inductor",
         "torch.distributed.fsdp",
-        "deepspeed",
         "sklearn.datasets",
         "transformers.models.auto.modeling_auto",
         "transformers.models.resnet.modeling_resnet",

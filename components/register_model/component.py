@@ -28,7 +28,9 @@ ENVIRONMENT = Path(__file__).parent / "../../environments/cpu/environment.yaml"
 )
 def register_model(
     model: Input(
-        type="mlflow_model", description="The model, in any of MLflow's formats: a folder with a file MLmodel."
+        type="mlflow_model",
+        mode="ro_mount",
+        description="The model, in any of MLflow's formats: a folder with a file MLmodel.",
     ),
     metrics: Input(
         type="uri_folder",
