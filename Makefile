@@ -15,7 +15,7 @@ endif
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
-.PHONY: FORCE demo demo-lm test test-quick test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE demo demo-lm test test-quick test-recipes test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -28,10 +28,15 @@ demo-lm: $(VENV)/.demo-lm
 # What is to be compiled is compiled while the rest is installed and checked.
 test:
 	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow
-	$(BIN)/python -m pytest -n 4 --dist loadgroup
+	$(BIN)/python -m pytest -n 4 --dist loadgroup -m "not recipe"
 
 test-quick: lint
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow"
+
+# Whole pipelines, each until its model is as good as is said: some 5 minutes.
+test-recipes:
+	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m recipe
 
 # Makes a Debian, builds images on it and proves them inside: some 10 minutes, root, buildah and debootstrap.
 test-images: $(VENV)/.dev

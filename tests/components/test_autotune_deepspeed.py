@@ -70,6 +70,7 @@ def test_several_instances_are_refused(start: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.recipe
 def test_the_smallest_tuning(config: Path, tmp_path: Path) -> None:
     places = ["--source", str(SCRIPTS), "--config", str(config), "--results", str(tmp_path / "results")]
     command = [sys.executable, str(COMPONENTS / "autotune_deepspeed/start.py"), *places, "--script", "tunable.py"]

@@ -16,7 +16,7 @@ PATIENCE = 600.0
 
 SMALL = {"packages": "email,logging", "hidden_size": 64, "num_hidden_layers": 2, "pretraining_steps": 40}
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("finetuning")]
+pytestmark = [pytest.mark.slow, pytest.mark.recipe, pytest.mark.timeout(900), pytest.mark.xdist_group("finetuning")]
 
 
 def run(name: str, folder: Path, **settings: Any) -> Any:

@@ -98,6 +98,7 @@ def test_strategies_are_chosen(pipelines: dict[str, ModuleType]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.timeout(900)
 def test_from_texts_to_a_registered_model_by_deepspeed_under_mpi(tmp_path: Path) -> None:
     texts = tmp_path / "texts"

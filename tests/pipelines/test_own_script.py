@@ -29,6 +29,7 @@ def test_a_launch(launch: str, distribution: str, processes: int, tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.timeout(900)
 def test_from_a_script_to_a_registered_model(tmp_path: Path) -> None:
     settings = {"instance_count": 1, "processes_per_instance": 2, "arguments": "--epochs 1", "model_name": "mine"}

@@ -76,6 +76,29 @@ def test_another_launch_is_refused_with_those_that_there_are(function: Importer,
 
 
 @pytest.mark.slow
+@pytest.mark.recipe
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("name", "settings", "least"),
+    [("lightning", (), 0.95), ("tensorflow", (), 0.95), ("tensorflow", ("--set", "launch=parameter_server"), 0.9)],
+)
+def test_an_image_recipe_on_two_instances_reaches_its_quality(
+    tmp_path: Path, name: str, settings: tuple[str, ...], least: float
+) -> None:
+    if name == "tensorflow" and not (PIPELINES.parent / ".venvs/allranks-tensorflow").is_dir():
+        pytest.skip("make tensorflow")
+    words = ("--set", f"threshold={least}", *settings)
+    ended = allranks("run", PIPELINES / f"{name}.py", *words, "--json", folder=tmp_path, patience=800)
+    assert ended.code == 0, ended.err
+    steps = {step["name"]: step for step in ended.json["steps"]}
+    assert {rank["instance_rank"] for rank in steps["train"]["ranks"]} == {0, 1}
+    registration = json.loads(next(Path(ended.json["outputs"]["registration"]).rglob("*.json")).read_text())
+    assert registration["version"] == "1"
+    assert registration["value"] >= least
+
+
+@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.timeout(900)
 def test_gradient_boosting_on_three_instances_reaches_its_quality(tmp_path: Path) -> None:
     settings = ("--set", "num_iterations=80", "--set", "threshold=0.95")

@@ -119,6 +119,7 @@ def recurrences(tmp_path: Path) -> Iterator[Recurrences]:
 
 
 @pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.timeout(900)
 def test_it_learns_from_what_is_new_and_registers_what_is_better(recurrences: Recurrences) -> None:
     recurrences.deliver("first", 0, 500)

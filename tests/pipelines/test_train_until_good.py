@@ -92,6 +92,7 @@ def by_path(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.timeout(1800)
 @pytest.mark.xdist_group("train until good")  # they look at the same runs
 class TestKilledInTheLoopAndResumed:
