@@ -152,7 +152,7 @@ def _paragraphs(text: str) -> Iterator[str]:
     """Yield the paragraphs. Lines of indented code stay together."""
     code: list[str] = []
     for paragraph in text.strip().split("\n\n"):
-        if paragraph.startswith("    "):
+        if paragraph.lstrip("\n").startswith("    "):  # two blank lines may be before a function
             code.append(paragraph)
             continue
         if code:

@@ -83,11 +83,11 @@ def _text_loss(model: Any, batch: Any) -> Any:
 
 IMAGES = Recipe(
     "train_image_classifier",
-    ("prepare_images", "get_champion"),
-    ("eval_steps",),
-    "images a second",
-    _write_images,
-    _image_loss,
+    includes=("prepare_images", "get_champion"),
+    never=("eval_steps",),
+    unit="images a second",
+    write_data=_write_images,
+    loss=_image_loss,
 )
 TEXT = Recipe(
     "train_language_model",

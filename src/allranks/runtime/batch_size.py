@@ -103,27 +103,25 @@ def _middle(fitting: int, limit: int, multiple_of: int) -> int | None:
 def _fits(try_step: Callable[[int], object], size: int, device: torch.device, reserved_bytes: int) -> bool:
     """Make a step, and return whether there was enough memory. Free what it used."""
     reserved = None
+    fits = False
     try:
         if device.type == "cuda":
             reserved = torch.empty(reserved_bytes, dtype=torch.uint8, device=device)
         try_step(size)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
+        fits = True
     except (MemoryError, RuntimeError) as error:
         if not _is_about_memory(error):
             raise
-        return False
     finally:
         del reserved
-        _free(device)
-    return True
+    if not fits:
+        gc.collect()  # an error may leave cycles that hold its frames, and with them the tensors of the step
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    return fits
 
 
 def _is_about_memory(error: Exception) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(text in str(error) for text in _NO_MEMORY)
-
-
-def _free(device: torch.device) -> None:
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()

@@ -165,6 +165,18 @@ def test_what_reaches_outside_is_not_deterministic(folder: Path, code: str) -> N
     assert check([folder / "component.yaml"]) == []
 
 
+def test_modules_of_a_package_are_read(folder: Path) -> None:
+    """Also those that another module of the package imports by `from . import`."""
+    for name, code in {
+        "words/__init__.py": "from . import greetings",
+        "words/greetings.py": EFFECTS["downloads"],
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(code)
+    (problem,) = check([folder / "component.yaml"])
+    assert "greetings.py:2 downloads" in problem.found
+
+
 @pytest.mark.parametrize(
     "code",
     [
