@@ -63,7 +63,7 @@ def main() -> None:
 
 def _prepare(folder: Path) -> Path:
     table = folder / "table"
-    command = [str(Path(sys.executable).with_name("mldesigner")), "execute", "--name", "prepare_table"]
+    command = [str(Path(sys.executable).with_name("mldesigner")), "execute", "--name", "allranks_prepare_table"]
     command += ["--source", str(COMPONENTS / "prepare_table/component.py"), "--inputs", "source=make_classification"]
     command += [f"row_count={ROWS}", f"feature_count={FEATURES}", "--outputs", f"table={table}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())

@@ -25,7 +25,10 @@ def measured(program: str, *arguments: str) -> Any:
 
 
 def compared(ours: Sequence[float], peer: Sequence[float]) -> tuple[float, float]:
-    """Return our time and the peer's of blocks that took turns: the median of the peer's, and that plus the median
-    difference to the peer's block of the same turn, so that other load on the machine affects both equally."""
+    """Return our time and the peer's of blocks that took turns: the median of the peer's, and that plus the typical
+    difference to the peer's block of the same turn, so that other load on the machine affects both equally. Typical is
+    the mean of the differences between the quartiles, which varies less than their median."""
     base = statistics.median(peer)
-    return base + statistics.median(one - other for one, other in zip(ours, peer, strict=True)), base
+    differences = sorted(one - other for one, other in zip(ours, peer, strict=True))
+    quarter = len(differences) // 4
+    return base + statistics.mean(differences[quarter : len(differences) - quarter]), base

@@ -1,9 +1,9 @@
 """A rank of benchmarks/training.py: runs a recipe's training, and other loops in turn with it, in one process group.
 
-    torchrun ... recipe_steps.py RECIPE BLOCKS LOOP,... ARGUMENT ...
+    torchrun ... recipe_steps.py RECIPE TURNS LOOP,... ARGUMENT ...
 
-The arguments are those of the recipe's train.py. Rank 0 prints a line of JSON: for "ours", which is the recipe, and for
-each of the other loops the seconds per step of each block of steps.
+The first loop takes every turn, the others every fifth. The arguments are those of the recipe's train.py. Rank 0 prints
+a line of JSON: for each loop the seconds per step of the recipe and of the loop, for each turn that the loop took.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ from allranks import runtime
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.recipes import RECIPES, Recipe
 
-WARM_UP_BLOCKS = 2
+WARM_UP_TURNS = 2
 BLOCK = 10
 """Steps of a block: as many as there are from one logged step to the next."""
+EVERY = 5
+"""Turns after which the loops that are for information take one too."""
 
 
 class Measured(BaseException):
-    """All blocks have been measured: the recipe's training, which would go on, ends here."""
+    """All turns have been measured: the recipe's training, which would go on, ends here."""
 
 
 class RecordingStrategy:
@@ -83,36 +85,42 @@ class Turns:
     """Lets the other loops take their turns between the blocks of the recipe's steps, and takes the time of each."""
 
     def __init__(
-        self, names: Sequence[str], blocks: int, loop_of: Callable[[str, TurningLoader], Iterator[None]]
+        self, names: Sequence[str], turns: int, loop_of: Callable[[str, TurningLoader], Iterator[None]]
     ) -> None:
-        self.times: dict[str, list[float]] = {name: [] for name in ("ours", *names)}
-        self._names, self._blocks, self._loop_of = names, blocks + WARM_UP_BLOCKS, loop_of
+        self.times: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+        self._names, self._turns, self._loop_of = names, turns + WARM_UP_TURNS, loop_of
         self._loops: dict[str, Iterator[None]] = {}
-        self._steps, self._started = 0, 0.0
+        self._others: dict[str, float] = {}
+        self._steps, self._turn, self._started = 0, 0, 0.0
         self._shuffle = random.Random(0).shuffle
 
     def next_step(self, loader: TurningLoader) -> None:
-        """Count a step of the recipe that is about to begin. Raise Measured after the last block."""
+        """Count a step of the recipe that is about to begin. Raise Measured after the last turn."""
         if not self._loops:
             self._loops = {name: self._loop_of(name, loader) for name in self._names}
         # The recipe logs after multiples of its steps: in the middle of a block, so that all of it belongs to one.
         if self._steps % BLOCK == BLOCK // 2:
-            if self._steps > BLOCK:
-                self.times["ours"].append((time.perf_counter() - self._started) / BLOCK)
-            if len(self.times["ours"]) == self._blocks:
-                raise Measured
-            order = list(self._loops)
-            self._shuffle(order)  # the same on every rank
-            for name in order:
-                self._block(name)
+            if self._others:
+                self._end_turn((time.perf_counter() - self._started) / BLOCK)
+            names = list(self._names if self._turn % EVERY == 0 else self._names[:1])
+            self._shuffle(names)  # the same on every rank
+            self._others = {name: self._block(name) for name in names}
             self._started = time.perf_counter()
         self._steps += 1
 
-    def _block(self, name: str) -> None:
+    def _end_turn(self, ours: float) -> None:
+        if self._turn >= WARM_UP_TURNS:
+            for name, seconds in self._others.items():
+                self.times[name].append((ours, seconds))
+        self._turn += 1
+        if self._turn == self._turns:
+            raise Measured
+
+    def _block(self, name: str) -> float:
         started = time.perf_counter()
         for _ in range(BLOCK):
             next(self._loops[name])
-        self.times[name].append((time.perf_counter() - started) / BLOCK)
+        return (time.perf_counter() - started) / BLOCK
 
 
 class Wrapped(NamedTuple):
@@ -201,12 +209,12 @@ RUNTIMES_LOADER = runtime.DataLoader
 
 
 def measure(ranks: runtime.Ranks) -> None:
-    recipe, blocks, names = RECIPES[sys.argv[1]], int(sys.argv[2]), sys.argv[3].split(",")
+    recipe, count, names = RECIPES[sys.argv[1]], int(sys.argv[2]), sys.argv[3].split(",")
     strategy = RecordingStrategy(ranks.strategy)
-    turns = Turns(names, blocks, lambda name, loader: loop(LOOPS[name](ranks, strategy, loader), recipe))
+    turns = Turns(names, count, lambda name, loader: loop(LOOPS[name](ranks, strategy, loader), recipe))
     TurningLoader.turns = turns
     runtime.DataLoader = TurningLoader  # type: ignore[misc]
-    # No validation, no checkpoint, and no end before all blocks are measured.
+    # No validation, no checkpoint, and no end before all turns are measured.
     sys.argv[1:] = [*sys.argv[4:], *(f"--{name}={10**8}" for name in ("max_steps", "save_steps", *recipe.never))]
     sys.path[:0] = recipe.import_path()
     from train import train
@@ -214,9 +222,8 @@ def measure(ranks: runtime.Ranks) -> None:
     try:
         train(dataclasses.replace(ranks, strategy=strategy))
     except Measured:
-        times = {name: seconds[WARM_UP_BLOCKS:] for name, seconds in turns.times.items()}
         if ranks.is_main:
-            print(json.dumps({"times": times}), flush=True)
+            print(json.dumps({"times": turns.times}), flush=True)
         ranks.barrier()
 
 
