@@ -76,7 +76,7 @@ def performance_table(text: str, measured: date, machine: str) -> str:
     rows = [f"Measured on {measured:%Y-%m-%d}, {machine}:", "", "| | allranks | peer | ratio | goal |"]
     rows.append("|---|---:|---:|---:|---|")
     for line in _figures(text):
-        cells = ["" if line[key] is None else f"{line[key]:.3g}" for key in ("ours", "peer", "ratio")]
+        cells = ["" if line[key] is None else _three_digits(line[key]) for key in ("ours", "peer", "ratio")]
         goal = "" if line["goal"] is None else f"{line['goal']}{'' if line['holds'] else ', missed'}"
         rows.append(f"| {line['figure']} | {' | '.join(cells)} | {goal.replace('<=', '≤').replace('>=', '≥')} |")
     return "\n".join(rows) + "\n"
@@ -102,6 +102,11 @@ def _figures(text: str) -> list[dict[str, Any]]:
 
 def _number(value: float | None) -> str:
     return "not measured," if value is None else f"{value:.2g}" if value < 100 else f"{value:.0f}"
+
+
+def _three_digits(value: float) -> str:
+    """Return a number with three digits at least, and those before the point: 0.0951, 1.00, 2140."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.3g}".rstrip(".")
 
 
 def _machine() -> str:

@@ -105,6 +105,13 @@ def test_mpirun_starts_scripts_and_other_programs(tmp_path: Path, variables: dic
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun here: pip install 'allranks[mpi]'")
+def test_mpirun_starts_a_script_of_horovod(tmp_path: Path, variables: dict[str, str]) -> None:
+    pytest.importorskip("horovod", reason="no Horovod: make horovod")
+    check(by_mpirun(2, command("mpi", tmp_path, "sum_horovod.py"), tmp_path, variables), tmp_path, [0, 1])
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not TENSORFLOW.exists(), reason="no TensorFlow here: make tensorflow")
 def test_the_workers_of_tensorflow(tmp_path: Path, variables: dict[str, str]) -> None:
     _, *rest = command("tensorflow", tmp_path, "tasks.py", "--arguments", "$AZUREML_NODE_COUNT")

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,22 +28,22 @@ RANKS = {4: 5, 2: 9, 3: 14}
 
 
 @pytest.fixture(scope="module")
-def curves(
-    start_module: Callable, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """The losses of an ordinary loop, and of each strategy's training."""
+def resumed(start_module: Callable, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The losses by step and the last moving average, of an ordinary loop and of each strategy's training."""
     folder = tmp_path_factory.mktemp("checkpoints")
-    found: dict[str, dict[str, float]] = {name: {} for name in NAMES}
+    found: dict[str, dict[str, Any]] = {name: {"losses": {}} for name in NAMES}
     for count, last in RANKS.items():
         ended = start_module("resume.py", folder, last, *NAMES, distribution=PyTorch(count)).wait()
         assert [rank.code for rank in ended] == [0] * count, ended
-        curves = json.loads(ended[0].stdout.splitlines()[-1])
+        results = json.loads(ended[0].stdout.splitlines()[-1])
+        found["ordinary"] = results["ordinary"]
         for name in NAMES:
             if count == 4:
                 make_single_file(folder / name)
-            assert not found[name].keys() & curves[name].keys(), "it began anew"
-            found[name] |= curves[name]
-    return curves["ordinary"], found
+            losses = results[name]["losses"]
+            assert not found[name]["losses"].keys() & losses.keys(), "it began anew"
+            found[name] = {"losses": found[name]["losses"] | losses, "average": results[name]["average"]}
+    return found
 
 
 def make_single_file(folder: Path) -> None:
@@ -60,8 +61,10 @@ def make_single_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_curve_is_that_of_an_untouched_training(
-    curves: tuple[dict[str, float], dict[str, dict[str, float]]], name: str
-) -> None:
-    expected, found = curves
-    assert found[name] == pytest.approx(expected, rel=1e-4)
+def test_the_curve_is_that_of_an_untouched_training(resumed: dict[str, dict[str, Any]], name: str) -> None:
+    assert resumed[name]["losses"] == pytest.approx(resumed["ordinary"]["losses"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "zero3"])
+def test_the_moving_average_goes_on_too(resumed: dict[str, dict[str, Any]], name: str) -> None:
+    assert resumed[name]["average"] == pytest.approx(resumed["ordinary"]["average"], rel=1e-4)

@@ -93,7 +93,9 @@ def test_ranks_are_forked_from_it_and_it_ends_with_the_block(kind: str, workspac
     with EarlyStarters(workspace, "job.yml", enabled=True) as starters:
         socket = Path(starters.socket)
         until(socket.exists, "it did not listen")
-        (early,) = (process for process in psutil.Process().children() if "warm.early" in " ".join(process.cmdline()))
+        # as_dict, since another test's child may be a zombie, which has no command line.
+        children = {child: child.as_dict(["cmdline"], ad_value=[])["cmdline"] for child in psutil.Process().children()}
+        (early,) = (child for child, words in children.items() if "warm.early" in " ".join(words))
         first = asyncio.run(asyncio.wait_for(run_on(kind, code, socket), BOUND))
         assert first not in ("", "cold")
         assert asyncio.run(asyncio.wait_for(run_on(kind, code, socket), BOUND)) == first

@@ -2,7 +2,8 @@
 
 resume.py FOLDER STEP NAME ...
 
-Rank 0 writes each one's losses by step, and those of an ordinary loop from the first step.
+Rank 0 writes each one's losses by step and what its moving average has come to, and those of an ordinary loop from the
+first step.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import strategies as script
 import torch
@@ -19,18 +21,25 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from allranks import runtime
 
 script.BATCH = 12  # for any number of ranks up to 4, each has the same share
+DECAY = 0.9
 
 
-def ordinary(last: int) -> list[float]:
+def ordinary(last: int) -> tuple[list[float], dict[str, float]]:
     model, optimizer = script.model_and_optimizer()
+    average = runtime.ExponentialMovingAverage(model, DECAY)
     losses = []
     for step in range(last):
         loss = script.loss_of(model, script.batch(step))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        average.update()
         losses.append(float(loss.detach()))
-    return losses
+    return losses, norms(average)
+
+
+def norms(average: runtime.ExponentialMovingAverage) -> dict[str, float]:
+    return {name: float(torch.linalg.vector_norm(weight)) for name, weight in average.weights().items()}
 
 
 class Distributed:
@@ -51,21 +60,32 @@ class Distributed:
 
 def train(ranks: runtime.Ranks) -> None:
     folder, last, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
-    found = {"ordinary": dict(enumerate(ordinary(last)))}
+    losses, average = ordinary(last)
+    found = {"ordinary": {"losses": dict(enumerate(losses)), "average": average}}
     for name in names:
-        training = script.prepare(name, ranks, runtime.TrainingSettings(blocks=(script.Block,)))
-        parts = {"training": training, "distributed": Distributed(ranks.world_size)}
-        checkpoints = runtime.Checkpoints(folder / name, ranks, parts, every_steps=2)
-        step = checkpoints.load()
-        found[name] = {}
-        while step < last:
-            found[name] |= {step: script.losses(training, ranks, step, step + 1)[0]}
-            step += 1
-            checkpoints.save_if_due(step)
-        checkpoints.save(step)
+        found[name] = resumed(name, ranks, folder / name, last)
         torch.manual_seed(0)
     if ranks.is_main:
         sys.stdout.write(json.dumps(found) + "\n")
+
+
+def resumed(name: str, ranks: runtime.Ranks, folder: Path, last: int) -> dict[str, Any]:
+    training = script.prepare(name, ranks, runtime.TrainingSettings(blocks=(script.Block,)))
+    parts: dict[str, Any] = {"training": training, "distributed": Distributed(ranks.world_size)}
+    average = None if name == "zero3" else runtime.ExponentialMovingAverage(training, DECAY)
+    if average:
+        parts["average"] = average
+    checkpoints = runtime.Checkpoints(folder, ranks, parts, every_steps=2)
+    step = checkpoints.load()
+    losses = {}
+    while step < last:
+        losses |= {step: script.losses(training, ranks, step, step + 1)[0]}
+        if average:
+            average.update()
+        step += 1
+        checkpoints.save_if_due(step)
+    checkpoints.save(step)
+    return {"losses": losses, "average": norms(average) if average else None}
 
 
 if __name__ == "__main__":
