@@ -10,7 +10,7 @@ an order that changes. Our loop and the peer's train the same model, which our s
 model in one process, one may be 10 % slower than the other for as long as the process lives, depending on where their
 memory lies. A model of its own, prepared by hand, is for information, as are Accelerate's and Fabric's.
 
-The value of the peer is the median over its blocks in all launches. Ours is that plus the median difference to the
+The value of the peer is the median over its blocks in all launches. Ours is that plus the typical difference to the
 peer's block of the same turn, so that other load on the machine affects both equally. The CPU time of a step, on all
 threads of rank 0, is affected less by other load.
 

@@ -33,7 +33,7 @@ def test_a_benchmark_s_log_becomes_its_table(tmp_path: Path) -> None:
         f"<!-- table: benchmarks/{name}.py -->\nold {name}\n<!-- end of the table -->" for name in ("launch", "steps")
     )
     made_page = made["with_tables"](f"{page}\n", [log], "MACHINE")
-    assert "| 1x2, s | 1.25 | 5 | 0.25 | ratio ≤ 0.2, missed |" in made_page
+    assert "| 1x2, s | 1.25 | 5.00 | 0.250 | ratio ≤ 0.2, missed |" in made_page
     assert "old launch" not in made_page
     assert "old steps" in made_page
 
