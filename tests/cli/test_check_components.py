@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Path:
 
 def spoil(project: Path) -> Path:
     spec = project / "components/greet/component.yaml"
-    spec.write_text(YAML.replace("    description: Names, one a line.\n", ""))
+    spec.write_text(YAML.replace("default: warm", "default: hot"))
     return spec
 
 
@@ -49,7 +49,7 @@ def test_a_component_by_its_file_its_folder_or_with_all_others(project: Path, wh
     spec = spoil(project)
     bad = CliRunner().invoke(app, ["check", str(project / what)])
     assert isinstance(bad.exception, InputError)
-    assert bad.exception.problems[0].where == f"{spec}:11"
+    assert bad.exception.problems[0].where == f"{spec}:27"
 
 
 def test_a_folder_without_specs(project: Path) -> None:
@@ -90,18 +90,35 @@ def test_as_json(project: Path) -> None:
     spec = spoil(project)
     done = CliRunner().invoke(app, ["check", str(project / "components"), "--json"])
     assert done.exit_code == 2
-    assert [problem["where"] for problem in json.loads(done.stdout)["problems"]] == [f"{spec}:11"]
+    assert [problem["where"] for problem in json.loads(done.stdout)["problems"]] == [f"{spec}:27"]
 
 
-def test_a_pipeline_runs_with_components_that_the_designer_shows_badly_and_says_so(project: Path) -> None:
+def test_a_pipeline_runs_with_components_that_have_warnings_and_says_so(project: Path) -> None:
     pipeline = str(project / "pipelines/pipeline.yaml")
     done = CliRunner().invoke(app, ["check", pipeline, "--json"])
     assert (done.exit_code, json.loads(done.stdout)["warnings"]) == (0, [])
-    spoil(project)
+    spec = project / "components/greet/component.yaml"
+    spec.write_text(YAML.replace("outputs:", 'environment_variables:\n  TONE: "1"\noutputs:'))
     done = CliRunner().invoke(app, ["check", pipeline, "--json"])
     (warning,) = json.loads(done.stdout)["warnings"]
     assert done.exit_code == 0
-    assert "people has no description" in warning["found"]
+    assert "TONE" in warning["found"]
+
+
+def test_advice_is_counted_and_strict_lists_it(project: Path) -> None:
+    spec = project / "components/greet/component.yaml"
+    spec.write_text(YAML.replace("    description: Names, one a line.\n", ""))
+    for what in ("components", "pipelines/pipeline.yaml"):
+        path = str(project / what)
+        done = CliRunner().invoke(app, ["check", path])
+        assert done.exit_code == 0
+        assert done.stdout.replace("\n", "").endswith("no problems, advice: 1 (--strict lists it)")
+        (advice,) = json.loads(CliRunner().invoke(app, ["check", path, "--json"]).stdout)["advice"]
+        assert "people has no description" in advice["found"]
+        strict = CliRunner().invoke(app, ["check", "--strict", path])
+        assert isinstance(strict.exception, InputError)
+        (problem,) = strict.exception.problems
+        assert Path(problem.where.removesuffix(":11")).samefile(spec)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +129,7 @@ def test_a_pipeline_runs_with_components_that_the_designer_shows_badly_and_says_
         ("greet.yaml", "type: command\nversion: '1'\ncommand: echo\n", True),
         ("job.yaml", "type: command\ncommand: echo\nenvironment: azureml:cpu:1\n", False),
         ("pipeline.yaml", PIPELINE, False),
+        ("deployment.yml", "$schema: https://x/pipelineComponentBatchDeployment.schema.json\ntype: pipeline\n", False),
         ("component.py", PYTHON, True),
         ("pipeline.py", f"from azure.ai.ml import dsl\n{PYTHON}\n@dsl.pipeline()\ndef all_of_it(): ...\n", False),
         ("train.py", "print(1)", False),

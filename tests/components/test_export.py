@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from allranks.cli.main import app
 from allranks.components import export as exporting
-from allranks.components.check.rules import check
+from allranks.components.check.rules import Findings, check
 from allranks.components.export import MANIFEST, SCRIPT, Exported
 from allranks.components.find import find_specs
 from allranks.components.releases import release
@@ -61,7 +61,7 @@ def test_each_folder_loads_alone(project: Path, tmp_path: Path) -> None:
     assert (tmp_path / "alone/greet/code/more.py").read_text() == "x = 1\n"
     spec = yaml.safe_load((tmp_path / "alone/greet/component.yaml").read_text())
     assert spec["environment"] == f"azureml:small:{environment.version}"
-    assert check(find_specs(tmp_path / "alone")) == []
+    assert check(find_specs(tmp_path / "alone")) == Findings()
 
 
 def test_the_same_content_gives_the_same_bytes(project: Path, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_for_a_registry(project: Path, tmp_path: Path) -> None:
     spec = yaml.safe_load((tmp_path / "out/components/greet/component.yaml").read_text())
     version = yaml.safe_load((tmp_path / "out/environments/small/environment.yaml").read_text())["version"]
     assert spec["environment"] == f"azureml://registries/shared/environments/small/versions/{version}"
-    assert check(find_specs(tmp_path / "out/components/greet")) == []
+    assert check(find_specs(tmp_path / "out/components/greet")) == Findings()
 
 
 def test_what_cannot_be_released_is_said_at_once(project: Path, tmp_path: Path) -> None:
@@ -204,4 +204,4 @@ def test_all_of_ours_load_and_are_right(tmp_path: Path) -> None:
             assert load_component(spec)._validate().passed, spec
         for file in (tmp_path / "out/environments").glob("*/environment.yaml"):
             assert load_environment(file).version
-    assert check(find_specs(tmp_path / "out/components")) == []
+    assert check(find_specs(tmp_path / "out/components")) == Findings()

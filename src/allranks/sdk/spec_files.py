@@ -97,6 +97,8 @@ def _document(text: str) -> Mapping[str, Any]:
 
 def _kind_of(document: Mapping[str, Any]) -> Kind | None:
     schema = str(document.get("$schema", "")).rpartition("/")[2].lower()
+    if "deployment" in schema:  # such as pipelineComponentBatchDeployment
+        return None
     if schema:
         return Kind.COMPONENT if "component" in schema else Kind.JOB if "job." in schema else None
     jobs, command, declared = document.get("jobs"), document.get("command"), document.get("type")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.components.check.rules import check
+from allranks.components.check.rules import Findings, check
 from allranks.components.find import find_specs
 from allranks.sdk.session import session
 
@@ -42,4 +42,4 @@ def test_what_mldesigner_compiles_loads_validates_and_is_right(
         component = load_component(compiled)
         assert component._validate().passed
         assert component.name == f"allranks_{spec.parent.name}"
-    assert check([compiled]) == []
+    assert check([compiled]) == Findings()

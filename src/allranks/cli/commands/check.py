@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,7 @@ from allranks.cli.options import JsonOption
 from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
+    from allranks.components.check.rules import Findings
     from allranks.errors import Problem
     from allranks.plan.graph import Plan
     from allranks.sdk.spec_files import SpecFiles
@@ -25,13 +26,15 @@ class _Result:
     """What checking one file or folder has found.
 
     content: what it contains, such as the name of the pipeline and the number of its steps
+    advice:  what would make its components easier to use in the designer
     machine: what this machine lacks to run it
     """
 
     file: str
     content: tuple[str, ...]
     problems: tuple[Problem, ...]
-    warnings: tuple[Problem, ...]
+    warnings: tuple[Problem, ...] = ()
+    advice: tuple[Problem, ...] = ()
     machine: tuple[Problem, ...] = ()
 
     def __str__(self) -> str:
@@ -39,8 +42,9 @@ class _Result:
 
         problems = count(len(self.problems), "problem") if self.problems else "no problems"
         warnings = [count(len(self.warnings), "warning")] if self.warnings else []
+        advice = [f"advice: {len(self.advice)} (--strict lists it)"] if self.advice else []
         machine = ["cannot run on this machine"] if self.machine else []
-        return f"{self.file}: {', '.join([*self.content, problems, *warnings, *machine])}"
+        return f"{self.file}: {', '.join([*self.content, problems, *warnings, *advice, *machine])}"
 
 
 def check(
@@ -55,14 +59,20 @@ def check(
     ],
     settings: SetOption = None,
     params: ParamsOption = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Warnings are problems too, and so is advice about the designer."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Check a pipeline, job or component without running it.
 
-    Print every problem and exit with 2 if there are any; of several files, a line with the result of each. Components
-    are also checked for how Azure ML's designer displays them. For a pipeline, problems of its components in the
-    designer and of the sizes that its steps name are warnings. What this machine lacks to run it, such as a package or
-    mpirun, is listed separately and is no error. --json prints an object, or an array of one per file.
+    Print every problem and exit with 2 if there are any; of several files, a line with the result of each. A problem is
+    what Azure ML, azure-ai-ml or the designer refuses. A warning is what they take and what probably does something
+    else than was meant. Advice makes components easier to use in the designer, such as descriptions and ranges; it is
+    listed by --strict only. For a pipeline, problems of its components and of the sizes that its steps name are
+    warnings. What this machine lacks to run it, such as a package or mpirun, is listed separately and is no error.
+    --json prints an object, or an array of one per file.
     """
     from allranks.cli.console import console
     from allranks.cli.errors import print_machine, print_warnings
@@ -74,6 +84,8 @@ def check(
     if values and len(files) > 1:
         raise InputError(Problem("--set", f"{len(files)} files are given", "one file with a pipeline or job"))
     results = [_result(file, values) for file in files]
+    if strict:
+        results = [_strict(result) for result in results]
     # Several jobs may use the same component.
     problems = list(dict.fromkeys(problem for result in results for problem in result.problems))
     if json:
@@ -82,6 +94,7 @@ def check(
                 "file": result.file,
                 "problems": result.problems,
                 "warnings": result.warnings,
+                "advice": result.advice,
                 "machine": result.machine,
             }
             for result in results
@@ -97,6 +110,10 @@ def check(
         raise InputError(*problems)
 
 
+def _strict(result: _Result) -> _Result:
+    return replace(result, problems=(*result.problems, *result.warnings, *result.advice), warnings=(), advice=())
+
+
 def _result(file: str, values: dict[str, str]) -> _Result:
     """Return what is in a file or folder and what is wrong with it."""
     from allranks.api import jobs
@@ -109,10 +126,11 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     try:
         specs = _specs(Path(file), values)
     except InputError as error:
-        return _Result(file, (), error.problems, ())
+        return _Result(file, (), error.problems)
     components = list(specs.components) if specs else []
-    problems = [*check_specs(components), *variants.check(components)] if components else []
-    warnings: list[Problem] = []
+    found = check_specs(components)
+    problems = [*found.errors, *variants.check(components)] if components else []
+    warnings, advice = list(found.warnings), list(found.advice)
     machine: list[Problem] = []
     plans: list[Plan] = []
     for job in [file] if specs is None else map(str, specs.jobs):
@@ -122,13 +140,15 @@ def _result(file: str, values: dict[str, str]) -> _Result:
         machine += checked.machine
         if checked.plan is not None:
             plans.append(checked.plan)
-            warnings += _of_their_components(checked.plan, components)
+            found = _of_their_components(checked.plan, components)
+            warnings += [*found.errors, *found.warnings]
+            advice += found.advice
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:
         numbers = ((len(components), "component"), (len(specs.jobs), "job"))
         content = [count(number, noun) for number, noun in numbers if number]
-    return _Result(file, tuple(content), tuple(problems), tuple(warnings), tuple(machine))
+    return _Result(file, tuple(content), tuple(problems), tuple(warnings), tuple(advice), tuple(machine))
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
@@ -156,8 +176,8 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
     return specs
 
 
-def _of_their_components(plan: Plan, checked: Sequence[Path]) -> list[Problem]:
-    """Return the problems in the designer of the local components that the plan uses and that are not in `checked`."""
+def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Findings:
+    """Return what is wrong with the local components that the plan uses and that are not in `checked`."""
     from allranks.components.check.rules import check as check_specs
     from allranks.plan.graph import steps
     from allranks.sdk.spec_files import is_component

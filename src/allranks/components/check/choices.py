@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from allranks.components.check.subject import Subject
+from allranks.components.check.subject import Finding, Subject
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
 from allranks.plan.requirement_files import packages
 from allranks.sdk.yaml_lines import read_mapping
 
 
-def tags(subject: Subject) -> Iterator[Problem]:
+def tags(subject: Subject) -> Iterator[Finding]:
     """Check that the tags with requirements name choices of the component."""
     choices = {port.name: [str(value) for value in port.enum or ()] for port in subject.inputs}
     for tag in subject.tags:
@@ -25,10 +25,10 @@ def tags(subject: Subject) -> Iterator[Problem]:
             continue
         if len(rest) != 2 or rest[0] not in choices or rest[1] not in choices[rest[0]]:
             expected = f"{REQUIRES}.INPUT.VALUE, with a value of the input's enum"
-            yield subject.wrong(("tags", str(tag)), f"tag {tag}", expected, "name an input and one of its values")
+            yield subject.error(("tags", str(tag)), f"tag {tag}", expected, "name an input and one of its values")
 
 
-def packages_of_choices(subject: Subject) -> Iterator[Problem]:
+def packages_of_choices(subject: Subject) -> Iterator[Finding]:
     """Check that the environment has the packages of every choice."""
     available = packages(environment_folder(subject.environment))
     if available is None:
@@ -38,14 +38,14 @@ def packages_of_choices(subject: Subject) -> Iterator[Problem]:
         missing = ", ".join(each.missing(available))
         if missing and not each.input:
             fix = f"add {missing} to the environment, or use another one"
-            yield subject.wrong(("environment",), f"it does not have {missing}", f"tag {each.tag}", fix)
+            yield subject.error(("environment",), f"it does not have {missing}", f"tag {each.tag}", fix)
         elif missing and each.value in choices.get(each.input, ()):
             found = f"{each.value}, which needs {missing}; the environment does not have it"
             fix = f"remove {each.value}; a variant with another environment can offer it"
-            yield subject.wrong(("inputs", each.input, "enum"), found, "choices that work", fix)
+            yield subject.error(("inputs", each.input, "enum"), found, "choices that work", fix)
 
 
-def launch(subject: Subject) -> Iterator[Problem]:
+def launch(subject: Subject) -> Iterator[Finding]:
     """Check that the distribution is one that the component's launch can read."""
     settings = subject.distribution
     kind = DISTRIBUTIONS.get(str(settings.get("type", "")).lower())
@@ -53,7 +53,7 @@ def launch(subject: Subject) -> Iterator[Problem]:
     counts = {name: value for name, value in settings.items() if name in names and isinstance(value, int)}
     problem = launch_problem(str(subject.tags.get(LAUNCH, "")), kind.settings(**counts) if kind else Single())
     if problem is not None:
-        yield subject.wrong(tuple(problem.where.split(".")), problem.found, problem.expected, problem.fix)
+        yield subject.error(tuple(problem.where.split(".")), problem.found, problem.expected, problem.fix)
 
 
 def environment_folder(environment: Any) -> str:

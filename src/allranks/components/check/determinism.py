@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.components.check.subject import Subject
-from allranks.errors import Problem
+from allranks.components.check.subject import Finding, Subject
 
 REGISTERS = "registers a model"
 DOWNLOADS = "downloads from a URL"
@@ -69,11 +68,11 @@ PROGRAMS = {
 WAIVER = "deterministic:"
 
 
-def determinism(subject: Subject) -> Iterator[Problem]:
+def determinism(subject: Subject) -> Iterator[Finding]:
     if subject.deterministic is None:
         expected = "is_deterministic: true or false; Azure ML takes true where it is not said, and reuses results"
         fix = "set true if the outputs depend on the inputs only, else false"
-        yield subject.wrong(("is_deterministic",), "nothing says whether it is deterministic", expected, fix)
+        yield subject.advice(("is_deterministic",), "nothing says whether it is deterministic", expected, fix)
     if subject.deterministic is not True:
         return
     effects = [(f"{subject.place('command')}", what, pattern) for what, pattern in _programs(subject.command)]
@@ -82,7 +81,7 @@ def determinism(subject: Subject) -> Iterator[Problem]:
         found = f"is_deterministic: true, and {where} {what} ({call})"
         fix = f"set false, or, if an earlier result is as good, explain why on that line: # {WAIVER} ..."
         expected = "false: a result of before would stand in for the run, and this would not happen again"
-        yield subject.wrong(("is_deterministic",), found, expected, fix)
+        yield subject.warning(("is_deterministic",), found, expected, fix)
 
 
 def _programs(command: str) -> Iterator[tuple[str, str]]:

@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from allranks.components.check.subject import DATA, PortSpec, Subject
-from allranks.errors import Problem
+from allranks.components.check.subject import DATA, Finding, PortSpec, Subject
 
 _KINDS = ("data that must be connected", "optional data", "parameters without a default", "other parameters")
 
 
-def order(subject: Subject) -> Iterator[Problem]:
+def order(subject: Subject) -> Iterator[Finding]:
     for before, port in pairwise(subject.inputs):
         if rank(port) < rank(before):
             found = f"{port.name} ({_KINDS[rank(port)]}) is below {before.name} ({_KINDS[rank(before)]})"
             first = next(other for other in subject.inputs if rank(other) > rank(port))
             fix = f"move {port.name} above {first.name}"
-            yield subject.wrong(("inputs", port.name), found, f"the order: {', '.join(_KINDS)}", fix)
+            yield subject.advice(("inputs", port.name), found, f"the order: {', '.join(_KINDS)}", fix)
 
 
 def rank(port: PortSpec) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.components.check import (
@@ -17,12 +18,12 @@ from allranks.components.check import (
     values,
     yaml_subject,
 )
-from allranks.components.check.subject import Subject
+from allranks.components.check.subject import Finding, Level, Subject
 from allranks.errors import InputError, Problem
 from allranks.sdk.session import session
 from allranks.sdk.specs import load, quiet
 
-RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
+RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     identity.name,
     identity.version,
     identity.display_name,
@@ -39,7 +40,7 @@ RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
 )
 """The rules for every component."""
 
-COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
+COMMAND_RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     use.command,
     use.unread,
     use.unknown,
@@ -54,30 +55,47 @@ COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
 """Additional rules for a component with a command. A pipeline component has none."""
 
 
-def check(specs: Sequence[Path]) -> list[Problem]:
-    """Return every problem of the components of these specs, with file and line.
+@dataclass(frozen=True)
+class Findings:
+    """What checking components has found, by its level."""
+
+    errors: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    advice: tuple[Problem, ...] = ()
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> Findings:
+        """Return findings by their level, each in its order."""
+        problems: dict[Level, list[Problem]] = {level: [] for level in Level}
+        for finding in findings:
+            problems[finding.level].append(finding.problem)
+        return cls(*(tuple(problems[level]) for level in Level))
+
+
+def check(specs: Sequence[Path]) -> Findings:
+    """Return what is wrong with the components of these specs, with file and line.
 
     Includes what azure-ai-ml itself rejects. Azure is not contacted.
     """
     subjects: list[Subject] = []
-    problems: list[Problem] = []
+    findings: list[Finding] = []
     if not specs:
-        return []
+        return Findings()
     with session(client=False):
         for spec in specs:
-            spec_subjects, spec_problems = _of_spec(spec)
-            subjects += spec_subjects
-            problems += spec_problems
-    return [*problems, *identity.unique_names(subjects)]
+            of_spec, found = _of_spec(spec)
+            subjects += of_spec
+            findings += found
+    return Findings.of([*findings, *identity.unique_names(subjects)])
 
 
-def of_subject(subject: Subject) -> list[Problem]:
-    """Return the problems that the rules find in one component."""
+def of_subject(subject: Subject) -> list[Finding]:
+    """Return what the rules find in one component."""
     rules = RULES if subject.is_pipeline else RULES + COMMAND_RULES
-    return [problem for rule in rules for problem in rule(subject)]
+    return [finding for rule in rules for finding in rule(subject)]
 
 
-def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
+def _of_spec(spec: Path) -> tuple[list[Subject], list[Finding]]:
     subjects: list[Subject] = []
     sdk_problems: tuple[Problem, ...] = ()
     try:
@@ -89,8 +107,12 @@ def _of_spec(spec: Path) -> tuple[list[Subject], list[Problem]]:
             subjects = python_subject.read(spec, components)
     except InputError as error:
         sdk_problems = error.problems
-    problems = [problem for subject in subjects for problem in of_subject(subject)]
-    return subjects, [*problems, *_not_reported_yet(sdk_problems, problems, spec)]
+    findings = [finding for subject in subjects for finding in of_subject(subject)]
+    errors = Findings.of(findings).errors
+    return subjects, [
+        *findings,
+        *(Finding(Level.ERROR, problem) for problem in _not_reported_yet(sdk_problems, errors, spec)),
+    ]
 
 
 def _not_reported_yet(sdk_problems: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,32 @@ DATA = frozenset({"uri_folder", "uri_file", "mltable", "mlflow_model", "custom_m
 NUMBERS = frozenset({"integer", "number"})
 PARAMETERS = NUMBERS | {"string", "boolean"}
 """Types of ports that the designer shows as fields of the component's form."""
+
+
+TRUE = frozenset({"true", "yes", "on", "t", "y", "1"})
+FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
+"""Texts that marshmallow, with which azure-ai-ml reads specs, takes for booleans, in lower case."""
+
+
+class Level(Enum):
+    """How serious a finding is."""
+
+    ERROR = "error"
+    """azure-ai-ml or Azure ML refuses the component, or the designer's form cannot take what it has."""
+
+    WARNING = "warning"
+    """They take it, and it will probably do something else than was meant."""
+
+    ADVICE = "advice"
+    """It would be easier to use in the designer."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule has found."""
+
+    level: Level
+    problem: Problem
 
 
 @dataclass(frozen=True)
@@ -32,6 +59,11 @@ class PortSpec:
     minimum: Any = None
     maximum: Any = None
     enum: Any = None
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the port may be left empty."""
+        return str(self.optional).lower() in TRUE
 
 
 @dataclass(frozen=True)
@@ -58,6 +90,7 @@ class Subject:
     folders:       where the code's own modules are: its folder, and those of its additional includes
     is_pipeline:   whether it is a pipeline component, which has no command and no environment of its own
     needs_command: whether its type has a command, and it is not a function
+    needs_environment: whether its type runs in an environment: command and parallel components
     place:         returns the file and line of a key: place("inputs", "lr", "default")
     """
 
@@ -80,10 +113,19 @@ class Subject:
     folders: tuple[Path, ...] = ()
     is_pipeline: bool = False
     needs_command: bool = False
+    needs_environment: bool = True
 
-    def wrong(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Problem:
-        """Return a problem with one key."""
-        return Problem(self.place(*keys), found, expected, fix)
+    def error(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Finding:
+        """Return an error in one key."""
+        return Finding(Level.ERROR, Problem(self.place(*keys), found, expected, fix))
+
+    def warning(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Finding:
+        """Return a warning about one key."""
+        return Finding(Level.WARNING, Problem(self.place(*keys), found, expected, fix))
+
+    def advice(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Finding:
+        """Return a piece of advice about one key."""
+        return Finding(Level.ADVICE, Problem(self.place(*keys), found, expected, fix))
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
         """Return every port with its section, inputs or outputs."""

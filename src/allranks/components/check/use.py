@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from allranks.components.check.subject import Subject
+from allranks.components.check.subject import Finding, Level, Subject
 from allranks.errors import Problem
 
 
-def command(subject: Subject) -> Iterator[Problem]:
+def command(subject: Subject) -> Iterator[Finding]:
     if subject.needs_command and not subject.command.strip():
         fix = "add it, such as: command: python train.py --lr ${{inputs.lr}}"
-        yield subject.wrong(("command",), "it has no command", "a command line", fix)
+        yield subject.error(("command",), "it has no command", "a command line", fix)
 
 
-def unread(subject: Subject) -> Iterator[Problem]:
+def unread(subject: Subject) -> Iterator[Finding]:
     if subject.needs_command and not subject.command.strip():
         return
     used = {(use.kind, use.name) for use in subject.uses} | set(_variables(subject))
@@ -25,10 +25,10 @@ def unread(subject: Subject) -> Iterator[Problem]:
             verb = "reads" if kind == "inputs" else "writes"
             found = f"nothing {verb} the {kind[:-1]} {port.name}"
             by = f"${{{{{kind}.{port.name}}}}}" if subject.command else f"{port.name} in the function's body"
-            yield subject.wrong((kind, port.name), found, f"a use: {by}", "use it, or remove the port")
+            yield subject.advice((kind, port.name), found, f"a use: {by}", "use it, or remove the port")
 
 
-def unknown(subject: Subject) -> Iterator[Problem]:
+def unknown(subject: Subject) -> Iterator[Finding]:
     existing = {(kind, port.name) for kind, port in subject.ports()}
     for use in dict.fromkeys(subject.uses):
         if (use.kind, use.name) not in existing:
@@ -36,24 +36,26 @@ def unknown(subject: Subject) -> Iterator[Problem]:
             near = get_close_matches(use.name, names, n=1)
             fix = f"did you mean {near[0]}?" if near else f"add it to {use.kind}, or remove the reference"
             expected = ", ".join(sorted(names)) or f"no {use.kind}"
-            yield Problem(use.where, f"${{{{{use.kind}.{use.name}}}}} does not name a port", expected, fix)
+            found = f"${{{{{use.kind}.{use.name}}}}} does not name a port"
+            yield Finding(Level.ERROR, Problem(use.where, found, expected, fix))
 
 
-def variables(subject: Subject) -> Iterator[Problem]:
+def variables(subject: Subject) -> Iterator[Finding]:
     """Check the component's own variables, which azure-ai-ml 1.35.2 does not send."""
     for name in subject.variables:
         fix = f"set it in the command, {name}=VALUE python ..., or on the steps that use the component"
         found = f"the variable {name}, which azure-ai-ml does not send to Azure ML with a component"
-        yield subject.wrong(("environment_variables", name), found, "no variables of the component's own", fix)
+        yield subject.warning(("environment_variables", name), found, "no variables of the component's own", fix)
 
 
-def optional_uses(subject: Subject) -> Iterator[Problem]:
-    optional = {port.name for port in subject.inputs if port.optional is True}
+def optional_uses(subject: Subject) -> Iterator[Finding]:
+    optional = {port.name for port in subject.inputs if port.is_optional}
     for use in dict.fromkeys(subject.uses):
         if use.kind == "inputs" and use.name in optional and not use.optional:
             found = f"the optional input {use.name} is outside of $[[ ]]"
             fix = f"write $[[--{use.name} ${{{{inputs.{use.name}}}}}]]"
-            yield Problem(use.where, found, "an optional part of the command: $[[ ... ]]", fix)
+            expected = "an optional part of the command: $[[ ... ]]"
+            yield Finding(Level.WARNING, Problem(use.where, found, expected, fix))
 
 
 def _variables(subject: Subject) -> Iterator[tuple[str, str]]:

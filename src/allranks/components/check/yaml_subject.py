@@ -43,6 +43,7 @@ def read(path: Path) -> Subject:
         place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
         command=command,
         needs_command=document.get("type", "command") == "command",
+        needs_environment=document.get("type", "command") in ("command", "parallel"),
         distribution=distribution if isinstance(distribution, dict) else {},
         variables=tuple(map(str, settings.get("environment_variables") or ())),
         uses=tuple(_uses(document, path)),
