@@ -46,8 +46,9 @@ def test_an_eviction_completes_the_save_in_progress_and_then_its_own(
     assert names(tmp_path) == ["step_000000005", "step_000000006"]
 
 
-def test_the_end_of_a_training_completes_its_last_checkpoint(start: Callable, tmp_path: Path) -> None:
-    ended = start("end_saving.py", tmp_path / "saved", "return", distribution=PyTorch(2)).wait()
+@pytest.mark.parametrize("how", ["return", "exit"])
+def test_the_end_of_a_training_completes_its_last_checkpoint(start: Callable, tmp_path: Path, how: str) -> None:
+    ended = start("end_saving.py", tmp_path / "saved", how, distribution=PyTorch(2)).wait()
     assert [rank.code for rank in ended] == [0, 0], ended
     assert names(tmp_path / "saved") == ["step_000000001", "step_000000002"]
 
@@ -64,6 +65,7 @@ def test_a_failure_leaves_no_half_checkpoint(start: Callable, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
+        ("disk in between", "rank 1: [Errno 28] No space left on device"),
         ("disk", "rank 1: [Errno 28] No space left on device"),
         ("elsewhere", ".safetensors of another rank, which rank 0 does not see"),
     ],

@@ -72,3 +72,23 @@ print(os.WTERMSIG(status), eviction.requested)
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert found.stdout == f"{int(signal.SIGTERM)} False\n"
+
+
+SIGTERMS = """
+import os, signal, sys, time
+from allranks.runtime import eviction
+first, second = eviction.Eviction(), eviction.Eviction()
+os.kill(os.getpid(), signal.SIGTERM)
+os.kill(os.getpid(), signal.SIGTERM)
+print(first.requested, second.requested, flush=True)
+eviction.REPEATED_SECONDS = -1
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+"""
+
+
+def test_a_repeated_sigterm_is_the_same_request_and_a_later_one_ends_the_process() -> None:
+    """torchrun passes on the signal that its ranks may have received too. Each object is told."""
+    ended = subprocess.run([sys.executable, "-c", SIGTERMS], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "True True\n", ended.stderr
+    assert ended.returncode == -signal.SIGTERM

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+import weakref
 from types import FrameType
 
 EVICTED = 143
 """The exit code of a training that saved a checkpoint and stopped because of an eviction: 128 + SIGTERM."""
+
+REPEATED_SECONDS = 5.0
+"""For how long after a SIGTERM others are the same request."""
 
 
 class Evicted(SystemExit):
@@ -18,19 +23,37 @@ class Evicted(SystemExit):
 
 
 class Eviction:
-    """Record whether this process has received SIGTERM. Must be constructed on the main thread."""
+    """Record whether this process has received SIGTERM. Must be constructed on the main thread.
+
+    A launcher may pass on a SIGTERM that the platform has sent to every process: torchrun does. So SIGTERM counts once
+    for `REPEATED_SECONDS`, for all objects of this class. A later one ends the process immediately.
+    """
 
     def __init__(self) -> None:
         self.requested = False
         self._process = os.getpid()
-        signal.signal(signal.SIGTERM, self._on_sigterm)
+        _evictions.add(self)
+        signal.signal(signal.SIGTERM, _on_sigterm)
 
-    def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
-        self.requested = True
-        if os.getpid() != self._process:
-            # A forked process, such as a DataLoader's worker, has no checkpoint to save.
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-        # A second SIGTERM ends the process immediately.
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a copy in a forked process, such as a DataLoader's worker, with no checkpoint to save."""
+        return os.getpid() != self._process
+
+
+_evictions: weakref.WeakSet[Eviction] = weakref.WeakSet()
+_requested_at = 0.0
+
+
+def _on_sigterm(_number: int, _frame: FrameType | None) -> None:
+    global _requested_at
+    own = [eviction for eviction in _evictions if not eviction.is_forked]
+    new = [eviction for eviction in own if not eviction.requested]
+    now = time.monotonic()
+    if new:
+        _requested_at = now
+    for eviction in new:
+        eviction.requested = True
+    if not own or now - _requested_at > REPEATED_SECONDS:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)

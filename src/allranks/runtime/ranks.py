@@ -154,14 +154,21 @@ def started(*, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS) 
     """Context manager that yields the same Ranks as `main` passes to a training. For programs with their own main
     function."""
     ranks = start(strategy, timeout_seconds)
+    status, ended = "FAILED", None
     try:
-        yield ranks
+        try:
+            yield ranks
+        except SystemExit as error:
+            if error.code:
+                raise
+            ended = error  # sys.exit(0) is a success, which waits for its last checkpoint
         closing.close_all()
+        status = "FINISHED"
     except BaseException:
         closing.abandon_all()
-        ranks.metrics.close("FAILED")
         raise
-    else:
-        ranks.metrics.close("FINISHED")
     finally:
+        ranks.metrics.close(status)
         distributed.destroy_process_group()
+    if ended:
+        raise ended

@@ -29,7 +29,11 @@ def main(
     ranks = None
     try:
         ranks = start(strategy, timeout_seconds)
-        train(ranks)
+        try:
+            train(ranks)
+        except SystemExit as ended:
+            if ended.code:  # sys.exit(0) is a success, which waits for its last checkpoint
+                raise
         closing.close_all()
         code = 0
     except BaseException as error:

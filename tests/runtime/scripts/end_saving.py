@@ -1,13 +1,16 @@
 """End while a checkpoint is being written: end_saving.py FOLDER HOW
 
-return      the training is complete
-raise       rank 1 fails, while its part of the second checkpoint is slow
-disk        rank 1 cannot write its part
-elsewhere   rank 1 writes to another folder
+return              the training is complete
+exit                the training ends itself with sys.exit(0), while its part of the second checkpoint is slow
+raise               rank 1 fails, while its part of the second checkpoint is slow
+disk                rank 1 cannot write its part
+disk in between     rank 1 cannot write its part, and the training goes on with collectives
+elsewhere           rank 1 writes to another folder
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from pathlib import Path
@@ -38,7 +41,13 @@ def no_space(_save: object) -> background_save.FileRecord:
     raise OSError(28, "No space left on device")
 
 
-FAULTS = {"raise": slow, "disk": no_space}
+def rather_slow(save: background_save.BackgroundSave) -> background_save.FileRecord:
+    time.sleep(0.5)
+    return write(save)
+
+
+write = background_save.BackgroundSave._write
+FAULTS = {"raise": slow, "disk": no_space, "disk in between": no_space}
 
 
 def train(ranks: runtime.Ranks) -> None:
@@ -54,8 +63,17 @@ def train(ranks: runtime.Ranks) -> None:
     if ranks.rank == 1 and how in FAULTS:
         background_save.BackgroundSave._write = FAULTS[how]  # type: ignore[method-assign]
         background_save.ABANDON_SECONDS = 0.2
+    if how == "exit":
+        background_save.BackgroundSave._write = rather_slow  # type: ignore[method-assign]
     numbers.values.fill_(2)
     checkpoints.save_if_due(2)
+    if how == "exit":
+        sys.exit(0)
+    if how == "disk in between":
+        checkpoints._every_steps = None
+        for step in itertools.count(3):
+            ranks.barrier()
+            checkpoints.save_if_due(step)
     if how == "raise" and ranks.rank == 1:
         raise RuntimeError("this rank fails")
     if how == "raise":

@@ -71,6 +71,19 @@ class Channel:
         return self._clone
 
 
+def not_written(path: Path, reason: str) -> InputError:
+    """Return the error of a checkpoint that could not be written."""
+    return InputError(
+        Problem(
+            where=f"checkpoint {path}",
+            found=reason,
+            expected="a folder with enough space, which all instances share, and every rank can write to",
+            fix="free space there, keep fewer checkpoints, or use an output of the job",
+            code="checkpoints",
+        )
+    )
+
+
 class BackgroundSave:
     """A save in progress.
 
@@ -93,24 +106,17 @@ class BackgroundSave:
         closing.register(self)
         self._thread.start()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the checkpoint could not be written. The other ranks may not know it yet."""
+        return self._error is not None
+
     def wait(self) -> None:
         """Wait until the checkpoint is complete. Raise InputError if it could not be written."""
         self._thread.join()
         closing.discard(self)
-        self.check()
-
-    def check(self) -> None:
-        """Raise InputError if the checkpoint could not be written. Does not wait."""
         if self._error is not None:
-            raise InputError(
-                Problem(
-                    where=f"checkpoint {self._target.path}",
-                    found=self._error,
-                    expected="a folder with enough space, which all instances share, and every rank can write to",
-                    fix="free space there, keep fewer checkpoints, or use an output of the job",
-                    code="checkpoints",
-                )
-            )
+            raise not_written(self._target.path, self._error)
 
     def close(self) -> None:
         """Wait until the checkpoint is complete. Raise InputError if it could not be written."""

@@ -7,6 +7,7 @@ import secrets
 import time
 import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +18,8 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import random_states, saved_tensors
 from allranks.runtime.agreement import Agreement
 from allranks.runtime.checkpoints import folder as folders
-from allranks.runtime.checkpoints import reading, state_tree, tensor_file
-from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, Target
+from allranks.runtime.checkpoints import manifest, reading, state_tree, tensor_file
+from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, Target, not_written
 from allranks.runtime.checkpoints.folder import Entry
 from allranks.runtime.checkpoints.staging import StagingMemory
 from allranks.runtime.eviction import Evicted, Eviction
@@ -45,6 +46,14 @@ class Stateful(Protocol):
         SavedTensor, from which it reads what it needs; any other part gets whole tensors."""
 
 
+@dataclass(frozen=True)
+class _Saved:
+    """The checkpoint that was saved or loaded last."""
+
+    step: int
+    metric: float | None
+
+
 class Checkpoints:
     """The checkpoints of a training in one folder, `step_000000100` and so on.
 
@@ -68,8 +77,8 @@ class Checkpoints:
     asynchronous:  whether the training goes on while a checkpoint is written
 
     Must be constructed on the main thread, and on every rank. From then on, the first SIGTERM does not end the process:
-    `save_if_due` saves and ends the training, on every rank at the same step. A second SIGTERM ends the process
-    immediately.
+    `save_if_due` saves and ends the training, on every rank at the same step. A SIGTERM more than 5 seconds after the
+    first ends the process immediately.
     """
 
     def __init__(
@@ -97,7 +106,8 @@ class Checkpoints:
         self._keep = keep
         self._mode = mode
         self._asynchronous = asynchronous
-        self._saved_step = 0
+        self._saved: _Saved | None = None
+        self._due_from = 0
         self._saved_at = time.monotonic()
         self._eviction = Eviction()
         store = PrefixStore(f"checkpoints/{next(_numbers)}", ranks.store)
@@ -125,7 +135,7 @@ class Checkpoints:
         for source in sources:
             for entry in self._candidates(source, best):
                 if self._is_intact(entry):
-                    return self._load(entry)
+                    return self._load(entry, is_own=source == self._folder)
                 if self._ranks.is_main:
                     note(f"{entry.path} is incomplete or damaged: skipped")
         return 0
@@ -140,13 +150,11 @@ class Checkpoints:
         training that ends before that step ends as usual. Minutes are counted by rank 0, and a checkpoint that they
         make due is saved about a second later.
 
-        Raise InputError if an earlier checkpoint could not be written.
+        Raise InputError if an earlier checkpoint could not be written, on every rank at the same step.
         """
-        if self._pending is not None:
-            self._pending.check()
         if self._staging is None and (self._every_steps or self._every_seconds):
             self._reserve()
-        if self._eviction.requested:
+        if self._eviction.requested or (self._pending is not None and self._pending.has_failed):
             self._agreement.request(stop=True)
         elif self._every_seconds is not None and self._time_is_up():
             self._agreement.request(stop=False)
@@ -156,13 +164,15 @@ class Checkpoints:
             if self._ranks.is_main:
                 note(f"received SIGTERM: saved a checkpoint at step {step}, from which the next start resumes")
             raise Evicted
-        if decision is not None or (self._every_steps is not None and step - self._saved_step >= self._every_steps):
+        if decision is not None or (self._every_steps is not None and step - self._due_from >= self._every_steps):
             self._start(step, metric)
             if not self._asynchronous:
                 self.save(step)
 
     def save(self, step: int, *, metric: float | None = None) -> None:
-        """Save now, unless this step is already saved, and wait until the checkpoint is complete. A collective.
+        """Save now, and wait until the checkpoint is complete. A collective.
+
+        If this step is already saved, only a metric that its checkpoint does not have is added.
 
         Raise InputError if it could not be written."""
         self._start(step, metric)
@@ -179,7 +189,11 @@ class Checkpoints:
 
     def _start(self, step: int, metric: float | None) -> None:
         """Begin to save, unless this step is already saved."""
-        if step == self._saved_step:
+        metric = None if metric is None else float(metric)
+        if self._saved is not None and step == self._saved.step:
+            if metric is not None and self._saved.metric is None:
+                self._finish_pending()
+                self._add_metric(step, metric)
             return
         pieces = self._pieces()
         layout = tensor_file.layout(pieces)
@@ -198,13 +212,24 @@ class Checkpoints:
             path=folders.path_of(self._folder, step),
             token=self._attempt(),
             step=step,
-            metric=None if metric is None else float(metric),
+            metric=metric,
             keep=self._keep,
             mode=self._mode,
         )
         self._pending = BackgroundSave(target, data, ready, self._channel)
-        self._saved_step = step
+        self._saved = _Saved(step, metric)
+        self._due_from = step
         self._saved_at = time.monotonic()
+
+    def _add_metric(self, step: int, metric: float) -> None:
+        self._saved = _Saved(step, metric)
+        path = folders.path_of(self._folder, step)
+        description = manifest.read(path) if self._ranks.is_main else None
+        if description is not None:
+            try:
+                manifest.write(path, replace(description, metric=metric))
+            except OSError as error:
+                raise not_written(path, f"rank 0: {error}") from error
 
     def _pieces(self) -> dict[str, tensor_file.Piece]:
         """Return the tensors, or parts of them, that this rank saves."""
@@ -271,7 +296,7 @@ class Checkpoints:
             )
         return not self._ranks.any_rank(not reading.is_intact(entry, self._ranks.rank, self._ranks.world_size))
 
-    def _load(self, entry: Entry) -> int:
+    def _load(self, entry: Entry, *, is_own: bool) -> int:
         saved = reading.open_checkpoint(entry)
         self._load_parts(entry.path, saved.parts)
         if saved.world_size == self._ranks.world_size:
@@ -280,9 +305,11 @@ class Checkpoints:
             note(f"{entry.path.name} was saved by {saved.world_size} ranks: random numbers will differ")
         if self._ranks.is_main:
             note(f"resuming from step {saved.step} ({entry.path})")
-        self._saved_step = int(saved.step)
+        # What another folder has is not saved in this one.
+        self._saved = _Saved(saved.step, entry.manifest.metric if entry.manifest else None) if is_own else None
+        self._due_from = saved.step
         self._saved_at = time.monotonic()
-        return self._saved_step
+        return saved.step
 
     def _load_parts(self, path: Path, states: Mapping[str, Any]) -> None:
         if set(states) != set(self._parts):
