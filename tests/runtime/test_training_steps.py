@@ -164,6 +164,20 @@ def test_blocks_that_torch_does_not_compile(alone: Ranks) -> None:
         training_of(alone, "ddp", blocks=(nn.Linear,), compile=True)
 
 
+@pytest.mark.parametrize("activation_checkpointing", [False, True])
+@pytest.mark.parametrize("blocks", [(Block, nn.Linear), (Model, Block)])
+def test_blocks_inside_blocks(
+    alone: Ranks, blocks: tuple[type[nn.Module], ...], activation_checkpointing: bool
+) -> None:
+    plain = training_of(alone, "fsdp", max_grad_norm=1.0)
+    nested = training_of(
+        alone, "fsdp", max_grad_norm=1.0, blocks=blocks, activation_checkpointing=activation_checkpointing
+    )
+    for training in (plain, nested):
+        step(training)
+    assert nested.gradient_norm.item() == pytest.approx(plain.gradient_norm.item())
+
+
 @pytest.mark.parametrize("option", ["find_unused_parameters", "static_graph", "gradient_as_bucket_view"])
 def test_options_of_ddp(alone: Ranks, option: str) -> None:
     plain = training_of(alone, "ddp", gradient_accumulation_steps=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ class Fsdp:
         precision = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
         # On the CPU, offloading has no effect.
         offload = CPUOffloadPolicy() if settings.offload and self.device.type != "cpu" else OffloadPolicy()
-        for module in (*blocks, model):
+        for module in _inner_first(dict.fromkeys((*blocks, model))):
             fully_shard(module, mesh=mesh, mp_policy=precision, offload_policy=offload)
         if recording is not None:
             _fill(model, recording, torch.device("cpu") if settings.offload else self.device)
@@ -73,6 +73,11 @@ class Fsdp:
             group["params"] = [sharded[names[id(parameter)]] for parameter in group["params"]]
         wrapped = with_precision(settings.precision, model, self.device)
         return FsdpTraining(wrapped, model, optimizer, settings, schedule, self.device)
+
+
+def _inner_first(modules: Iterable[nn.Module]) -> list[nn.Module]:
+    """Return the modules in an order in which fully_shard takes them: a module after those inside it."""
+    return sorted(modules, key=lambda module: sum(1 for _ in module.modules()))
 
 
 def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
