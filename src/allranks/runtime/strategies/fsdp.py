@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, distributed, nn, optim
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.distributed_c10d import _get_default_group
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
     FSDPModule,
@@ -18,8 +19,10 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.utils import _sync_module_states
 
 from allranks.errors import InputError, Problem
+from allranks.runtime import collectives
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, deferred, dtensor_states
 from allranks.runtime.strategies.deferred import Recording
@@ -29,6 +32,8 @@ from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule
 
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+_BROADCAST_BYTES = 250 << 20
+"""Bytes of one broadcast of the weights, as in DistributedDataParallel."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class Fsdp:
         settings: TrainingSettings | None = None,
         schedule: Schedule | None = None,
     ) -> FsdpTraining:
-        """Shard the model, and replace the optimizer's parameters by the sharded ones. A collective."""
+        """Broadcast rank 0's weights, shard the model, and replace the optimizer's parameters by the sharded ones. A
+        collective."""
         settings = settings or TrainingSettings()
         reject_unsupported("fsdp", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
         reject_unsupported("fsdp", settings, "zero_stage", "deepspeed_config", "compression")
@@ -57,6 +63,7 @@ class Fsdp:
         model, blocks = transform(model, settings, self.device)
         if recording is None:
             model = model.to(self.device)
+            _sync_module_states(model, _get_default_group(), _BROADCAST_BYTES, 0, ())
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         low = DTYPES.get(settings.precision or "float32")
         precision = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
@@ -65,7 +72,7 @@ class Fsdp:
         for module in _inner_first(dict.fromkeys((*blocks, model))):
             fully_shard(module, mesh=mesh, mp_policy=precision, offload_policy=offload)
         if recording is not None:
-            _fill(model, recording, torch.device("cpu") if settings.offload else self.device)
+            _fill(model, recording, self.device, settings.offload)
         if settings.compile and not blocks:
             model.compile()
         sharded = dict(model.named_parameters())
@@ -98,16 +105,32 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
     return init_device_mesh(device.type, (ranks // size, size), mesh_dim_names=("replicate", "shard"))
 
 
-def _fill(model: nn.Module, recording: Recording, device: torch.device) -> None:
-    """Set the values of a sharded model on the meta device. Each rank computes every value, and copies its shard."""
-    model.to_empty(device=device)
+def _fill(model: nn.Module, recording: Recording, device: torch.device, offload: bool) -> None:
+    """Set the values of a sharded model on the meta device. Each rank computes every value, and copies its shard. A
+    collective.
+
+    offload: leave the parameters on the CPU
+    """
+    buffers = [
+        (module, name, buffer)
+        for module in model.modules()
+        for name, buffer in module.named_buffers(recurse=False, remove_duplicate=False)
+    ]
+    model.to_empty(device="cpu" if offload else device)
     targets: dict[str, Tensor] = dict(model.named_parameters()) | dict(model.named_buffers())
-    for name, value in recording.values():
-        target = targets[name]
-        if isinstance(target, DTensor):
-            value = distribute_tensor(value, target.device_mesh, target.placements, src_data_rank=None)
-        with torch.no_grad():
-            target.copy_(value)
+    # The ranks' generators may differ, and shards must be of one model. The state is a tensor on the CPU.
+    recording.random_state = collectives.broadcast(recording.random_state)
+    with torch.random.fork_rng(devices=()):  # each rank goes on with random numbers of its own
+        for name, value in recording.values():
+            target = targets[name]
+            if isinstance(target, DTensor):
+                value = distribute_tensor(value, target.device_mesh, target.placements, src_data_rank=None)
+            with torch.no_grad():
+                target.copy_(value)
+    # Buffers are not offloaded. `to_empty` has given each module a tensor of its own for a buffer that they share.
+    placed: dict[Tensor, Tensor] = {}
+    for module, name, empty in buffers:
+        setattr(module, name, placed.setdefault(empty, module.get_buffer(name).to(device)))
 
 
 class FsdpTraining(TorchTraining):
