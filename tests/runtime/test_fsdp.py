@@ -45,6 +45,11 @@ def test_every_rank_goes_on_with_random_numbers_of_its_own(ranks: list[dict[str,
     assert ranks[0]["drawn"][kind] != ranks[1]["drawn"][kind]
 
 
+def test_groups_of_ranks_have_the_time_out_of_all(ranks: list[dict[str, Any]]) -> None:
+    for found in ranks:
+        assert found["timeouts"] == [60, 60, 60]
+
+
 def test_buffers_are_not_offloaded(alone: Ranks) -> None:
     model = deferred.record(lambda: nn.BatchNorm1d(3))
     recording = deferred.take(model)

@@ -102,7 +102,14 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
         )
     if size == ranks:
         return init_device_mesh(device.type, (ranks,))
-    return init_device_mesh(device.type, (ranks // size, size), mesh_dim_names=("replicate", "shard"))
+    mesh = torch.arange(ranks).reshape(-1, size)
+    # init_device_mesh would give these groups torch's default time-out.
+    timeout = _get_default_group()._get_backend(device).options._timeout
+    shard, replicate = (
+        distributed.new_subgroups_by_enumeration(groups.tolist(), timeout=timeout)[0]  # type: ignore[no-untyped-call]
+        for groups in (mesh, mesh.T)
+    )
+    return DeviceMesh.from_group([replicate, shard], device.type, mesh=mesh, mesh_dim_names=("replicate", "shard"))
 
 
 def _fill(model: nn.Module, recording: Recording, device: torch.device, offload: bool) -> None:
