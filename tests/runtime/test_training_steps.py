@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,73 @@ def test_compiled_models_give_the_same_gradients(
 def test_blocks_that_torch_does_not_compile(alone: Ranks) -> None:
     with pytest.raises(InputError, match="compile: a Linear"):
         training_of(alone, "ddp", blocks=(nn.Linear,), compile=True)
+
+
+class Difference(nn.Module):
+    """A linear layer of small differences of large numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(1, 1)
+        nn.init.ones_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.linear(inputs - 1000)
+
+
+@pytest.mark.parametrize("blocks", [(), (Difference,)])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_inputs_keep_their_precision(alone: Ranks, name: str, blocks: tuple[type[nn.Module], ...]) -> None:
+    model = nn.Sequential(Difference())
+    settings = runtime.TrainingSettings(precision="bfloat16", blocks=blocks)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    training = strategies.strategy(name, alone.device).prepare(model, optimizer, settings)
+    assert training.model(torch.tensor([[1001.0], [1002.0], [1003.0]])).flatten().tolist() == [1, 2, 3]
+
+
+class Residual(nn.Module):
+    """A block with normalization of a type, whose output is changed in place."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(4, 4, 1)
+        self.norm = norm
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.norm(self.convolution(inputs))
+        outputs += inputs
+        return nn.functional.relu(outputs, inplace=True)
+
+
+@pytest.mark.parametrize("blocks", [(), (Residual,), (Residual, nn.BatchNorm2d)])
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda: nn.BatchNorm2d(4),
+        lambda: nn.BatchNorm2d(4, affine=False),
+        lambda: nn.GroupNorm(2, 4),
+        lambda: nn.LayerNorm(3),
+    ],
+)
+def test_normalization_in_16_bits(
+    alone: Ranks, norm: Callable[[], nn.Module], precision: str, blocks: tuple[type[nn.Module], ...]
+) -> None:
+    """Of a float32 input, and of what a convolution returns."""
+    norms = {}
+    for name in STRATEGIES:
+        torch.manual_seed(0)
+        model = nn.Sequential(norm(), Residual(norm()), Residual(norm()))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        options = {"blocks": blocks, "activation_checkpointing": bool(blocks)} if name == "fsdp" else {}
+        settings = runtime.TrainingSettings(precision=precision, max_grad_norm=math.inf, **options)
+        training = strategies.strategy(name, alone.device).prepare(model, optimizer, settings)
+        for _ in range(3):  # float16 may skip the first ones
+            training.backward((training.model(torch.randn(2, 4, 3, 3)) - torch.randn(2, 4, 3, 3)).square().mean())
+            training.step()
+        norms[name] = training.gradient_norm.item()
+    assert norms["fsdp"] == pytest.approx(norms["ddp"], rel=1e-2)
 
 
 @pytest.mark.parametrize("activation_checkpointing", [False, True])

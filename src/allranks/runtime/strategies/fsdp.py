@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch.distributed.fsdp import (
 )
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.utils import _sync_module_states
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import collectives
@@ -34,6 +35,11 @@ from allranks.runtime.strategies.training import Schedule
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 _BROADCAST_BYTES = 250 << 20
 """Bytes of one broadcast of the weights, as in DistributedDataParallel."""
+_IN_FLOAT32 = {"cuda": (_BatchNorm,), "cpu": (_BatchNorm, nn.LayerNorm, nn.GroupNorm)}
+"""Modules by type of device whose parameters stay in float32. Batch normalization has running statistics in float32,
+and refuses parameters of another type. The others refuse 16-bit parameters for a float32 input, which autocast casts on
+GPUs alone. Not instance normalization: it returns a view, of which an operation in place would drop fully_shard's
+hook."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,9 @@ class Fsdp:
             _sync_module_states(model, _get_default_group(), _BROADCAST_BYTES, 0, ())
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         low = DTYPES.get(settings.precision or "float32")
-        precision = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
         # On the CPU, offloading has no effect.
         offload = CPUOffloadPolicy() if settings.offload and self.device.type != "cpu" else OffloadPolicy()
-        for module in _inner_first(dict.fromkeys((*blocks, model))):
+        for module, precision in _units(model, blocks, low, self.device):
             fully_shard(module, mesh=mesh, mp_policy=precision, offload_policy=offload)
         if recording is not None:
             _fill(model, recording, self.device, settings.offload)
@@ -82,9 +87,23 @@ class Fsdp:
         return FsdpTraining(wrapped, model, optimizer, settings, schedule, self.device)
 
 
-def _inner_first(modules: Iterable[nn.Module]) -> list[nn.Module]:
-    """Return the modules in an order in which fully_shard takes them: a module after those inside it."""
-    return sorted(modules, key=lambda module: sum(1 for _ in module.modules()))
+def _units(
+    model: nn.Module, blocks: list[nn.Module], low: torch.dtype | None, device: torch.device
+) -> list[tuple[nn.Module, MixedPrecisionPolicy]]:
+    """Return the modules to shard one by one, and the precision of each. Inner modules come before outer ones, which
+    get the parameters that are left.
+
+    low: the 16-bit type to compute in
+    """
+    # Autocast casts the inputs of each operation, and those of a module must not be rounded before: it may subtract,
+    # or take differences of times.
+    precision = MixedPrecisionPolicy(low, torch.float32 if low else None, cast_forward_inputs=False)
+    units = dict.fromkeys((*blocks, model), precision)
+    if low is not None:
+        for module in model.modules():
+            if isinstance(module, _IN_FLOAT32[device.type]) and next(module.parameters(), None) is not None:
+                units[module] = MixedPrecisionPolicy(cast_forward_inputs=False)
+    return sorted(units.items(), key=lambda unit: sum(1 for _ in unit[0].modules()))
 
 
 def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
