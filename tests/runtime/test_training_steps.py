@@ -77,6 +77,24 @@ def test_a_step_with_infinite_gradients_is_skipped(alone: Ranks, name: str, fuse
     assert training.optimizer.param_groups[0]["lr"] == 0.025
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_state_dict_before_the_first_step_changes_nothing(alone: Ranks, tmp_path: Path, name: str) -> None:
+    plain, saved, loaded = (training_of(alone, name, precision="float16") for _ in range(3))
+    assert not step(saved, factor=math.inf)
+    groups = saved.state_dict()["optimizer"]["param_groups"]
+    checkpoints = runtime.Checkpoints(tmp_path / "checkpoints", alone, {"training": saved})
+    checkpoints.save(1)
+    checkpoints.close()
+    runtime.Checkpoints(tmp_path / "checkpoints", alone, {"training": loaded}).load()
+    for training in (plain, saved, loaded):
+        assert step(training)
+        assert {float(each["step"]) for each in training.optimizer.state.values()} == {1}
+    for training in (saved, loaded):
+        for key, value in plain.weights().items():
+            assert torch.equal(training.weights()[key], value)
+    assert groups == saved.state_dict()["optimizer"]["param_groups"]
+
+
 def test_a_loss_that_stays_infinite_ends_the_training(alone: Ranks) -> None:
     training = training_of(alone, "ddp", precision="float16")
     for _ in range(16):  # from a scale of 2**16 to 1
