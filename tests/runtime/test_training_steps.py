@@ -135,6 +135,30 @@ def test_a_schedule_goes_on_from_a_checkpoint(alone: Ranks, tmp_path: Path, name
 
 
 @pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ddp", {}),
+        ("ddp", {"static_graph": True}),
+        ("fsdp", {}),
+        ("fsdp", {"precision": "bfloat16"}),  # torch keeps sums of such gradients elsewhere
+    ],
+)
+def test_loading_drops_an_incomplete_step(alone: Ranks, tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    expected = training_of(alone, name, gradient_accumulation_steps=3, **options)
+    training = training_of(alone, name, gradient_accumulation_steps=3, **options)
+    checkpoints = runtime.Checkpoints(tmp_path / "checkpoints", alone, {"training": training})
+    checkpoints.save(1)
+    for passes in (1, 2):
+        assert [step(training, factor=100.0) for _ in range(passes)] == [False] * passes
+        checkpoints.load()
+    checkpoints.close()
+    for each in (expected, training):
+        assert [step(each) for _ in range(6)] == [False, False, True] * 2
+    for key, value in expected.weights().items():
+        assert torch.equal(value, training.weights()[key])
+
+
+@pytest.mark.parametrize(
     "schedule",
     [
         lambda optimizer: torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer),

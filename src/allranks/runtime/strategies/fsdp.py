@@ -182,6 +182,18 @@ class FsdpTraining(TorchTraining):
         assert isinstance(self.module, FSDPModule)
         self.module.set_requires_gradient_sync(enabled)
 
+    def _drop_gradients(self) -> None:
+        super()._drop_gradients()
+        # Gradients that have not been reduced yet belong to the unsharded parameters.
+        for module in self.module.modules():
+            if not isinstance(module, FSDPModule):
+                continue
+            for group in module._get_fsdp_state()._fsdp_param_groups:
+                for parameter in group.fsdp_params:
+                    parameter.unsharded_accumulated_grad = None
+                    if hasattr(parameter, "_unsharded_param"):  # from the first forward pass on
+                        parameter._unsharded_param.grad = None
+
     def _clip(self, max_norm: float) -> Tensor:
         parameters = list(self.module.parameters())
         norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
