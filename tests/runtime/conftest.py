@@ -32,6 +32,7 @@ FORKED = {
     "averages.py",
     "end_saving.py",
     "evict.py",
+    "fsdp_ranks.py",
     "load_batches.py",
     "log_means.py",
     "log_metrics.py",

@@ -160,6 +160,12 @@ def test_a_training_by_horovod_goes_on_from_its_checkpoint(by_horovod: dict[str,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", [*BY_TORCH, STRATEGIES[-1]], indirect=True)
+def test_loading_drops_an_incomplete_step(found: dict[str, Any]) -> None:
+    assert difference(found["accumulated"], found["reloaded"]) < 1e-5
+
+
+@pytest.mark.slow
 def test_recomputed_blocks_give_the_same_losses(found: dict[str, Any]) -> None:
     assert difference(found["whole"][: len(found["recomputed"])], found["recomputed"]) < 1e-5
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,24 @@ def test_a_step_with_infinite_gradients_is_skipped(alone: Ranks, name: str, fuse
     assert training.optimizer.param_groups[0]["lr"] == 0.025
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_state_dict_before_the_first_step_changes_nothing(alone: Ranks, tmp_path: Path, name: str) -> None:
+    plain, saved, loaded = (training_of(alone, name, precision="float16") for _ in range(3))
+    assert not step(saved, factor=math.inf)
+    groups = saved.state_dict()["optimizer"]["param_groups"]
+    checkpoints = runtime.Checkpoints(tmp_path / "checkpoints", alone, {"training": saved})
+    checkpoints.save(1)
+    checkpoints.close()
+    runtime.Checkpoints(tmp_path / "checkpoints", alone, {"training": loaded}).load()
+    for training in (plain, saved, loaded):
+        assert step(training)
+        assert {float(each["step"]) for each in training.optimizer.state.values()} == {1}
+    for training in (saved, loaded):
+        for key, value in plain.weights().items():
+            assert torch.equal(training.weights()[key], value)
+    assert groups == saved.state_dict()["optimizer"]["param_groups"]
+
+
 def test_a_loss_that_stays_infinite_ends_the_training(alone: Ranks) -> None:
     training = training_of(alone, "ddp", precision="float16")
     for _ in range(16):  # from a scale of 2**16 to 1
@@ -114,6 +132,30 @@ def test_a_schedule_goes_on_from_a_checkpoint(alone: Ranks, tmp_path: Path, name
         step(training), step(training)
         assert training.optimizer.param_groups[0]["lr"] == pytest.approx(0.1 / 8)
         assert training.gradient_accumulation_steps == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ddp", {}),
+        ("ddp", {"static_graph": True}),
+        ("fsdp", {}),
+        ("fsdp", {"precision": "bfloat16"}),  # torch keeps sums of such gradients elsewhere
+    ],
+)
+def test_loading_drops_an_incomplete_step(alone: Ranks, tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    expected = training_of(alone, name, gradient_accumulation_steps=3, **options)
+    training = training_of(alone, name, gradient_accumulation_steps=3, **options)
+    checkpoints = runtime.Checkpoints(tmp_path / "checkpoints", alone, {"training": training})
+    checkpoints.save(1)
+    for passes in (1, 2):
+        assert [step(training, factor=100.0) for _ in range(passes)] == [False] * passes
+        checkpoints.load()
+    checkpoints.close()
+    for each in (expected, training):
+        assert [step(each) for _ in range(6)] == [False, False, True] * 2
+    for key, value in expected.weights().items():
+        assert torch.equal(value, training.weights()[key])
 
 
 @pytest.mark.parametrize(
@@ -162,6 +204,87 @@ def test_compiled_models_give_the_same_gradients(
 def test_blocks_that_torch_does_not_compile(alone: Ranks) -> None:
     with pytest.raises(InputError, match="compile: a Linear"):
         training_of(alone, "ddp", blocks=(nn.Linear,), compile=True)
+
+
+class Difference(nn.Module):
+    """A linear layer of small differences of large numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(1, 1)
+        nn.init.ones_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.linear(inputs - 1000)
+
+
+@pytest.mark.parametrize("blocks", [(), (Difference,)])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_inputs_keep_their_precision(alone: Ranks, name: str, blocks: tuple[type[nn.Module], ...]) -> None:
+    model = nn.Sequential(Difference())
+    settings = runtime.TrainingSettings(precision="bfloat16", blocks=blocks)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    training = strategies.strategy(name, alone.device).prepare(model, optimizer, settings)
+    assert training.model(torch.tensor([[1001.0], [1002.0], [1003.0]])).flatten().tolist() == [1, 2, 3]
+
+
+class Residual(nn.Module):
+    """A block with normalization of a type, whose output is changed in place."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(4, 4, 1)
+        self.norm = norm
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.norm(self.convolution(inputs))
+        outputs += inputs
+        return nn.functional.relu(outputs, inplace=True)
+
+
+@pytest.mark.parametrize("blocks", [(), (Residual,), (Residual, nn.BatchNorm2d)])
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda: nn.BatchNorm2d(4),
+        lambda: nn.BatchNorm2d(4, affine=False),
+        lambda: nn.GroupNorm(2, 4),
+        lambda: nn.LayerNorm(3),
+    ],
+)
+def test_normalization_in_16_bits(
+    alone: Ranks, norm: Callable[[], nn.Module], precision: str, blocks: tuple[type[nn.Module], ...]
+) -> None:
+    """Of a float32 input, and of what a convolution returns."""
+    norms = {}
+    for name in STRATEGIES:
+        torch.manual_seed(0)
+        model = nn.Sequential(norm(), Residual(norm()), Residual(norm()))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        options = {"blocks": blocks, "activation_checkpointing": bool(blocks)} if name == "fsdp" else {}
+        settings = runtime.TrainingSettings(precision=precision, max_grad_norm=math.inf, **options)
+        training = strategies.strategy(name, alone.device).prepare(model, optimizer, settings)
+        for _ in range(3):  # float16 may skip the first ones
+            training.backward((training.model(torch.randn(2, 4, 3, 3)) - torch.randn(2, 4, 3, 3)).square().mean())
+            training.step()
+        norms[name] = training.gradient_norm.item()
+    assert norms["fsdp"] == pytest.approx(norms["ddp"], rel=1e-2)
+
+
+@pytest.mark.parametrize("activation_checkpointing", [False, True])
+@pytest.mark.parametrize("blocks", [(Block, nn.Linear), (Model, Block)])
+def test_blocks_inside_blocks(
+    alone: Ranks, blocks: tuple[type[nn.Module], ...], activation_checkpointing: bool
+) -> None:
+    plain = training_of(alone, "fsdp", max_grad_norm=1.0)
+    nested = training_of(
+        alone, "fsdp", max_grad_norm=1.0, blocks=blocks, activation_checkpointing=activation_checkpointing
+    )
+    for training in (plain, nested):
+        step(training)
+    assert nested.gradient_norm.item() == pytest.approx(plain.gradient_norm.item())
 
 
 @pytest.mark.parametrize("option", ["find_unused_parameters", "static_graph", "gradient_as_bucket_view"])

@@ -180,6 +180,8 @@ def compare(name: str, ranks: runtime.Ranks) -> dict[str, Any]:
     result["bfloat16"] = losses(lower, ranks, 0, 10)
     if name == "fsdp" or name.startswith("zero"):
         result["offloaded"] = losses(prepare(name, ranks, replace(plain, offload=True)), ranks, 0, 3)
+    if not name.startswith("zero"):
+        result |= reload(name, ranks, replace(plain, gradient_accumulation_steps=2))
     if name == "horovod":
         result |= resume(name, ranks, plain)
         result["compressed"] = losses(prepare(name, ranks, replace(plain, compression="fp16")), ranks, 0, 10)
@@ -205,6 +207,21 @@ def resume(name: str, ranks: runtime.Ranks, settings: runtime.TrainingSettings) 
         found = {"resumed": losses(resumed, ranks, step, STEPS), "resumed_weights": listed(resumed.weights())}
         ranks.barrier()
     return found
+
+
+def reload(name: str, ranks: runtime.Ranks, settings: runtime.TrainingSettings) -> dict[str, Any]:
+    """A training that loads a checkpoint in an incomplete step, beside one that has not begun that step."""
+    with TemporaryDirectory() as own:
+        training = prepare(name, ranks, settings)
+        checkpoints = runtime.Checkpoints(ranks.broadcast(own), ranks, {"training": training})
+        losses(training, ranks, 0, 1, accumulate=2)
+        checkpoints.save(1)
+        training.backward(loss_of(training.model, mine(batch(99), ranks)))
+        assert not training.step()
+        checkpoints.load()
+        found = {"reloaded": losses(training, ranks, 1, 3, accumulate=2)}
+        ranks.barrier()
+    return found | {"accumulated": losses(prepare(name, ranks, settings), ranks, 0, 3, accumulate=2)[2:]}
 
 
 def listed(weights: dict[str, Tensor]) -> dict[str, list[float]]:

@@ -27,3 +27,7 @@ class Accumulation:
         complete = self.is_last
         self._done = 0 if complete else self._done + 1
         return complete
+
+    def reset(self) -> None:
+        """Begin a step anew."""
+        self._done = 0

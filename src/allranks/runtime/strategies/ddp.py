@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import distributed, nn, optim
+from torch import Tensor, distributed, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
@@ -78,10 +78,14 @@ class DdpTraining(TorchTraining):
         self.optimizer.load_state_dict(optimizer)
         self._load_progress(state)
 
+    def backward(self, loss: Tensor) -> None:
+        """See `Training`."""
+        super().backward(loss)
+        self._recorded_passes += 1
+
     def _set_gradient_sync(self, enabled: bool) -> None:
         # As no_sync() does, which would also have to surround the forward pass in the training loop.
         assert isinstance(self.model, DistributedDataParallel)
         # A static graph is recorded in the first two passes, which must synchronise: averaging more often than needed
         # gives the same gradients.
         self.model.require_backward_grad_sync = enabled or (self.model.static_graph and self._recorded_passes < 2)
-        self._recorded_passes += 1

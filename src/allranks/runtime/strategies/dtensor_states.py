@@ -18,7 +18,21 @@ from allranks.runtime.saved_tensors import SavedTensor, full
 
 def gather(model: nn.Module, optimizer: optim.Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the states of a model and its optimizer, by the parameters' names, as DTensors."""
+    if not optimizer.state:
+        # torch's function would step the optimizer, with a learning rate of 0: Adam's count of steps would be 1.
+        return get_model_state_dict(model), _without_tensors(model, optimizer)
     return get_model_state_dict(model), get_optimizer_state_dict(model, optimizer)
+
+
+def _without_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, Any]:
+    """Return the state of an optimizer that has not taken a step, as torch's get_optimizer_state_dict names it."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    state = optimizer.state_dict()
+    groups = [
+        {**group, "params": [names[id(parameter)] for parameter in own["params"]]}
+        for group, own in zip(state["param_groups"], optimizer.param_groups, strict=True)
+    ]
+    return {**state, "param_groups": groups}
 
 
 def scatter(model: nn.Module, optimizer: optim.Optimizer, weights: dict[str, Any], state: dict[str, Any]) -> None:

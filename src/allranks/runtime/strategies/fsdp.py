@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, distributed, nn, optim
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.distributed_c10d import _get_default_group
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
     FSDPModule,
@@ -18,8 +19,11 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.utils import _sync_module_states
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from allranks.errors import InputError, Problem
+from allranks.runtime import collectives
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, deferred, dtensor_states
 from allranks.runtime.strategies.deferred import Recording
@@ -29,6 +33,13 @@ from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule
 
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+_BROADCAST_BYTES = 250 << 20
+"""Bytes of one broadcast of the weights, as in DistributedDataParallel."""
+_IN_FLOAT32 = {"cuda": (_BatchNorm,), "cpu": (_BatchNorm, nn.LayerNorm, nn.GroupNorm)}
+"""Modules by type of device whose parameters stay in float32. Batch normalization has running statistics in float32,
+and refuses parameters of another type. The others refuse 16-bit parameters for a float32 input, which autocast casts on
+GPUs alone. Not instance normalization: it returns a view, of which an operation in place would drop fully_shard's
+hook."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,8 @@ class Fsdp:
         settings: TrainingSettings | None = None,
         schedule: Schedule | None = None,
     ) -> FsdpTraining:
-        """Shard the model, and replace the optimizer's parameters by the sharded ones. A collective."""
+        """Broadcast rank 0's weights, shard the model, and replace the optimizer's parameters by the sharded ones. A
+        collective."""
         settings = settings or TrainingSettings()
         reject_unsupported("fsdp", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
         reject_unsupported("fsdp", settings, "zero_stage", "deepspeed_config", "compression")
@@ -57,15 +69,15 @@ class Fsdp:
         model, blocks = transform(model, settings, self.device)
         if recording is None:
             model = model.to(self.device)
+            _sync_module_states(model, _get_default_group(), _BROADCAST_BYTES, 0, ())
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         low = DTYPES.get(settings.precision or "float32")
-        precision = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
         # On the CPU, offloading has no effect.
         offload = CPUOffloadPolicy() if settings.offload and self.device.type != "cpu" else OffloadPolicy()
-        for module in (*blocks, model):
+        for module, precision in _units(model, blocks, low, self.device):
             fully_shard(module, mesh=mesh, mp_policy=precision, offload_policy=offload)
         if recording is not None:
-            _fill(model, recording, torch.device("cpu") if settings.offload else self.device)
+            _fill(model, recording, self.device, settings.offload)
         if settings.compile and not blocks:
             model.compile()
         sharded = dict(model.named_parameters())
@@ -73,6 +85,25 @@ class Fsdp:
             group["params"] = [sharded[names[id(parameter)]] for parameter in group["params"]]
         wrapped = with_precision(settings.precision, model, self.device)
         return FsdpTraining(wrapped, model, optimizer, settings, schedule, self.device)
+
+
+def _units(
+    model: nn.Module, blocks: list[nn.Module], low: torch.dtype | None, device: torch.device
+) -> list[tuple[nn.Module, MixedPrecisionPolicy]]:
+    """Return the modules to shard one by one, and the precision of each. Inner modules come before outer ones, which
+    get the parameters that are left.
+
+    low: the 16-bit type to compute in
+    """
+    # Autocast casts the inputs of each operation, and those of a module must not be rounded before: it may subtract,
+    # or take differences of times.
+    precision = MixedPrecisionPolicy(low, torch.float32 if low else None, cast_forward_inputs=False)
+    units = dict.fromkeys((*blocks, model), precision)
+    if low is not None:
+        for module in model.modules():
+            if isinstance(module, _IN_FLOAT32[device.type]) and next(module.parameters(), None) is not None:
+                units[module] = MixedPrecisionPolicy(cast_forward_inputs=False)
+    return sorted(units.items(), key=lambda unit: sum(1 for _ in unit[0].modules()))
 
 
 def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
@@ -90,19 +121,42 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
         )
     if size == ranks:
         return init_device_mesh(device.type, (ranks,))
-    return init_device_mesh(device.type, (ranks // size, size), mesh_dim_names=("replicate", "shard"))
+    mesh = torch.arange(ranks).reshape(-1, size)
+    # init_device_mesh would give these groups torch's default time-out.
+    timeout = _get_default_group()._get_backend(device).options._timeout
+    shard, replicate = (
+        distributed.new_subgroups_by_enumeration(groups.tolist(), timeout=timeout)[0]  # type: ignore[no-untyped-call]
+        for groups in (mesh, mesh.T)
+    )
+    return DeviceMesh.from_group([replicate, shard], device.type, mesh=mesh, mesh_dim_names=("replicate", "shard"))
 
 
-def _fill(model: nn.Module, recording: Recording, device: torch.device) -> None:
-    """Set the values of a sharded model on the meta device. Each rank computes every value, and copies its shard."""
-    model.to_empty(device=device)
+def _fill(model: nn.Module, recording: Recording, device: torch.device, offload: bool) -> None:
+    """Set the values of a sharded model on the meta device. Each rank computes every value, and copies its shard. A
+    collective.
+
+    offload: leave the parameters on the CPU
+    """
+    buffers = [
+        (module, name, buffer)
+        for module in model.modules()
+        for name, buffer in module.named_buffers(recurse=False, remove_duplicate=False)
+    ]
+    model.to_empty(device="cpu" if offload else device)
     targets: dict[str, Tensor] = dict(model.named_parameters()) | dict(model.named_buffers())
-    for name, value in recording.values():
-        target = targets[name]
-        if isinstance(target, DTensor):
-            value = distribute_tensor(value, target.device_mesh, target.placements, src_data_rank=None)
-        with torch.no_grad():
-            target.copy_(value)
+    # The ranks' generators may differ, and shards must be of one model. The state is a tensor on the CPU.
+    recording.random_state = collectives.broadcast(recording.random_state)
+    with torch.random.fork_rng(devices=()):  # each rank goes on with random numbers of its own
+        for name, value in recording.values():
+            target = targets[name]
+            if isinstance(target, DTensor):
+                value = distribute_tensor(value, target.device_mesh, target.placements, src_data_rank=None)
+            with torch.no_grad():
+                target.copy_(value)
+    # Buffers are not offloaded. `to_empty` has given each module a tensor of its own for a buffer that they share.
+    placed: dict[Tensor, Tensor] = {}
+    for module, name, empty in buffers:
+        setattr(module, name, placed.setdefault(empty, module.get_buffer(name).to(device)))
 
 
 class FsdpTraining(TorchTraining):
@@ -127,6 +181,18 @@ class FsdpTraining(TorchTraining):
     def _set_gradient_sync(self, enabled: bool) -> None:
         assert isinstance(self.module, FSDPModule)
         self.module.set_requires_gradient_sync(enabled)
+
+    def _drop_gradients(self) -> None:
+        super()._drop_gradients()
+        # Gradients that have not been reduced yet belong to the unsharded parameters.
+        for module in self.module.modules():
+            if not isinstance(module, FSDPModule):
+                continue
+            for group in module._get_fsdp_state()._fsdp_param_groups:
+                for parameter in group.fsdp_params:
+                    parameter.unsharded_accumulated_grad = None
+                    if hasattr(parameter, "_unsharded_param"):  # from the first forward pass on
+                        parameter._unsharded_param.grad = None
 
     def _clip(self, max_norm: float) -> Tensor:
         parameters = list(self.module.parameters())

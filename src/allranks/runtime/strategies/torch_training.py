@@ -88,6 +88,10 @@ class TorchTraining:
     def _set_gradient_sync(self, enabled: bool) -> None:
         """Enable or disable gradient synchronisation for the next backward pass."""
 
+    def _drop_gradients(self) -> None:
+        """Set the gradients of an incomplete step to zero."""
+        self.optimizer.zero_grad()
+
     def _progress(self) -> dict[str, Any]:
         """Return the state of the schedule and of the loss scale, for the training's state dict."""
         state: dict[str, Any] = {}
@@ -98,9 +102,12 @@ class TorchTraining:
         return state
 
     def _load_progress(self, state: dict[str, Any]) -> None:
-        """Load what `_progress` returned, with or without a SavedTensor in place of each tensor."""
+        """Load what `_progress` returned, with or without a SavedTensor in place of each tensor, and begin a step."""
         state = full({name: state[name] for name in ("schedule", "loss_scale") if name in state})
         if self.schedule is not None:
             self.schedule.load_state_dict(state["schedule"])
         if self._loss_scale is not None and "loss_scale" in state:
             self._loss_scale.load_state_dict(state["loss_scale"])
+        self._drop_gradients()
+        self._accumulation.reset()
+        self._set_gradient_sync(self._accumulation.is_last)
