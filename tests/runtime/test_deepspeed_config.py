@@ -146,6 +146,11 @@ def test_precisions(precision: str, stage: int, device: torch.device, section: s
         ({"managed_gradient_accumulation": False}, {}, "managed_gradient_accumulation: false"),
         ({"zero_optimization": {"zero_hpz_partition_size": 2}}, {}, "zero_hpz_partition_size"),
         ({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}}, {}, "device: nvme"),
+        ({"zero_optimization": {"zero_quantized_weights": True}}, {}, "zero_quantized_weights: set"),
+        ({"zero_optimization": {"offload_optimizer": "cpu"}}, {}, "offload_optimizer: 'cpu'"),
+        ({"bf16": {"enabled": 1}}, {}, "bf16.enabled: 1"),
+        ({"train_batch_size": "32"}, {}, "train_batch_size: '32'"),
+        ({"train_batch_size": 32, "gradient_accumulation_steps": 0}, {}, "gradient_accumulation_steps: 0"),
         ({"zero_optimisation": {}}, {}, "use zero_optimization"),
         ({"zero_optimization": 3}, {}, "an object"),
         ("{", {}, "ds.json: Expecting"),
@@ -166,6 +171,12 @@ def test_disabled_features_are_left_out(tmp_path: Path) -> None:
 def test_a_trial_of_the_autotuner_is_measured(tmp_path: Path) -> None:
     trial = {"enabled": True, "metric_path": "metrics.json"}
     assert made(tmp_path / "ds.json", {"autotuning": trial}).values["autotuning"] == trial
+
+
+def test_a_path_as_text(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"gradient_clipping": 0.5}')
+    settings = TrainingSettings(deepspeed_config=str(tmp_path / "ds.json"))
+    assert configuration(settings, optimizer(), 4, CPU).max_grad_norm == 0.5
 
 
 def test_no_such_file(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def test_rank_0_alone_logs_into_the_run_that_it_was_given(two: Callable, store: 
         step: pytest.approx(1 / step) for step in range(1, STEPS + 1)
     }
     assert len(history) == STEPS
+    assert set(run.data.metrics) == {"loss"}, "what is None is left out"
     assert {file.path for file in store.list_artifacts(given.info.run_id)} == {"classes.json", "reports"}
     (model,) = run.outputs.model_outputs
     assert store.get_logged_model(model.model_id).source_run_id == given.info.run_id

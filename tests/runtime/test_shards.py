@@ -134,6 +134,16 @@ def test_incomplete_batches_can_be_dropped(place: Place, lengths: list[int], lay
     assert len(steps) == sum(lengths) // layout["batch_size"]
 
 
+def test_an_incomplete_batch_that_was_to_be_dropped_is_used_after_all(place: Place) -> None:
+    shards, layout = Shards([5, 3]), {"world_size": 2, "workers": 1, "batch_size": 3}
+    before = make(place, shards, layout, drop_last=True)
+    seen = used(before, 1)
+    after = make(place, shards, layout)
+    for sampler in after:
+        sampler.load_state_dict(before[0].state_dict())
+    assert sorted(sample for step in [*seen, *used(after)] for sample in step) == list(range(8))
+
+
 def test_another_epoch_and_seed_have_another_order(place: Place) -> None:
     shards = Shards([7] * 8, window=4)
     orders = set()

@@ -200,6 +200,7 @@ def test_bfloat16_learns(found: dict[str, Any]) -> None:
         ({"zero_stage": 4}, "one of 0, 1, 2, 3"),
         ({"compression": "zip"}, "one of none, fp16"),
         ({"gradient_accumulation_steps": 0}, "at least 1"),
+        ({"gradient_accumulation_steps": 2.5}, "a whole number"),
         ({"max_grad_norm": -1.0}, "0 or more"),
         ({"activation_checkpointing": True}, "blocks"),
     ],

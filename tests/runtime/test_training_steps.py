@@ -163,6 +163,7 @@ def test_loading_drops_an_incomplete_step(alone: Ranks, tmp_path: Path, name: st
     [
         lambda optimizer: torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer),
         lambda optimizer: optimizer,
+        torch.optim.lr_scheduler.LRScheduler.__new__(torch.optim.lr_scheduler.StepLR),  # one that is already made
     ],
 )
 def test_schedules_that_cannot_be_stepped(alone: Ranks, schedule: Any) -> None:

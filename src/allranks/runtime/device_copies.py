@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.utils._pytree import tree_map
 def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
     """Yield the batches with their tensors on a device.
 
-    On a CUDA device, each batch is copied on a stream of its own, while the step of the batch before it is computed.
+    On a CUDA device, each batch is copied on another stream, while the step of the batch before it is computed.
     The source must be in pinned memory for that. Objects that are no tensors are moved by their own method `to` if they
     have one, and are left as they are otherwise.
     """
@@ -21,7 +22,7 @@ def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
         for batch in batches:
             yield _moved(batch, device)
         return
-    stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    stream = _stream(device)
     following = _copied(batches, device, stream)
     while following is not None:
         torch.cuda.current_stream(device).wait_stream(stream)
@@ -29,6 +30,12 @@ def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
         following = _copied(batches, device, stream)
         yield batch
         del batch  # its memory is free for the copy after the next
+
+
+@cache
+def _stream(device: torch.device) -> Any:
+    """Return the stream of all copies to a device. The memory of a stream's tensors is not used for another's."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _copied(batches: Iterator[Any], device: torch.device, stream: Any) -> tuple[Any] | None:

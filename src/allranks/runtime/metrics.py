@@ -29,7 +29,7 @@ class Metrics:
 
     def log(
         self,
-        values: Mapping[str, SupportsFloat],
+        values: Mapping[str, SupportsFloat | None],
         *,
         step: int,
         total: int | None = None,
@@ -39,13 +39,14 @@ class Metrics:
 
         values: by name: numbers, tensors of one element, or means over the ranks (`Ranks.mean`). A tensor is logged as
                 it is now. This process waits neither for a GPU that still computes it nor for the other ranks.
+                None, such as a gradient norm before the first step, is left out.
         step:   number of steps so far
         total:  number of steps of the whole training, for the progress bar
         epoch:  from 0
         """
         if self._writer:
-            values = {name: snapshot(value) for name, value in values.items()}
-            self._writer.add(Entry(step, total, epoch, time.time(), values))
+            now = {name: snapshot(value) for name, value in values.items() if value is not None}
+            self._writer.add(Entry(step, total, epoch, time.time(), now))
 
     def log_params(self, values: Mapping[str, Any]) -> None:
         """Log parameters of the training as text."""

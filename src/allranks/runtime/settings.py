@@ -63,17 +63,18 @@ class TrainingSettings:
     shard_group_size: int | None = None
     zero_stage: int | None = None
     offload: bool = False
-    deepspeed_config: Path | None = None
+    deepspeed_config: str | Path | None = None
     compression: str = "none"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks))  # of a list, which isinstance does not take
         _one_of("precision", self.precision, (*PRECISIONS, None))
         _one_of("compression", self.compression, COMPRESSIONS)
         _one_of("zero_stage", self.zero_stage, (*ZERO_STAGES, None))
         for name in ("gradient_accumulation_steps", "per_device_train_batch_size", "shard_group_size"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(Problem(name, str(value), "at least 1", "use a positive number"))
+            if value is not None and (value < 1 or value != int(value)):
+                raise InputError(Problem(name, str(value), "a whole number, at least 1", "use a positive number"))
         if self.max_grad_norm is not None and (math.isnan(self.max_grad_norm) or self.max_grad_norm < 0):
             raise InputError(
                 Problem("max_grad_norm", str(self.max_grad_norm), "0 or more", "use 0 to disable clipping")

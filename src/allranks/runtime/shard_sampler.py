@@ -65,10 +65,11 @@ class ShardSampler(GlobalBatches):
             "batch_size": division.batch_size,
             "world_size": division.world_size,
             "workers": division.workers,
+            "drop_last": division.drop_last,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a position. World size, batch size and the number of workers may differ.
+        """Restore a position. World size, batch size, drop_last and the number of workers may differ.
 
         Raise InputError if the order would differ: with other shards, or another seed, shuffle or window.
         """
@@ -76,9 +77,8 @@ class ShardSampler(GlobalBatches):
         super().load_state_dict(state)
         flat = state["intervals"]
         intervals = tuple(zip(flat[::2], flat[1::2], strict=True))
-        self._division = Division(
-            intervals, state["batch_size"], state["world_size"], state["workers"], self._drop_last
-        )
+        drop_last = state.get("drop_last", self._drop_last)  # earlier versions did not save it
+        self._division = Division(intervals, state["batch_size"], state["world_size"], state["workers"], drop_last)
         self._divided_at, self._divided_epoch = state["divided_at"], self._epoch
 
     def _remaining(self) -> Iterator[list[int]]:
@@ -93,17 +93,17 @@ class ShardSampler(GlobalBatches):
         division = self._division
         if division is None or self._divided_epoch != self._epoch:
             intervals: Intervals = ((0, self.length),)
-        elif (division.batch_size, division.world_size, division.workers) != self._shape:
+        elif (division.batch_size, division.world_size, division.workers, division.drop_last) != self._shape:
             intervals = division.remaining(self._steps_of(division))
         else:
             return division
-        self._division = Division(intervals, *self._shape, self._drop_last)
+        self._division = Division(intervals, *self._shape)
         self._divided_at, self._divided_epoch = self._received, self._epoch
         return self._division
 
     @property
-    def _shape(self) -> tuple[int, int, int]:
-        return self.batch_size, self.ranks.world_size, max(1, self.num_workers)
+    def _shape(self) -> tuple[int, int, int, bool]:
+        return self.batch_size, self.ranks.world_size, max(1, self.num_workers), self._drop_last
 
     def _steps_of(self, division: Division) -> int:
         """Return the number of steps since the division."""

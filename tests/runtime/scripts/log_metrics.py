@@ -16,7 +16,7 @@ STEPS = 700
 def train(ranks: runtime.Ranks) -> None:
     ranks.metrics.log_params({"epochs": 2, "model": "mlp"})
     for step in range(1, STEPS + 1):
-        ranks.metrics.log({"loss": torch.tensor(1 / step)}, step=step, total=STEPS, epoch=step // 400)
+        ranks.metrics.log({"loss": torch.tensor(1 / step), "none": None}, step=step, total=STEPS, epoch=step // 400)
     ranks.metrics.log_dict({"classes": ["0", "1"]}, "classes.json")
     Path("report.txt").write_text("all is well")
     ranks.metrics.log_artifact("report.txt", "reports")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ class DeepSpeed:
     device: torch.device
 
     def __post_init__(self) -> None:
+        # Without a launcher, there is one rank. DeepSpeed reads its place from the environment alone.
+        for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
+            os.environ.setdefault(name, value)
         import deepspeed.ops
 
         if self.device.type == "cpu":
@@ -95,7 +99,7 @@ class DeepSpeed:
         return DeepSpeedTraining(engine, model, config, self.device)
 
 
-def _check(values: dict[str, Any], path: Path | None) -> None:
+def _check(values: dict[str, Any], path: str | Path | None) -> None:
     """Raise InputError if DeepSpeed refuses the configuration."""
     from deepspeed.runtime.config import DeepSpeedConfig, DeepSpeedConfigError
 

@@ -73,6 +73,10 @@ def configuration(
 
 def _batches(settings: TrainingSettings, file: DeepSpeedFile, world_size: int) -> tuple[int, int | None]:
     """Return the backward passes per step, and the samples of a rank in each of them if they are known."""
+    for key in ("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "train_batch_size"):
+        number = file.content.get(key)
+        if number not in (None, "auto") and (type(number) is not int or number < 1):
+            raise file.error(key, repr(number), 'a whole number, at least 1, or "auto"')
     steps = file.agree(
         "gradient_accumulation_steps",
         settings.gradient_accumulation_steps,

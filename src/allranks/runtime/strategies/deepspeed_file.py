@@ -53,10 +53,11 @@ class DeepSpeedFile:
         return InputError(Problem(f"{self.path}, key {key}", found, expected, fix))
 
 
-def read(path: Path | None) -> DeepSpeedFile:
+def read(path: str | Path | None) -> DeepSpeedFile:
     """Return the content of a file; nothing without a path. Raise InputError if it is not a JSON object."""
     if path is None:
         return DeepSpeedFile()
+    path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

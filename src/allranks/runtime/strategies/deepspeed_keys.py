@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from types import NoneType
 from typing import Any
 
 from allranks.errors import InputError, Problem
@@ -115,10 +116,13 @@ def reject(file: DeepSpeedFile) -> None:
         problems.append(_refused(file, "managed_gradient_accumulation", reason, found="false"))
     zero = file.section("zero_optimization")
     for key, reason in REFUSED_ZERO.items():
-        if zero.get(key) not in (None, False, 0, 1, "auto"):
+        if _enabled(zero.get(key)) and not (key == "zero_hpz_partition_size" and zero[key] == 1):
             problems.append(_refused(file, f"zero_optimization.{key}", reason))
     for key in ("offload_optimizer", "offload_param"):
-        device = (zero.get(key) or {}).get("device")
+        section = zero.get(key)
+        if not isinstance(section, (dict, NoneType)):
+            raise file.error(f"zero_optimization.{key}", repr(section), "an object", f'write {{"device": {section!r}}}')
+        device = (section or {}).get("device")
         if device not in (None, "cpu", "none", "auto"):
             problems.append(_refused(file, f"zero_optimization.{key}.device", _SHARDS, found=str(device)))
     if problems:
@@ -138,7 +142,7 @@ def _of_a_trial(key: str, value: Any) -> bool:
 def _enabled(value: Any) -> bool:
     """Whether a key has an effect: a section without `enabled` does."""
     if isinstance(value, dict):
-        return value.get("enabled", True) is True
+        return value.get("enabled", True) not in (None, False, "auto")
     return value not in (None, False, "auto")
 
 

@@ -24,6 +24,9 @@ def sections(
     scales the loss. Raise InputError if the file contradicts the setting or the device, or for 16-bit weights without
     ZeRO.
     """
+    for key in (*_SECTIONS, "torch_autocast"):
+        if (enabled := file.section(key).get("enabled")) not in (None, "auto") and not isinstance(enabled, bool):
+            raise file.error(f"{key}.enabled", repr(enabled), 'true, false or "auto"')
     for key, name in _SECTIONS.items():
         enabled = file.section(key).get("enabled")
         if enabled is True:

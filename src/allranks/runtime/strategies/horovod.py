@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,10 @@ from allranks.runtime.strategies.precision import with_precision
 from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule
+
+_numbers = itertools.count()
+"""Numbers of the trainings, the same on every rank. Horovod identifies a gradient by its name, and two models may have
+the same names."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,10 @@ class Horovod:
             # If the state is empty, Horovod creates it with an optimizer step, which decays the weights and counts as a
             # step.
             hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        number = next(_numbers)
         distributed = hvd.DistributedOptimizer(
             optimizer,
-            named_parameters=model.named_parameters(),
+            named_parameters=((f"{number}.{name}", parameter) for name, parameter in model.named_parameters()),
             compression=getattr(hvd.Compression, settings.compression),
             backward_passes_per_step=settings.gradient_accumulation_steps or 1,
         )

@@ -12,18 +12,24 @@ from allranks.runtime.strategies.training import Schedule
 def create_schedule(schedule: Schedule | None, optimizer: optim.Optimizer) -> LRScheduler | None:
     """Return the schedule of an optimizer, or None without one.
 
-    Raise InputError if the function does not return one of torch's schedulers that count steps.
+    Raise InputError if it is no function, or does not return one of torch's schedulers that count steps.
     """
     if schedule is None:
         return None
+    if not callable(schedule):
+        raise _refused(f"a {type(schedule).__qualname__}")
     created: object = schedule(optimizer)
     if isinstance(created, ReduceLROnPlateau) or not isinstance(created, LRScheduler):
-        raise InputError(
-            Problem(
-                where="schedule",
-                found=f"a function that returns a {type(created).__qualname__}",
-                expected="one of torch.optim.lr_scheduler that needs no metric, on the optimizer that it is given",
-                fix="use LambdaLR, CosineAnnealingLR, OneCycleLR, SequentialLR or another one of them",
-            )
-        )
+        raise _refused(f"a function that returns a {type(created).__qualname__}")
     return created
+
+
+def _refused(found: str) -> InputError:
+    return InputError(
+        Problem(
+            where="schedule",
+            found=found,
+            expected="a function that takes the optimizer, and returns a scheduler that needs no metric",
+            fix="use for example: lambda optimizer: CosineAnnealingLR(optimizer, steps)",
+        )
+    )

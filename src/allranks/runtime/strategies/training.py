@@ -66,7 +66,8 @@ class Training(Protocol):
         Return whether the optimizer took a step. In float16 it does not if a gradient of any rank is infinite or NaN:
         the gradients are dropped, the loss scale is halved, and the schedule stays where it is, on every rank. A loop
         that counts the steps that were taken needs nothing else. Raise FloatingPointError if the loss scale falls
-        below 1, because then the loss itself is infinite or NaN.
+        below 1, because then the loss itself is infinite or NaN. Under deepspeed, the section fp16 of its file says
+        when the scale is halved and how low it falls, and DeepSpeed raises an Exception of its own.
         """
 
     def weights(self) -> dict[str, Any]:
