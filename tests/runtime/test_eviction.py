@@ -36,8 +36,9 @@ def test_all_ranks_save_and_end_at_the_same_step(start: Callable, strategy: str,
     assert [rank.code for rank in ended] == [EVICTED] * 3, ended
     first, *others = [rank.stdout.split()[-1] for rank in ended]
     assert others == [first] * 2
-    # The rank that is asked waits for the others at its next step, and they cannot go on without it.
-    assert FIRST < int(first) <= FIRST + 3
+    # The rank that is asked waits for the others at its next step, and they cannot go on without it. The thread that
+    # asks may get a core only some steps later.
+    assert FIRST < int(first) <= FIRST + 10
     notes = [note.text for note in ended[0].of(report.Note)]
     assert any(f"saved a checkpoint at step {first}" in text for text in notes)
     assert not any(rank.of(report.Failure) for rank in ended)

@@ -75,8 +75,14 @@ def compose(text: str) -> yaml.Node | None:
 def check(text: str | bytes) -> None:
     """Raise UnboundedError if a text exceeds a limit, YAMLError if it is not YAML."""
     counter = _Counter()
-    for event in yaml.parse(text, Loader=LOADER):
-        counter.add(event)
+    try:
+        for event in yaml.parse(text, Loader=LOADER):
+            counter.add(event)
+    except yaml.MarkedYAMLError as error:
+        # The parser in C reads ahead of its events. That of PyYAML 6.0.4 has a limit of its own, 1,000 levels.
+        if "nesting depth" in str(error.problem):
+            raise _too_deep(error.problem_mark) from None
+        raise
 
 
 def problem(path: Path, error: Exception) -> Problem:
@@ -144,7 +150,7 @@ class _Counter:
             if isinstance(event, yaml.CollectionStartEvent):
                 self._open.append(_Open(event.anchor, self._count - 1))
                 if len(self._open) > MOST_LEVELS:
-                    raise _error(event, "lists and mappings inside of each other", f"at most {MOST_LEVELS} levels")
+                    raise _too_deep(event.start_mark)
             elif event.anchor:
                 self._sizes[event.anchor] = 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -163,6 +169,11 @@ class _Counter:
         self._repeated += size
         if self._repeated > MOST_REPEATED:
             raise _error(event, f"aliases such as *{anchor} repeat values", f"at most {MOST_REPEATED:,} of them")
+
+
+def _too_deep(mark: Any) -> UnboundedError:
+    found, expected = "lists and mappings inside of each other", f"at most {MOST_LEVELS} levels"
+    return UnboundedError(problem=found, problem_mark=mark, note=expected)
 
 
 def _error(event: yaml.Event, found: str, expected: str) -> UnboundedError:
