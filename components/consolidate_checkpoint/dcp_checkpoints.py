@@ -1,7 +1,7 @@
 """The weights in a checkpoint that a script saved with torch.distributed.checkpoint.
 
-Its file .metadata is a pickle. Only the classes that describe a checkpoint are unpickled from it, so that no code in the
-file is executed. torch.distributed.checkpoint reads the tensors with weights_only=True.
+Its file .metadata is a pickle. Only the classes that describe a checkpoint are unpickled from it, so that no code in
+the file is executed. torch.distributed.checkpoint reads the tensors with weights_only=True.
 
 Source: https://docs.pytorch.org/docs/stable/distributed.checkpoint.html
 """
@@ -89,7 +89,7 @@ class _Unpickler(pickle.Unpickler):
 class _Reader(FileSystemReader):
     """Reads a checkpoint without executing code in its metadata."""
 
-    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:  # noqa: ARG002, as the overridden method
         with (Path(self.path) / _METADATA).open("rb") as file:
             metadata: Metadata = _Unpickler(file).load()
         if not isinstance(metadata, Metadata):

@@ -193,7 +193,7 @@ def test_what_torch_distributed_checkpoint_saved(consolidate: Consolidate, tmp_p
 
 def test_a_checkpoint_of_torch_without_a_model(consolidate: Consolidate, tmp_path: Path) -> None:
     save_dcp(tmp_path / "saved", net=network().state_dict(), other=nn.Linear(1, 1).state_dict(), step=1)
-    with pytest.raises(InputError, match="input part: nothing, and the checkpoint has tensors in net.*, other"):
+    with pytest.raises(InputError, match=r"input part: nothing, and the checkpoint has tensors in net.*, other"):
         consolidate(checkpoints=tmp_path / "saved", part=None)
     assert set(consolidate(checkpoints=tmp_path / "saved", part="other")) == {"weight", "bias"}
     with pytest.raises(InputError, match="input best: lowest"):
