@@ -6,13 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
+import dcp_checkpoints
 import deepspeed_checkpoints
 import mlflow_template
 import our_checkpoints
 import safetensors_files
 from weights import PRECISIONS, Weights, bad_checkpoints, converted
 
-from allranks.errors import InputError
+from allranks.errors import InputError, Problem
 
 
 def consolidate(args: argparse.Namespace) -> None:
@@ -33,11 +34,17 @@ def _weights(folder: Path, step: int | None, best: str, part: str | None) -> tup
     if entries := our_checkpoints.found_in(folder):
         entry = our_checkpoints.select(entries, step, best)
         return entry.path.name, our_checkpoints.weights_of(entry, part)
+    if best != "none":
+        found = f"{best}, but only checkpoints of this project's trainings have a metric"
+        raise InputError(Problem("input best", found, "none", "give the step"))
     if deepspeed_checkpoints.is_one(folder):
         return folder.name, deepspeed_checkpoints.weights_of(folder, step)
+    if dcp_checkpoints.is_one(folder):
+        path = dcp_checkpoints.select(folder, step)
+        return path.name, dcp_checkpoints.weights_of(path, part)
     raise bad_checkpoints(
         f"no checkpoint in {folder}",
-        "the checkpoints of a training, or a folder to which DeepSpeed's save_checkpoint wrote",
+        "the checkpoints of a training, or a folder to which DeepSpeed or torch.distributed.checkpoint saved",
         "give the output `checkpoints` of a training",
     )
 

@@ -8,13 +8,13 @@ Sources: deepspeed/utils/zero_to_fp32.py, https://docs.pytorch.org/docs/stable/n
 
 from __future__ import annotations
 
-import enum
 import os
 import pickle
 from pathlib import Path
 from typing import Any
 
 import torch
+from pickled_enums import member
 from weights import Weight, Weights, bad_checkpoints
 
 _LATEST = "latest"
@@ -56,7 +56,7 @@ def _state(folder: Path, tag: str) -> dict[str, Any]:
     from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
     os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
-    allowed = [DynamicLossScaler, LossScaler, ZeroStageEnum, fragment_address, (_member, "builtins.getattr")]
+    allowed = [DynamicLossScaler, LossScaler, ZeroStageEnum, fragment_address, (member, "builtins.getattr")]
     try:
         with torch.serialization.safe_globals(allowed):
             state: dict[str, Any] = get_fp32_state_dict_from_zero_checkpoint(str(folder), tag, lazy_mode=True)
@@ -66,10 +66,3 @@ def _state(folder: Path, tag: str) -> dict[str, Any]:
             f"{folder / tag}: {reason}", "undamaged files of ZeRO 1, 2 or 3, with tensors alone", "use another step"
         ) from None
     return state
-
-
-def _member(kind: Any, name: str) -> Any:
-    """Stand in for getattr, with which pickle reads the members of an enum."""
-    if not (isinstance(kind, type) and issubclass(kind, enum.Enum)):
-        raise pickle.UnpicklingError(f"the attribute {name} of {kind!r}")
-    return kind[name]

@@ -53,6 +53,15 @@ def torchrun(args: argparse.Namespace) -> list[str]:
             )
         )
     elastic = 0 < args.min_instances < env.instance_count
+    if elastic and not args.max_restarts:
+        raise InputError(
+            Problem(
+                "input max_restarts",
+                f"0, with {args.min_instances} to {env.instance_count} instances",
+                "at least 1: torchrun starts the processes again when an instance leaves or joins",
+                "set max_restarts, for example to 3; or leave min_instances out",
+            )
+        )
     if elastic:
         nodes = f"{args.min_instances}:{env.instance_count}"
     if env.instance_count == 1:
@@ -74,16 +83,18 @@ def accelerate(args: argparse.Namespace) -> list[str]:
     env = _per_node(detect())
     total = _processes(args) * env.instance_count
     options = ["--num_machines", str(env.instance_count), "--machine_rank", str(env.instance_rank)]
-    options += ["--num_processes", str(total), "--mixed_precision", args.mixed_precision, "--dynamo_backend", "no"]
+    options += ["--num_processes", str(total)]
     if env.instance_count > 1:
         options += ["--main_process_ip", str(env.master_addr), "--main_process_port", str(env.master_port)]
         options += ["--same_network"]
     else:
         options += ["--main_process_port", "0"]
-    if args.config:
+    if args.config:  # an option would replace the value in the file
         options = ["--config_file", str(args.config), *options]
-    elif total > 1:
-        options.append("--multi_gpu")
+        options += ["--mixed_precision", args.mixed_precision] if args.mixed_precision else []
+    else:
+        options += ["--mixed_precision", args.mixed_precision or "no", "--dynamo_backend", "no"]
+        options += ["--multi_gpu"] if total > 1 else []
     if not _gpus():
         os.environ["ACCELERATE_USE_CPU"] = "true"
     return [sys.executable, "-m", "accelerate.commands.launch", *options, RANK[1]]
@@ -140,7 +151,7 @@ def add_options(inputs: argparse.ArgumentParser) -> None:
     inputs.add_argument("--processes", type=int, default=0)
     inputs.add_argument("--min_instances", type=int, default=0)
     inputs.add_argument("--max_restarts", type=int, default=0)
-    inputs.add_argument("--mixed_precision", default="no")
+    inputs.add_argument("--mixed_precision")
     inputs.add_argument("--config", type=Path)
     inputs.add_argument("--join_seconds", type=float, default=300.0)
 

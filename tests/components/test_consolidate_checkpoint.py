@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 from component_processes import COMPONENTS, Ended, run_script
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.distributed import checkpoint as dcp
 
 from allranks.errors import InputError
 from allranks.runtime.checkpoints import Checkpoints
@@ -169,6 +171,45 @@ def test_a_model_of_another_network(
 def test_inputs_that_do_not_fit(consolidate: Consolidate, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         consolidate(**changes)
+
+
+def save_dcp(folder: Path, **state: Any) -> None:
+    dcp.save(state, checkpoint_id=folder, no_dist=True)
+
+
+def test_what_torch_distributed_checkpoint_saved(consolidate: Consolidate, tmp_path: Path) -> None:
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.zeros(2, 4, dtype=torch.int64)).sum().backward()
+    optimizer.step()
+    save_dcp(tmp_path / "saved/step-90", model=nn.Linear(1, 1).state_dict())
+    save_dcp(tmp_path / "saved/step-100", model=model.state_dict(), optimizer=optimizer.state_dict(), step=100)
+    save_dcp(tmp_path / "saved/weights", **model.state_dict())
+    for changes in ({"part": None}, {"step": 100}, {"checkpoints": tmp_path / "saved/weights", "part": None}):
+        found = consolidate(**({"checkpoints": tmp_path / "saved"} | changes))
+        torch.testing.assert_close(found, dict(model.state_dict()), rtol=0, atol=0)
+    assert set(consolidate(checkpoints=tmp_path / "saved", step=90)) == {"weight", "bias"}
+
+
+def test_a_checkpoint_of_torch_without_a_model(consolidate: Consolidate, tmp_path: Path) -> None:
+    save_dcp(tmp_path / "saved", net=network().state_dict(), other=nn.Linear(1, 1).state_dict(), step=1)
+    with pytest.raises(InputError, match=r"input part: nothing, and the checkpoint has tensors in net.*, other"):
+        consolidate(checkpoints=tmp_path / "saved", part=None)
+    assert set(consolidate(checkpoints=tmp_path / "saved", part="other")) == {"weight", "bias"}
+    with pytest.raises(InputError, match="input best: lowest"):
+        consolidate(checkpoints=tmp_path / "saved", best="lowest")
+
+
+def test_code_in_torchs_metadata_is_not_executed(
+    consolidate: Consolidate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARM", str(tmp_path / "harm"))
+    (tmp_path / "saved").mkdir()
+    for content in (pickle.dumps(Harmful()), b"\x80\x04", b""):
+        (tmp_path / "saved/.metadata").write_bytes(content)
+        with pytest.raises(InputError, match=r"input checkpoints: .*\.metadata"):
+            consolidate(checkpoints=tmp_path / "saved", part=None)
+    assert not (tmp_path / "harm").exists()
 
 
 def run_component(folder: Path, checkpoints: Path, *arguments: str) -> Ended:

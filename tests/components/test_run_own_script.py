@@ -217,6 +217,31 @@ def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.Monk
         launchers.torchrun(Namespace(**given | {"processes": 8}))
     with pytest.raises(InputError, match="3 of 2 instances"):
         launchers.torchrun(Namespace(**given | {"min_instances": 3}))
+    with pytest.raises(InputError, match="input max_restarts: 0, with 1 to 2 instances"):
+        launchers.torchrun(Namespace(**given | {"min_instances": 1}))
+
+
+@pytest.mark.parametrize(
+    ("config", "precision", "options"),
+    [
+        (None, None, ["--mixed_precision no", "--dynamo_backend no", "--multi_gpu"]),
+        (None, "bf16", ["--mixed_precision bf16", "--dynamo_backend no", "--multi_gpu"]),
+        ("c.yaml", None, ["--config_file c.yaml"]),
+        ("c.yaml", "fp16", ["--config_file c.yaml", "--mixed_precision fp16"]),
+    ],
+)
+def test_accelerate_takes_what_is_not_given_from_its_configuration(
+    config: str | None, precision: str | None, options: list[str], code: Importer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code("run_pytorch", "own_script")
+    launchers = code("run_pytorch", "launchers")
+    env = RankEnv(world_size=1, launcher="pytorch", master_addr="127.0.0.2", master_port=6105)
+    monkeypatch.setattr(launchers, "detect", lambda: env)
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    words = " ".join(launchers.accelerate(Namespace(config=config, mixed_precision=precision, processes=2)))
+    every = ("--config_file", "--mixed_precision", "--dynamo_backend", "--multi_gpu")
+    assert [each for each in every if each in words] == [each for each in every if each in " ".join(options)]
+    assert all(option in words for option in options)
 
 
 @pytest.mark.parametrize(

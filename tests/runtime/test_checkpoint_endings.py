@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from allranks.contract.pytorch import PyTorch
+from allranks.errors import InputError
 from allranks.runtime.checkpoints import Checkpoints, background_save
 from allranks.runtime.eviction import Evicted
 from allranks.runtime.ranks import Ranks
@@ -44,6 +45,16 @@ def test_an_eviction_completes_the_save_in_progress_and_then_its_own(
     with pytest.raises(Evicted):
         checkpoints.save_if_due(6)
     assert names(tmp_path) == ["step_000000005", "step_000000006"]
+
+
+def test_a_copy_that_fails_fails_the_save(alone: Ranks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(save: background_save.BackgroundSave) -> background_save.FileRecord:
+        raise MemoryError("no memory for the checksums")
+
+    monkeypatch.setattr(background_save.BackgroundSave, "_write", fail)
+    checkpoints = Checkpoints(tmp_path, alone, {"model": torch.nn.Linear(2, 2)})
+    with pytest.raises(InputError, match="rank 0: no memory for the checksums"):
+        checkpoints.save(1)
 
 
 @pytest.mark.parametrize("how", ["return", "exit"])

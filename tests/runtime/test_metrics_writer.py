@@ -126,6 +126,7 @@ def test_a_mean_alone(alone: Ranks) -> None:
     assert f"{mean:.1f}" == "4.0"
     assert repr(mean) == "RankMean(4.0)"
     assert float(alone.mean(3)) == 3
+    assert alone.mean(torch.tensor(1.0, dtype=torch.bfloat16))._total.dtype == torch.float32, "a sum would be rounded"
 
 
 @pytest.mark.slow

@@ -58,7 +58,7 @@ def reduce(value: Tensor | float, operation: str = "sum") -> Tensor | float:
         result = reduce(torch.tensor(value, dtype=torch.int64 if whole else torch.float64), operation)
         number: float = result.item()
         return number
-    total = value.detach().to(_computed_in(value.dtype, operation), copy=True).contiguous()
+    total = value.detach().to(computed_in(value.dtype, operation), copy=True).contiguous()
     distributed.all_reduce(total, OPERATIONS[operation])
     if operation == "mean":
         total = total / distributed.get_world_size()
@@ -73,7 +73,7 @@ def broadcast(value: T) -> T:
     return values[0]
 
 
-def _computed_in(dtype: torch.dtype, operation: str) -> torch.dtype:
+def computed_in(dtype: torch.dtype, operation: str) -> torch.dtype:
     """Return the dtype in which values are reduced: 16-bit floats would round, and small integers overflow."""
     if dtype in (torch.float16, torch.bfloat16):
         return torch.float32

@@ -7,6 +7,7 @@ from typing import SupportsFloat
 import torch
 from torch import Tensor, distributed
 
+from allranks.runtime.collectives import computed_in
 from allranks.runtime.logged_values import snapshot
 
 
@@ -18,7 +19,8 @@ class RankMean:
 
     def __init__(self, value: Tensor | float, device: torch.device) -> None:
         total = torch.as_tensor(value, device=device).detach()
-        self._total = total.clone() if total.is_floating_point() else total.double()
+        dtype = computed_in(total.dtype, "mean") if total.is_floating_point() else torch.float64
+        self._total = total.to(dtype, copy=True)
         self._world_size = distributed.get_world_size()
         # NCCL computes in the order of the current stream while this process goes on. gloo does so in a thread.
         on_cpu = self._total.device.type == "cpu"

@@ -139,7 +139,7 @@ class BackgroundSave:
             self._ready()
             record = self._write()
             failure = None
-        except OSError as error:
+        except Exception as error:  # a full disk, no memory, or a copy from the device that failed
             record, failure = FileRecord(0, ()), f"rank {self._channel.rank}: {_first_line(error)}"
         try:
             if self._channel.rank == 0:
