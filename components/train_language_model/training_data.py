@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,12 +77,19 @@ def require_window(validation: Windows) -> None:
 
 @torch.no_grad()
 def validation_loss(
-    model: nn.Module, windows: Windows, batch_size: int, max_samples: int, ranks: runtime.Ranks
+    model: nn.Module,
+    windows: Windows,
+    batch_size: int,
+    max_samples: int,
+    ranks: runtime.Ranks,
+    *,
+    after_batch: Callable[[], None],
 ) -> float:
     """Return the mean loss over the validation windows, each counted once; NaN if there is none. A collective.
 
     batch_size:  windows of one rank per forward pass
     max_samples: number of windows, the first ones; -1: all
+    after_batch: called on every rank after each forward pass
     """
     count = len(windows) if max_samples < 0 else min(max_samples, len(windows))
     total = torch.zeros((), dtype=torch.float64, device=ranks.device)
@@ -92,4 +100,5 @@ def validation_loss(
         batch = torch.stack([windows[index] for index in own or range(1)]).to(ranks.device)
         seen, following = divided(batch)
         total += model(seen, following).double() * len(own)
+        after_batch()
     return ranks.reduce(total, "sum").item() / count if count else float("nan")

@@ -125,6 +125,25 @@ def test_the_first_step_and_one_of_another_folder_are_saved(alone: Ranks, tmp_pa
     assert names(tmp_path / "second") == ["step_000000000"]
 
 
+def test_a_folder_to_start_from_must_have_a_checkpoint(alone: Ranks, tmp_path: Path) -> None:
+    (tmp_path / "first/step_000000005").mkdir(parents=True)  # an incomplete one
+    checkpoints = Checkpoints(tmp_path / "second", alone, {"counter": Counter()})
+    with pytest.raises(InputError, match=r"resume_from_checkpoint\): no intact checkpoint in .*first"):
+        checkpoints.load(start_from=tmp_path / "first")
+    checkpoints.save(3)
+    assert checkpoints.load(start_from=tmp_path / "first") == 3
+
+
+def test_a_sigterm_during_an_evaluation_saves_at_once(alone: Ranks, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, alone, {"counter": Counter(7)})
+    checkpoints.save_if_evicted(4)
+    assert names(tmp_path) == []
+    os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(Evicted):
+        checkpoints.save_if_evicted(4)
+    assert names(tmp_path) == ["step_000000004"]
+
+
 def test_the_best_is_kept_besides_the_newest(alone: Ranks, tmp_path: Path) -> None:
     counter = Counter()
     losses = {1: 0.9, 2: 0.3, 3: 0.5, 4: float("nan"), 5: 0.4}

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from torch import Tensor, distributed
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
@@ -126,8 +126,8 @@ class Checkpoints:
         start_from: a folder with checkpoints to load if this training's folder has none yet
         best:       load the checkpoint with the best metric instead, if one has a metric
 
-        Incomplete and damaged checkpoints are skipped with a note. Raise InputError if the checkpoint has other parts,
-        or parts of another shape."""
+        Incomplete and damaged checkpoints are skipped with a note. Raise InputError if neither this training's folder
+        nor `start_from` has an intact one, and if the checkpoint has other parts, or parts of another shape."""
         self._finish_pending()
         if self._ranks.is_main:
             folders.remove_incomplete(self._folder)
@@ -138,6 +138,16 @@ class Checkpoints:
                     return self._load(entry, is_own=source == self._folder)
                 if self._ranks.is_main:
                     note(f"{entry.path} is incomplete or damaged: skipped")
+        if start_from is not None:
+            raise InputError(
+                Problem(
+                    where="start_from (input resume_from_checkpoint)",
+                    found=f"no intact checkpoint in {start_from}",
+                    expected="the folder of an earlier training's checkpoints",
+                    fix="use its output `checkpoints`, or leave it out to train from the beginning",
+                    code="checkpoints",
+                )
+            )
         return 0
 
     def save_if_due(self, step: int, *, metric: float | None = None) -> None:
@@ -160,14 +170,21 @@ class Checkpoints:
             self._agreement.request(stop=False)
         decision = self._agreement.reach(step)
         if decision is not None and decision.stop:
-            self.save(step, metric=metric)
-            if self._ranks.is_main:
-                note(f"received SIGTERM: saved a checkpoint at step {step}, from which the next start resumes")
-            raise Evicted
+            self._save_and_end(step, metric)
         if decision is not None or (self._every_steps is not None and step - self._due_from >= self._every_steps):
             self._start(step, metric)
             if not self._asynchronous:
                 self.save(step)
+
+    def save_if_evicted(self, step: int) -> None:
+        """Save and raise Evicted, on every rank, if any rank has received SIGTERM. A collective.
+
+        Call it between the batches of an evaluation, which may take longer than the time between SIGTERM and SIGKILL.
+        After a step, `save_if_due` does the same without a collective.
+
+        Raise InputError if the checkpoint could not be written."""
+        if self._ranks.any_rank(self._eviction.requested):
+            self._save_and_end(step, None)
 
     def save(self, step: int, *, metric: float | None = None) -> None:
         """Save now, and wait until the checkpoint is complete. A collective.
@@ -186,6 +203,12 @@ class Checkpoints:
         Raise InputError if it could not be written."""
         self._finish_pending()
         self._agreement.close()
+
+    def _save_and_end(self, step: int, metric: float | None) -> NoReturn:
+        self.save(step, metric=metric)
+        if self._ranks.is_main:
+            note(f"received SIGTERM: saved a checkpoint at step {step}, from which the next start resumes")
+        raise Evicted
 
     def _start(self, step: int, metric: float | None) -> None:
         """Begin to save, unless this step is already saved."""
