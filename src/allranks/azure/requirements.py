@@ -9,6 +9,7 @@ from typing import Any
 
 from allranks.azure.hardware_needs import NO_NEEDS, HardwareNeeds
 from allranks.contract.layout import Layout
+from allranks.sdk import internals
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def requirements(
     if not isinstance(job, PipelineJob) and len(layouts) == 1:
         (layout,) = layouts.values()
         layouts, per_process = {"": layout}, frozenset({""} if per_process else ())
-        hardware = dict.fromkeys([""], *hardware.values())
+        hardware = {"": next(iter(hardware.values()), NO_NEEDS)}
     default = _text(job.compute) or _text(job.settings.default_compute if isinstance(job, PipelineJob) else "")
     return [
         replace(
@@ -65,9 +66,9 @@ def requirements(
 
 
 def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Requirements:
-    component = vars(node).get("_component")
+    component = internals.component(node)
     environment = vars(node).get("environment") or getattr(component, "environment", None)
-    resources = vars(node).get("_resources") or getattr(component, "resources", None)
+    resources = internals.resources(node) or getattr(component, "resources", None)
     size = getattr(resources, "instance_type", None) or ""
     return Requirements(
         where=f"step {name}" if name else "the job",
@@ -98,7 +99,7 @@ def without_compute(job: Any) -> tuple[str, ...]:
 
 def _without_compute(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
     for name, node in nodes.items():
-        inner = getattr(vars(node).get("_component"), "jobs", None)
+        inner = getattr(internals.component(node), "jobs", None)
         if type(node).__name__ == "Pipeline" and isinstance(inner, dict):
             yield from _without_compute(inner, f"{path}{name}.")
         elif type(node).__name__ in ("Command", "Parallel", "Spark", "Sweep") and not vars(node).get("compute"):
