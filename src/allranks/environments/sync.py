@@ -1,5 +1,5 @@
-"""Write the generated parts of environments: the variant, the base's block of Dockerfiles, the copies of setup_mpi.sh, the
-labels of environment.yaml."""
+"""Write the generated parts of environments: the variant, the base's block of Dockerfiles, the copies of setup_mpi.sh,
+the labels of environment.yaml."""
 
 from __future__ import annotations
 
