@@ -59,6 +59,14 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
         ["pipeline.yaml", "--size", "Standard_NC24ads_A100_v4"],
         ["step train", "2 processes on the 1 GPU of Standard_NC24ads_A100_v4", "at most 1"],
     ),
+    "CUDA that does not run on the GPUs": (
+        ["v100.yml"],
+        ["the environment has CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2", "--variant cuda12"],
+    ),
+    "InfiniBand on a size without": (
+        ["without_infiniband.yml"],
+        ["the job asks for InfiniBand, and Standard_NC96ads_A100_v4 has none", "use Standard_ND96asr_v4"],
+    ),
     "a compute that is not there": (
         ["pipeline.yaml", "--compute", "gpu-clutser"],
         ["no compute gpu-clutser", "one of: cpu-cluster, gpu-cluster", "did you mean gpu-cluster?"],

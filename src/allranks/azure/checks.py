@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from allranks.azure import hardware_needs
 from allranks.azure.changes import SERVERLESS
 from allranks.azure.errors import service_errors
 from allranks.azure.requirements import Requirements
@@ -20,7 +21,8 @@ _WITH_COMPUTE = "--compute NAME, or --size SIZE for serverless"
 
 
 def of_sizes(required: list[Requirements]) -> list[Problem]:
-    """Return unknown sizes, and process counts above the number of GPUs if both are known, without contacting Azure."""
+    """Return what the steps cannot have on their sizes, without contacting Azure: more processes than GPUs, a CUDA that
+    does not run on the GPUs, InfiniBand. Unknown sizes have none."""
     return [problem for step in required for problem in _of_size(step)]
 
 
@@ -48,6 +50,7 @@ def _of_size(step: Requirements) -> Iterator[Problem]:
     size = sizes.known(step.size) if step.size and not _is_cluster(step.compute) else None
     if size is not None:
         yield from _too_many_processes(step, size)
+        yield from hardware_needs.problems(step.where, size, step.hardware)
 
 
 def _too_many_processes(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
@@ -97,6 +100,7 @@ def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
     size = sizes.known(getattr(cluster, "size", None) or "")
     if size is not None:
         yield from _too_many_processes(step, size)
+        yield from hardware_needs.problems(step.where, size, step.hardware)
 
 
 def _of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+from allranks.azure.hardware_needs import NO_NEEDS, HardwareNeeds
 from allranks.contract.layout import Layout
 from allranks.sdk import internals
 
@@ -21,6 +23,7 @@ class Requirements:
     processes:   ranks per instance if the platform starts every rank; else None
     environment: as the step names it: "azureml:pytorch:3"; "" if it is uploaded with the job
     component:   likewise
+    hardware:    what it needs of the size's GPUs and network
     """
 
     where: str
@@ -30,13 +33,20 @@ class Requirements:
     processes: int | None = None
     environment: str = ""
     component: str = ""
+    hardware: HardwareNeeds = NO_NEEDS
 
 
-def requirements(job: Any, layouts: Mapping[str, Layout], per_process: frozenset[str]) -> list[Requirements]:
+def requirements(
+    job: Any,
+    layouts: Mapping[str, Layout],
+    per_process: frozenset[str],
+    hardware: Mapping[str, HardwareNeeds] = MappingProxyType({}),
+) -> list[Requirements]:
     """Return what each step of the SDK's job requires. A command job is its only step.
 
     layouts:     by step, if known
     per_process: the steps whose ranks are all started by the platform
+    hardware:    by step, if known
     """
     from azure.ai.ml.entities import PipelineJob
 
@@ -44,8 +54,15 @@ def requirements(job: Any, layouts: Mapping[str, Layout], per_process: frozenset
     if not isinstance(job, PipelineJob) and len(layouts) == 1:
         (layout,) = layouts.values()
         layouts, per_process = {"": layout}, frozenset({""} if per_process else ())
+        hardware = {"": next(iter(hardware.values()), NO_NEEDS)}
     default = _text(job.compute) or _text(job.settings.default_compute if isinstance(job, PipelineJob) else "")
-    return [_of_node(name, node, default, layouts.get(name), name in per_process) for name, node in nodes.items()]
+    return [
+        replace(
+            _of_node(name, node, default, layouts.get(name), name in per_process),
+            hardware=hardware.get(name, NO_NEEDS),
+        )
+        for name, node in nodes.items()
+    ]
 
 
 def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Requirements:

@@ -194,6 +194,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     from datetime import date
 
     from allranks.azure.checks import of_compute, of_sizes
+    from allranks.azure.hardware_needs import hardware_needs
     from allranks.azure.requirements import requirements, without_compute
     from allranks.cli.console import errors
     from allranks.cli.errors import print_warnings
@@ -221,7 +222,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     per_process = frozenset(
         path for path, step in steps(plan.graph) if hasattr(step.distribution, "process_count_per_instance")
     )
-    required = requirements(job.job, layouts, per_process)
+    required = requirements(job.job, layouts, per_process, hardware_needs(plan.graph))
     if problems := [*problems, *of_compute(without_compute(job.job)), *of_sizes(required)]:
         raise InputError(*problems)
     print_warnings(warnings(plan, date.today()))

@@ -16,6 +16,7 @@ from allranks.hardware import shared_memory, sizes, traps
 from allranks.plan.check.mistakes.launchers import launcher_of
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
+from allranks.plan.cuda_version import cuda_version
 from allranks.plan.graph import Step
 
 SIZE = Rule(
@@ -56,6 +57,7 @@ def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
         {name: str(value) for name, value in step.environment_variables.items()}
     )
     yield from traps.of_size(size, today, wants_infiniband=wants_infiniband)
+    yield from traps.of_cuda(size, cuda_version(step.environment))
     # Only if the platform starts every rank. A launcher inside the step chooses its own number of processes.
     processes = getattr(step.distribution, "process_count_per_instance", None)
     if processes is not None and step.tags.get(LAUNCH) != PER_NODE:
