@@ -95,7 +95,8 @@ def submit(
 
 def changes_of(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
     """Return what the options change in a job. Raise InputError for options that contradict each other."""
-    from allranks.azure.changes import Changes, parse_sizes
+    from allranks.azure.changes import Changes, parse_sizes, unchecked_sizes
+    from allranks.cli.console import errors
     from allranks.errors import InputError, Problem
 
     if compute and size:
@@ -111,7 +112,11 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
             raise InputError(Problem(f"--tag {text}", f"{key} is given twice", "", "remove one of them"))
         parsed[key] = value
     every, of_steps = parse_sizes(size)
-    return Changes(compute, every, of_steps, experiment, display_name, parsed)
+    changes = Changes(compute, every, of_steps, experiment, display_name, parsed)
+    for name in unchecked_sizes(changes):
+        note = f"note: {name} is not in the table of allranks sizes, so its GPUs and InfiniBand are not checked"
+        errors().print(note, soft_wrap=True)
+    return changes
 
 
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
