@@ -87,7 +87,8 @@ def submit(
 
 
 def _changes(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
-    from allranks.azure.changes import Changes, parse_sizes
+    from allranks.azure.changes import Changes, parse_sizes, unchecked_sizes
+    from allranks.cli.console import errors
     from allranks.errors import InputError, Problem
 
     if compute and size:
@@ -103,7 +104,11 @@ def _changes(compute: str, size: list[str], experiment: str, display_name: str, 
             raise InputError(Problem(f"--tag {text}", f"{key} is given twice", "", "remove one of them"))
         parsed[key] = value
     every, of_steps = parse_sizes(size)
-    return Changes(compute, every, of_steps, experiment, display_name, parsed)
+    changes = Changes(compute, every, of_steps, experiment, display_name, parsed)
+    for name in unchecked_sizes(changes):
+        note = f"note: {name} is not in the table of allranks sizes, so its GPUs and InfiniBand are not checked"
+        errors().print(note, soft_wrap=True)
+    return changes
 
 
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
@@ -194,6 +199,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     from datetime import date
 
     from allranks.azure.checks import of_compute, of_sizes
+    from allranks.azure.hardware_needs import hardware_needs
     from allranks.azure.requirements import requirements, without_compute
     from allranks.cli.console import errors
     from allranks.cli.errors import print_warnings
@@ -221,7 +227,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     per_process = frozenset(
         path for path, step in steps(plan.graph) if hasattr(step.distribution, "process_count_per_instance")
     )
-    required = requirements(job.job, layouts, per_process)
+    required = requirements(job.job, layouts, per_process, hardware_needs(plan.graph))
     if problems := [*problems, *of_compute(without_compute(job.job)), *of_sizes(required)]:
         raise InputError(*problems)
     print_warnings(warnings(plan, date.today()))
