@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from training_data import TrainingData
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import Content, checkpoints_at_once, require_room
 
 DEFAULTS = {
     "per_device_train_batch_size": 8,
@@ -149,20 +149,13 @@ def require_warmup(warmup_steps: int | None, total: int) -> None:
         raise InputError(Problem("input warmup_steps", found, "fewer than the training has", "give a smaller number"))
 
 
-def require_space(model: Path, checkpoints: Path, parameters: int) -> None:
-    """Raise InputError if the outputs have no room for the model and a checkpoint."""
-    sizes = {model: FLOAT32_BYTES * parameters, checkpoints: FLOAT32_BYTES * CHECKPOINT_VALUES * parameters}
-    places = {path: next(parent for parent in (path, *path.absolute().parents) if parent.is_dir()) for path in sizes}
-    for path, needed in sizes.items():
-        # Outputs on one disk share its room.
-        same = [other for other in sizes if places[other].stat().st_dev == places[path].stat().st_dev]
-        free, needed = shutil.disk_usage(places[path]).free, sum(sizes[other] for other in same)
-        if free < needed:
-            raise InputError(
-                Problem(
-                    f"output {'model' if path == model else 'checkpoints'}",
-                    f"{free / 2**30:.1f} GiB free at {places[path]}",
-                    f"{needed / 2**30:.1f} GiB for {parameters:,} parameters and the state of their optimizer",
-                    "free some space, or write to a larger disk",
-                )
-            )
+def check_room(args: Namespace, parameters: int, ranks: runtime.Ranks) -> None:
+    """Raise InputError if the outputs have no room for the model and its checkpoints. A collective."""
+    checkpoints = Content(
+        "output checkpoints",
+        args.checkpoints,
+        size=FLOAT32_BYTES * CHECKPOINT_VALUES * parameters,
+        count=checkpoints_at_once(args.save_total_limit, best=args.eval_steps > 0),
+        fix="write to a larger disk, or give a smaller save_total_limit",
+    )
+    require_room([Content("output model", args.model, FLOAT32_BYTES * parameters), checkpoints], ranks)

@@ -19,6 +19,7 @@ from training_log import TrainingLog
 from windows import divided
 
 from allranks import runtime
+from allranks.runtime.output_room import full_output_refused
 
 
 def train(ranks: runtime.Ranks) -> None:
@@ -40,8 +41,7 @@ def train(ranks: runtime.Ranks) -> None:
     torch.manual_seed(args.seed)
     model = ranks.strategy.create(build)
     parameters = parameter_count(model)
-    if ranks.is_main:
-        start.require_space(args.model, args.checkpoints, parameters)
+    start.check_room(args, parameters, ranks)
     training = ranks.strategy.prepare(
         model,
         adamw(model, args.learning_rate, args.weight_decay, ranks.device),
@@ -59,7 +59,7 @@ def train(ranks: runtime.Ranks) -> None:
         every_steps=args.save_steps,
         keep=args.save_total_limit,
     )
-    step = checkpoints.load(start_from=args.resume_from_checkpoint)
+    step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
 
     tokens_per_step = batch_size * args.gradient_accumulation_steps * shape.max_seq_length
     about = {
@@ -96,10 +96,13 @@ def train(ranks: runtime.Ranks) -> None:
                 args.per_device_eval_batch_size,
                 args.max_eval_samples,
                 ranks,
-                after_batch=lambda: checkpoints.save_if_evicted(step),
+                interrupted=checkpoints.interrupted,
             )
+            if loss_now is None:
+                checkpoints.save_if_due(step)  # saves, and ends the training
+                return
             log.add_evaluation(step, loss_now)
-            checkpoints.save(step, metric=loss_now)
+            checkpoints.save(step, metric=loss_now, wait=False)
 
     started = time.time()
     training.model.train()
@@ -129,7 +132,8 @@ def train(ranks: runtime.Ranks) -> None:
     measured_on = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
     if ranks.is_main:
         history.write(args.history, about | measured_on)
-        save(args.model, weights, shape, data.tokenizer, data.description.end)
+        with full_output_refused("output model", args.model):
+            save(args.model, weights, shape, data.tokenizer, data.description.end)
     ranks.barrier()
 
 

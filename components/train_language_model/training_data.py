@@ -83,22 +83,23 @@ def validation_loss(
     max_samples: int,
     ranks: runtime.Ranks,
     *,
-    after_batch: Callable[[], None],
-) -> float:
+    interrupted: Callable[[], bool],
+) -> float | None:
     """Return the mean loss over the validation windows, each counted once; NaN if there is none. A collective.
 
     batch_size:  windows of one rank per forward pass
     max_samples: number of windows, the first ones; -1: all
-    after_batch: called on every rank after each forward pass
+    interrupted: called on every rank before each forward pass. If it returns True, None is returned
     """
     count = len(windows) if max_samples < 0 else min(max_samples, len(windows))
     total = torch.zeros((), dtype=torch.float64, device=ranks.device)
     for start in range(0, count, batch_size * ranks.world_size):
+        if interrupted():
+            return None
         first = start + ranks.rank * batch_size
         own = range(first, min(first + batch_size, count))
         # Every rank calls the model equally often, as a sharded model requires.
         batch = torch.stack([windows[index] for index in own or range(1)]).to(ranks.device)
         seen, following = divided(batch)
         total += model(seen, following).double() * len(own)
-        after_batch()
     return ranks.reduce(total, "sum").item() / count if count else float("nan")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -246,10 +247,15 @@ def test_an_initial_model_that_does_not_fit(
 
 def test_a_full_output(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     start = modules("start")
-    monkeypatch.setattr(start.shutil, "disk_usage", lambda _: SimpleNamespace(free=16 * 1000))
-    start.require_space(tmp_path / "new/model", tmp_path / "checkpoints", 1000)
-    with pytest.raises(InputError, match=f"output model: 0.0 GiB free at {tmp_path}"):
-        start.require_space(tmp_path / "new/model", tmp_path / "checkpoints", 1001)
+    places = {"model": tmp_path / "new/model", "checkpoints": tmp_path / "checkpoints"}
+    args = arguments(modules, monkeypatch, **places, save_total_limit=2, eval_steps=5)
+    ranks = SimpleNamespace(is_main=True, broadcast=lambda value: value)
+    # The weights, and with AdamW's moments 2 checkpoints, the best one and the next.
+    usage = SimpleNamespace(total=1 << 30, free=4 * 1000 * (1 + 3 * 4))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    start.check_room(args, 1000, ranks)
+    with pytest.raises(InputError, match=f"output checkpoints: 50.8 KiB free in {tmp_path}"):
+        start.check_room(args, 1001, ranks)
 
 
 @pytest.mark.parametrize(

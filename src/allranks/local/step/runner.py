@@ -34,7 +34,7 @@ from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.file_digests import FileDigests
 from allranks.local.step.file_work import judged, run_io
 from allranks.local.step.launch import launch_of
-from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
+from allranks.local.step.monitor import START_TIMEOUT, AttemptHandles, AttemptMonitor
 from allranks.local.step.next_folders import NextFolders
 from allranks.local.step.rank_programs import JobSettings, rank_programs
 from allranks.local.step.running_steps import RunningSteps
@@ -48,6 +48,7 @@ from allranks.plan.graph import Step
 from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import Given
+from allranks.runs.log_redaction import mask_in_file
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
@@ -67,6 +68,7 @@ class Settings:
     origin:      the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
     earlier:     this run as it was before it continued with the latest code
     cold:        whether every rank is started as a new process, without a starter
+    start_timeout: seconds that an instance may take to start its processes
     """
 
     experiment: str
@@ -75,6 +77,7 @@ class Settings:
     origin: RunRecord | None = None
     earlier: RunRecord | None = None
     cold: bool = False
+    start_timeout: float = START_TIMEOUT
 
 
 class CommandRunner:
@@ -308,11 +311,11 @@ class CommandRunner:
             record.status = Status.RUNNING
             self._recorder.changed(record)
             with self.running.launching(record.name, agents), _removed_at_end(launcher_folder):
-                launched = []
+                launched: dict[str, str] = {}
                 for rank, agent in enumerate(agents):
                     if stops.staging.is_set() or self.running.is_ending(record.name):
                         break  # a signal only reaches launched agents
-                    launched.append(agent)
+                    launched[agent] = f"instance {rank} ({instances[rank].hostname})"
                     instance_spec = _instance_spec(step, instances, rank, folders[rank].path, keep[rank], ports[rank])
                     await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events, starter)
                 await self._starters.prepare_followers(step, scope)
@@ -321,17 +324,19 @@ class CommandRunner:
                 self._next_folders.make_next()
                 handles = AttemptHandles(
                     record,
-                    frozenset(launched),
+                    launched,
                     events,
                     launching,
                     assignment.log,
                     {rank.process.rank: rank.report for rank in ranks},
                     step.timeout,
                     step.instance_type,
+                    self._settings.start_timeout,
                 )
                 await AttemptMonitor(
                     handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)
                 ).until_gone()
+                await self._mask_logs(record, assignment.log)
         is_complete = record.status is Status.COMPLETED
         collect = functools.partial(outputs.save, record, places, ports, stops.saving, self._file_digests)
         with judged(record) if is_complete else contextlib.suppress(OSError):
@@ -346,6 +351,17 @@ class CommandRunner:
         record.ended = time.time()
         if record.status is Status.COMPLETED and not self._next_folders.take_back(folder):
             self._remove_later(folder / "instances")
+
+    async def _mask_logs(self, record: StepRecord, *others: Path) -> None:
+        """Mask the plan's secrets in the logs of an attempt that has ended: what reads them later does not know these
+        secrets any more."""
+        if not self._recorder.known:
+            return
+        for log in {rank.log for rank in record.ranks} | {str(path) for path in others}:
+            try:
+                await asyncio.to_thread(mask_in_file, log, self._recorder.known)
+            except OSError as error:
+                self._recorder.note(record, f"{log}: secrets in it could not be masked: {error.strerror}")
 
     def _remove_later(self, folder: str | Path) -> None:
         """Remove a folder in a thread. Only the end of the event loop waits for it."""
