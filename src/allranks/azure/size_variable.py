@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from allranks.azure.changes import SERVERLESS
+from allranks.azure.compute_id import ComputeId
 from allranks.azure.errors import service_errors
 from allranks.contract.own_variables import SIZE
 from allranks.hardware import sizes
@@ -30,8 +30,8 @@ def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:
     A step that sets the variable itself keeps it. Sizes without GPUs need no network settings, and get none. The SDK
     sends no environment variables of a sweep within a pipeline: its trials recognise the hardware.
     """
-    for step, compute in _steps(job, ""):
-        name = clusters.get(compute.lower(), "") if compute and compute != SERVERLESS else _own_size(step)
+    for step, compute in _steps(job, ComputeId("")):
+        name = clusters.get(compute.name.lower(), "") if compute.is_cluster else _own_size(step)
         size = sizes.known(name) if name else None
         given = dict(getattr(step, "environment_variables", None) or {})
         declared = getattr(internals.component(step), "environment_variables", None) or {}
@@ -39,16 +39,16 @@ def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:
             step.environment_variables = {**given, SIZE: size.name}
 
 
-def _steps(job: Any, default: str) -> Iterator[tuple[Any, str]]:
-    """Yield each step with the name of its compute; a command job is its only step."""
+def _steps(job: Any, default: ComputeId) -> Iterator[tuple[Any, ComputeId]]:
+    """Yield each step with its compute; a command job is its only step."""
     nodes = _nodes(job)
     if nodes is None:
         kind = type(job).__name__
         if kind in ("Command", "CommandJob", "Parallel"):
-            yield job, _compute_name(vars(job).get("compute")) or default
+            yield job, _compute(vars(job).get("compute"), default)
         return
     settings = getattr(job, "settings", None)
-    compute = _compute_name(getattr(job, "compute", None) or getattr(settings, "default_compute", None)) or default
+    compute = _compute(getattr(job, "compute", None) or getattr(settings, "default_compute", None), default)
     for node in nodes:
         yield from _steps(node, compute)
 
@@ -63,9 +63,8 @@ def _nodes(job: Any) -> Iterable[Any] | None:
     return list(inner.values()) if type(job).__name__ == "Pipeline" and isinstance(inner, dict) else None
 
 
-def _compute_name(compute: Any) -> str:
-    """Return the name of a compute, which may be written as ``azureml:NAME`` or as an ARM id."""
-    return str(compute).removeprefix("azureml:").rpartition("/")[2] if compute else ""
+def _compute(compute: Any, default: ComputeId) -> ComputeId:
+    return ComputeId.parse(compute) if compute else default
 
 
 def _own_size(step: Any) -> str:
