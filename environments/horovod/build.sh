@@ -41,7 +41,9 @@ exec g++ "${arguments[@]}"
 WRAPPER
 chmod +x "$work/c++"
 
-export PATH="$venv/bin:$PATH" OPAL_PREFIX="$venv"                 # where mpicxx is, and where it finds itself
+export PATH="$venv/bin:$PATH"
+# PyPI's Open MPI does not find itself where it was not built; the distribution's must not be told another place.
+[ ! -e "$venv/bin/mpicxx" ] || export OPAL_PREFIX="$venv"
 export CXX="$work/c++" CXXFLAGS="-include cstdint"                # <cstdint> came with other headers in older compilers
 export CMAKE_POLICY_VERSION_MINIMUM=3.5                           # its cmake files ask for a version that is gone
 export HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITH_MPI=1

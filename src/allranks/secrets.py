@@ -20,6 +20,9 @@ from allranks.deferred_imports import DeferredImports
 MASK = "***"
 """The replacement for a secret."""
 
+_CACHED = 1 << 12
+"""Length of a text up to which its result is cached: those of messages and settings recur, those of logs do not."""
+
 SHORTEST = 6
 """Minimum length of a value that is searched for in other texts. Shorter values occur by chance."""
 
@@ -56,6 +59,8 @@ _PASSWORDS = (
     r"shared_?access_?signature|sas_?(?:token|uri|url)|client_?secret|client_?assertion|password|passwd|pwd"
     r"|(?:access|refresh|id|user_?aml)_?token|credential_?secret|instrumentation_?key|secret"
 )
+# Without "token" alone, which the logs of language models are full of.
+_TOKENS = "sastoken sas_token accesstoken access_token refreshtoken refresh_token idtoken id_token amltoken aml_token"
 
 _OWN = tuple(
     Shape(kind, tuple(signs.split()), re.compile(pattern))
@@ -76,7 +81,7 @@ _OWN = tuple(
         ("a key", "key", rf"(?i)(?P<before>(?:{_KEYS})_?key[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+"),
         (
             "a password or token",
-            "signature sas secret assertion password passwd pwd token key",
+            f"signature secret assertion password passwd pwd instrumentation sasur sas_ur {_TOKENS}",
             rf"(?i)(?P<before>(?:{_PASSWORDS})[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+",
         ),
         # Also a user without a password, because addresses contain personal tokens in this form.
@@ -114,8 +119,18 @@ _OWN = tuple(
     )
 )
 
-_MAY_BE_TOKEN = re.compile(r"[A-Za-z0-9]{16}|\bgl[a-z]{2,6}-|[MNO][\w-]{23}|\bSG\.|\bpypi-|sq0csp-|\d:[\w-]{35}")
-"""Matches every text that a pattern of detect-secrets matches, so that most texts need no further search."""
+_MAY_BE_TOKEN = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?<![A-Za-z0-9])[A-Za-z0-9]{16}",
+        r"gl[a-z]{2,6}-",
+        r"[MNO][\w-]{23}",
+        r":[\w-]{35}",
+        r"SG\.|pypi-|sq0csp-",
+    )
+)
+"""In every text that a pattern of detect-secrets matches, one of these matches: most texts need no further search. They
+are searched for one by one, which is faster than one pattern of alternatives."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -136,7 +151,7 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
     for value in sorted(known, key=len, reverse=True):
         if len(value) >= SHORTEST:
             text = text.replace(value, MASK)
-    return _redacted(text)[0]
+    return (_redacted if len(text) <= _CACHED else _redacted.__wrapped__)(text)[0]
 
 
 def secrets_in(text: str) -> dict[str, str]:
@@ -159,7 +174,7 @@ def _redacted(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 def _shapes(text: str) -> Iterator[Shape]:
     yield from _OWN
-    if _MAY_BE_TOKEN.search(text):
+    if any(pattern.search(text) for pattern in _MAY_BE_TOKEN):
         yield from _library()
 
 

@@ -82,14 +82,14 @@ FAULTS = {
         "requirements.in",
     ),
     "another version expected than there is": Fault(
-        "expect.yaml", r'openmpi: \{version: "4.1.8"', 'openmpi: {version: "5.0.6"', "openmpi 5.0.6", "write 4.1.8"
+        "expect.yaml", r'ofed: \{version: "25.10"', 'ofed: {version: "24.10"', "ofed 24.10", "write 25.10"
     ),
     "a package expected that is not installed": Fault(
         "expect.yaml", r"packages: \{", 'packages: {horovod-torch: "1.0.0", ', "horovod-torch", "remove the expectation"
     ),
     "an expectation that nobody knows": Fault("expect.yaml", r"  commands:", "  comands:", "'comands'", "name one of"),
     "a tag that was changed by hand": Fault(
-        "environment.yaml", r'  openmpi: "4.1.8"', '  openmpi: "4.1.0"', "tag openmpi: 4.1.0", "sync pytorch"
+        "environment.yaml", r'  ofed: "25.10"', '  ofed: "25.1"', "tag ofed: 25.1", "sync pytorch"
     ),
     "a description that was changed by hand": Fault(
         "environment.yaml", r"^description: .*\n.*\n", "description: PyTorch 2.2\n", "PyTorch 2.2", "sync pytorch"
@@ -98,7 +98,7 @@ FAULTS = {
         "environment.yaml", r"^version: .*", 'version: "9"', "version '9'", "sync pytorch"
     ),
     "base stages that are not the base's": Fault(
-        "Dockerfile", r"    && mkdir -p /run/sshd", "    && mkdir /run/sshd", "mkdir /run/sshd", "sync pytorch"
+        "Dockerfile", r"    && python3 -m venv /opt/python", "    && python3 -m venv /opt/py", "/opt/py", "sync pytorch"
     ),
     "a token in the image": Fault(
         "Dockerfile", r"^COPY requirements", "ENV HF_TOKEN=abc\nCOPY requirements", "HF_TOKEN", "secret mount"
@@ -106,8 +106,15 @@ FAULTS = {
     "a password in an index's address": Fault(
         "device-cpu.txt", r"https://", "https://me:pass@", "a password in an address", "secret mount"
     ),
-    "an account that lets nobody in": Fault(
-        "Dockerfile", r" --password '\*' ranks", " ranks", "is locked", "add --password '*'"
+    "another sshd than the one that the rack has": Fault(
+        "setup_mpi.sh", r"^StrictModes no", "StrictModes yes", "StrictModes yes", "sync pytorch"
+    ),
+    "ssh that is not configured": Fault(
+        "Dockerfile",
+        r"^COPY setup_mpi.sh /opt/\nRUN /opt/setup_mpi.sh .*",
+        "COPY setup_mpi.sh /opt/",
+        "not run",
+        "add: RUN",
     ),
     "a download that is not compared": Fault(
         "Dockerfile", r"    && sha256sum --check.*\n", "", "without a checksum", "sha256sum --check", after=-4

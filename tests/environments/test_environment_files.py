@@ -115,16 +115,16 @@ def test_sync_writes_what_follows_from_the_base(tmp_path: Path) -> None:
     for name in ("openmpi-ofed", "pytorch"):
         shutil.copytree(OURS / name, tmp_path / name)
     base, torch = (tmp_path / name / "Dockerfile" for name in ("openmpi-ofed", "pytorch"))
-    base.write_text(base.read_text().replace("OPENMPI_VERSION=4.1.8", "OPENMPI_VERSION=4.1.9"))
+    base.write_text(base.read_text().replace("DOCA_VERSION=3.2.3", "DOCA_VERSION=3.2.9"))
     own_tail = torch.read_text().split("# <<< base")[1]
     written = sync(find_environments(tmp_path), tmp_path)
     files = {str(path.relative_to(tmp_path)) for path in written}
     assert files == {"openmpi-ofed/environment.yaml", "pytorch/Dockerfile", "pytorch/environment.yaml"}
-    assert "OPENMPI_VERSION=4.1.9" in torch.read_text()
+    assert "DOCA_VERSION=3.2.9" in torch.read_text()
     assert torch.read_text().split("# <<< base")[1] == own_tail
     registered = yaml.safe_load((tmp_path / "pytorch/environment.yaml").read_text())
-    assert registered["tags"]["openmpi"] == "4.1.9"
-    assert "Open MPI 4.1.9" in registered["description"]
+    assert registered["tags"]["doca"] == "3.2.9"
+    assert "DOCA 3.2.9" in registered["description"]
     assert sync(find_environments(tmp_path), tmp_path) == ()
 
 

@@ -38,7 +38,12 @@ def test_what_is_true_and_what_is_not(tmp_path: Path) -> None:
     expectations = {
         "every": {
             "python": {"version": ">=3.10,<3.14"},
-            "openmpi": {"version": "4.1.8", "with": ["ucx", "psm9"], "from": "/opt/python"},
+            "openmpi": {
+                "version": ">=4.1.8,<5",
+                "with": ["ucx", "psm9"],
+                "enabled": ["ucx", "psm9"],
+                "from": "/opt/python",
+            },
             "libraries": ["libc.so.6", "libnowhere.so.1"],
             "commands": ["sh", "nowhere"],
             "packages": {"numpy": version("numpy"), "pyyaml": "1.0", "nowhere": "1"},
@@ -56,6 +61,8 @@ def test_what_is_true_and_what_is_not(tmp_path: Path) -> None:
         "openmpi's mpirun": False,
         "openmpi with ucx": True,
         "openmpi with psm9": False,
+        "openmpi with ucx enabled": True,
+        "openmpi with psm9 enabled": False,
         "libc.so.6": True,
         "libnowhere.so.1": False,
         "command sh": True,
@@ -72,7 +79,19 @@ def test_what_is_true_and_what_is_not(tmp_path: Path) -> None:
         "tag cuda": None,
     }
     tag = next(finding for finding in found if finding["what"] == "tag openmpi")
-    assert (tag["expected"], tag["found"]) == ("4.1.8", "4.1.0")
+    assert (tag["expected"], tag["found"]) == (version("openmpi"), "4.1.0")
+
+
+@pytest.mark.parametrize(("pml", "right"), [("^ucx", False), ("^cm", True), ("ob1", False), ("ucx,ob1", True)])
+def test_a_component_that_a_setting_excludes(
+    pml: str, right: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's Open MPI is built with UCX, and excludes it in its settings."""
+    monkeypatch.setenv("OMPI_MCA_pml", pml)
+    _, found = inside(tmp_path, {"every": {"openmpi": {"version": ">=4.1", "enabled": ["ucx"]}}})
+    (finding,) = [each for each in found if each["what"] == "openmpi with ucx enabled"]
+    assert finding["ok"] is right
+    assert (f"pml = {pml}" in finding["found"]) is not right
 
 
 @pytest.mark.slow

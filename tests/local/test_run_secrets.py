@@ -1,4 +1,4 @@
-"""A run uses its secrets, and leaves them in no file and on no screen but the rank's own log."""
+"""A run uses its secrets, and leaves them in no file and on no screen."""
 
 from __future__ import annotations
 
@@ -44,13 +44,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def holders(folder: Path) -> list[str]:
-    """Return the files below a folder, but for the logs of ranks, that have a secret."""
+    """Return the files below a folder that have a secret."""
     return [
         str(path.relative_to(folder))
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and "user_logs" not in path.parts
-        and any(one.encode() in path.read_bytes() for one in SECRETS)
+        if path.is_file() and any(one.encode() in path.read_bytes() for one in SECRETS)
     ]
 
 
@@ -62,7 +60,12 @@ def test_no_file_and_no_screen_has_them(folder: Path) -> None:
     identity = failed.json["id"]
     kept = workspace / "runs" / identity / "secrets.json"
     (log,) = workspace.rglob("std_log.txt")
-    assert all(secret in log.read_text() for secret in SECRETS)
+    # Masked by their values, in their length: these have no shape that could be recognised.
+    assert log.read_text().splitlines()[0].split() == [
+        "*" * len(TOKEN),
+        f"AccountName=a;AccountKey={'*' * len(KEY)};EndpointSuffix=x",
+        "*" * len(SAID),
+    ]
     assert failed.json["steps"][0]["verdict"]["tail"][-1] == "ValueError: *** is refused"
     assert failed.json["inputs"] == failed.json["steps"][0]["inputs"] == {"service_password": "***"}
     assert holders(workspace) == [str(kept.relative_to(workspace))]
@@ -115,6 +118,6 @@ def test_the_variables_of_mpirun_are_its_users_alone(run_steps) -> None:
     finally:
         os.umask(before)
     assert record.status is Status.COMPLETED
-    assert Path(record.steps[0].ranks[0].log).read_text().split() == ["600", "1", TOKEN]
+    assert Path(record.steps[0].ranks[0].log).read_text().split() == ["600", "1", "*" * len(TOKEN)]
     assert not (Path(record.steps[0].folder) / "launcher").exists()
     assert not holders(Workspace(Path(record.folder).parents[1]).root)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from allranks.contract.layout import Layout
+from allranks.sdk import internals
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def requirements(job: Any, layouts: Mapping[str, Layout], per_process: frozenset
 
 
 def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Requirements:
-    component = vars(node).get("_component")
+    component = internals.component(node)
     environment = vars(node).get("environment") or getattr(component, "environment", None)
-    resources = vars(node).get("_resources") or getattr(component, "resources", None)
+    resources = internals.resources(node) or getattr(component, "resources", None)
     size = getattr(resources, "instance_type", None) or ""
     return Requirements(
         where=f"step {name}" if name else "the job",
@@ -81,7 +82,7 @@ def without_compute(job: Any) -> tuple[str, ...]:
 
 def _without_compute(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
     for name, node in nodes.items():
-        inner = getattr(vars(node).get("_component"), "jobs", None)
+        inner = getattr(internals.component(node), "jobs", None)
         if type(node).__name__ == "Pipeline" and isinstance(inner, dict):
             yield from _without_compute(inner, f"{path}{name}.")
         elif type(node).__name__ in ("Command", "Parallel", "Spark", "Sweep") and not vars(node).get("compute"):

@@ -21,13 +21,11 @@ _SPELLED = {
     "nccl": "NCCL",
     "numpy": "NumPy",
     "ofed": "OFED",
-    "openmpi": "Open MPI",
     "peft": "PEFT",
     "ray": "Ray",
     "tensorflow": "TensorFlow",
     "transformers": "Transformers",
     "trl": "TRL",
-    "ucx": "UCX",
 }
 
 

@@ -1,7 +1,9 @@
-"""Write the generated parts of environments: the base's block of Dockerfiles and the labels of environment.yaml."""
+"""Write the generated parts of environments: the base's block of Dockerfiles, the copies of setup_mpi.sh, the labels of
+environment.yaml."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +28,8 @@ def sync(environments: Sequence[EnvironmentFolder], root: Path) -> tuple[Path, .
         path = environment.file(DOCKERFILE)
         if base_block.block(environment.dockerfile.lines) and environment.name != BASE:
             written += _write(path, base_block.with_block(environment.dockerfile, read(root / BASE / DOCKERFILE)))
+        if base_block.runs_setup_mpi(read(path)):
+            written += _write_program(environment.file(base_block.SETUP_MPI.name))
         registered = environment.file(REGISTERED)
         written += _write(registered, registered_text(registered.read_text(encoding="utf-8"), read(path)))
     return tuple(written)
@@ -59,4 +63,13 @@ def _write(path: Path, text: str) -> list[Path]:
     if path.read_text(encoding="utf-8") == text:
         return []
     path.write_text(text, encoding="utf-8")
+    return [path]
+
+
+def _write_program(path: Path) -> list[Path]:
+    text = base_block.SETUP_MPI.read_text(encoding="utf-8")
+    if path.exists() and path.read_text(encoding="utf-8") == text and os.access(path, os.X_OK):
+        return []
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
     return [path]

@@ -1,20 +1,24 @@
 """Read the logs of a run's ranks, once or as they grow.
 
-A log may be larger than memory, even a single line: it is read and printed in pieces, one log at a time.
+A log may be larger than memory, even a single line: it is read and printed in pieces, one log at a time. Secrets are
+masked in what is printed.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from allranks.errors import InputError, Problem
+from allranks.runs import secret_values
+from allranks.runs.log_redaction import redacted
 from allranks.runs.nested import records_at
 from allranks.runs.records import RankRecord, RunRecord, StepRecord
 
@@ -40,13 +44,13 @@ def print_logs(find: Find, identity: str, step: str | None, rank: int | None, ou
     chosen = _chosen(run, step, rank)
     if out is None:
         _note_reused(chosen)
-    _Printer(out or sys.stdout.buffer).print_new(run, chosen)
+    _Printer(out or sys.stdout.buffer, secret_values.known(run)).print_new(run, chosen)
 
 
 def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
     """Print the logs, and new lines until the run has ended."""
-    printer = _Printer(sys.stdout.buffer)
     run = find(identity)
+    printer = _Printer(sys.stdout.buffer, secret_values.known(run))
     identity = run.id  # "latest" may change meanwhile
     _note_reused(_chosen(run, step, rank, wait=True))
     while True:
@@ -66,13 +70,14 @@ def print_logs_json(find: Find, identity: str, step: str | None, rank: int | Non
     """
     before = "[\n"
     run = find(identity)
+    known = secret_values.known(run)
     for owner, ranks in _chosen(run, step, rank):
         for record in ranks:
             wrote = owner.reused_from or run.id
             fields = {"run": wrote, "step": owner.name, "rank": record.rank, "log": record.log, "lines": []}
             beginning, bracket, end = textwrap.indent(json.dumps(fields, indent=2), "  ").rpartition("]")
             sys.stdout.write(before + beginning)
-            for text in _json_lines(record.log):
+            for text in _json_lines(record.log, known):
                 sys.stdout.write(text)
             sys.stdout.write(bracket + end)
             before = ",\n"
@@ -124,9 +129,12 @@ class _Printer:
     """Prints new lines of each log, whole lines only, so that lines of different ranks are not mixed.
 
     Prints the bytes that the ranks wrote, which need not be text. An incomplete line is printed when it is complete.
+
+    known: the secrets of the run's plan
     """
 
     out: BinaryIO
+    known: frozenset[str] = frozenset()
     positions: dict[str, _Position] = field(default_factory=dict)
 
     def print_new(self, run: RunRecord, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
@@ -144,14 +152,14 @@ class _Printer:
         end = size if complete else _end_of_last_line(log, position.searched, size)
         position.searched = max(position.searched, size)
         if end > position.printed:
-            _print_lines(log, position.printed, end, prefix, self.out.write)
+            _print_lines(redacted(_pieces(log, position.printed, end), self.known), prefix, self.out.write)
             position.printed = end
 
 
-def _print_lines(log: str, start: int, end: int, prefix: bytes, write: Callable[[bytes], object]) -> None:
-    """Print the lines between two offsets, each with the prefix, and end the last one."""
+def _print_lines(pieces: Iterable[bytes], prefix: bytes, write: Callable[[bytes], object]) -> None:
+    """Print the lines in pieces of a log, each with the prefix, and end the last one."""
     ended = True
-    for piece in _pieces(log, start, end):
+    for piece in pieces:
         if ended:
             write(prefix)
         ended = piece.endswith(b"\n")
@@ -175,10 +183,10 @@ def _end_of_last_line(log: str, start: int, end: int) -> int:
     return 0
 
 
-def _json_lines(log: str) -> Iterator[str]:
+def _json_lines(log: str, known: frozenset[str]) -> Iterator[str]:
     """Yield the content of the log's JSON array of lines, in pieces that may end within a line."""
     separator, inside = "\n      ", False
-    for text in _texts(log):
+    for text in _texts(redacted(_pieces(log, 0, _size(log)), known)):
         strings = json.dumps(text.splitlines(), separators=(",\n      ", ":"))[1:-1]
         beginning = strings[1:] if inside else separator + strings
         inside = text[-1].splitlines() != [""]
@@ -190,19 +198,16 @@ def _json_lines(log: str) -> Iterator[str]:
         yield "\n    "
 
 
-def _texts(log: str) -> Iterator[str]:
+def _texts(pieces: Iterable[bytes]) -> Iterator[str]:
     r"""Yield the text of a log in pieces that are not empty and not cut between \r and \n."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pending = ""
-    try:
-        with open(log, encoding="utf-8", errors="replace", newline="") as file:
-            while text := file.read(PIECE):
-                text = pending + text
-                pending = "\r" if text.endswith("\r") else ""
-                if text := text[: len(text) - len(pending)]:
-                    yield text
-    except OSError:
-        pass
-    if pending:
+    for piece in pieces:
+        text = pending + decoder.decode(piece)
+        pending = "\r" if text.endswith("\r") else ""
+        if text := text[: len(text) - len(pending)]:
+            yield text
+    if pending := pending + decoder.decode(b"", final=True):
         yield pending
 
 

@@ -47,7 +47,7 @@ class RunRecorder:
     """
 
     def __init__(self, run: RunRecord, store: Store, observer: Observer, known: frozenset[str] = frozenset()) -> None:
-        self._known = known
+        self.known = known
         self._run = run
         self._store = store
         self._observer = observer
@@ -125,7 +125,7 @@ class RunRecorder:
 
     def note(self, step: StepRecord | None, text: str) -> None:
         """Add a note to a step, or to the run."""
-        text = redact(text, self._known)
+        text = redact(text, self.known)
         if step is None:
             self._run.notes.append(text)
             self._store.save_run(self._run)
@@ -195,17 +195,17 @@ class RunRecorder:
 
     def _shown(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return the values by name with secrets masked."""
-        return {name: MASK if is_secret_name(name) else redact(value, self._known) for name, value in values.items()}
+        return {name: MASK if is_secret_name(name) else redact(value, self.known) for name, value in values.items()}
 
     def _hide(self, step: StepRecord) -> None:
         """Mask the secrets in a step's record: in its inputs, and in the parts of the verdict from reports and logs."""
         step.inputs = self._shown(step.inputs)
-        step.result = redact(step.result, self._known) if step.result else ""
+        step.result = redact(step.result, self.known) if step.result else ""
         if step.verdict is not None:
             verdict = step.verdict
             step.verdict = replace(
                 verdict,
-                reason=redact(verdict.reason, self._known),
-                tail=tuple(redact(line, self._known) for line in verdict.tail),
-                traceback=redact(verdict.traceback, self._known),
+                reason=redact(verdict.reason, self.known),
+                tail=tuple(redact(line, self.known) for line in verdict.tail),
+                traceback=redact(verdict.traceback, self.known),
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.runs.records import RunRecord
-from allranks.secrets import MASK, is_secret_name, redact
+from allranks.secrets import MASK, is_secret_name, redact, secrets_in
 
 NAME = "secrets.json"
 
@@ -68,6 +68,12 @@ def load(folder: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return {str(place): str(value) for place, value in values.items()} if isinstance(values, dict) else {}
+
+
+def known(run: RunRecord) -> frozenset[str]:
+    """Return the secrets of an incomplete run, to be masked wherever they occur."""
+    values = load(Path(run.folder)).values()
+    return frozenset(values).union(*(secrets_in(value) for value in values))
 
 
 def remove(folder: Path) -> None:

@@ -80,7 +80,12 @@ def change_run(azure: FakeAzure, request: Request, name: str, experiment: str = 
 
 @route(API, "GET", _HISTORY + "/runs/{name}/children")
 def get_children(azure: FakeAzure, request: Request, name: str) -> Answer:
-    return Answer.of({"value": [_run(azure, named(azure, child)) for child in named(azure, name).children]})
+    """A page of the steps. The link to the next is a token, which the request has to return."""
+    children = named(azure, name).children
+    start = int(request.query.get("$continuationtoken", 0))
+    end = start + azure.page_size
+    found = [_run(azure, named(azure, child)) for child in children[start:end]]
+    return Answer.of({"value": found, "continuationToken": str(end) if end < len(children) else None})
 
 
 @route(API, "GET", _HISTORY + "/runs/{name}/details")

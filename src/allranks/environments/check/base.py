@@ -1,8 +1,9 @@
-"""Check that a Dockerfile's copy of the base's stages equals the base, word for word."""
+"""Check that an environment's copies of the base's stages and of setup_mpi.sh equal their sources, word for word."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from allranks.environments import base_block
@@ -12,6 +13,7 @@ from allranks.errors import Problem
 
 
 def problems(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
+    yield from _copied_program(environment)
     own = environment.dockerfile
     if environment.name == BASE or not any(line.startswith(("FROM base", base_block.BEGIN)) for line in own.lines):
         return
@@ -33,3 +35,20 @@ def problems(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
             expected=f"as in {base.path}: {(expected or ('nothing',))[0].strip()}",
             fix=f"change it there, then run: allranks environments sync {environment.name}",
         )
+
+
+def _copied_program(environment: EnvironmentFolder) -> Iterator[Problem]:
+    if not base_block.runs_setup_mpi(environment.dockerfile):
+        return
+    copy = environment.file(base_block.SETUP_MPI.name)
+    expected = base_block.SETUP_MPI.read_text(encoding="utf-8").splitlines()
+    fix = f"run: allranks environments sync {environment.name}"
+    if not copy.exists():
+        yield Problem(f"{copy}", "no such file", f"a copy of allranks' {copy.name}, which the Dockerfile runs", fix)
+        return
+    own = copy.read_text(encoding="utf-8").splitlines()
+    pairs = enumerate(zip_longest(own, expected, fillvalue="nothing"), 1)
+    for number, (line, wanted) in pairs:
+        if line != wanted:
+            yield Problem(f"{copy}:{number}", line.strip(), f"as in allranks: {wanted.strip()}", fix)
+            return

@@ -1,10 +1,12 @@
-"""Check that an image with Open MPI or sshd has an sshd, a user that can run it, and no host key of its own."""
+"""Check that an image with Open MPI or sshd has an sshd, a user that can run it, and no host key of its own. Our
+setup_mpi.sh does all of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from allranks.environments import base_block
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import Problem
 
@@ -23,6 +25,12 @@ def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
         yield Problem(
             f"{dockerfile.path}:1", "no openssh-server", "sshd", "add openssh-server to the packages of the system"
         )
+    if base_block.runs_setup_mpi(dockerfile):
+        if not any(f"{base_block.SETUP_MPI.name} / " in each.text for each in runs):
+            where = f"{dockerfile.path}:{dockerfile.line_of(base_block.SETUP_MPI.name)}"
+            fix = f'add: RUN /opt/{base_block.SETUP_MPI.name} / "PATH=$PATH"'
+            yield Problem(where, f"{base_block.SETUP_MPI.name} is copied, but not run", "ssh that mpirun can use", fix)
+        return
     if account is None:
         where = f"{dockerfile.path}:{dockerfile.line_of('useradd')}"
         fix = f"add: RUN useradd --create-home --password '*' {user}"

@@ -25,7 +25,8 @@ def python(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def openmpi(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """Check `version`, `with` (required components) and `from` (the folder that mpirun must be in)."""
+    """Check `version`, `with` (required components), `enabled` (components that no setting excludes) and `from` (the
+    folder that mpirun must be in)."""
     path = shutil.which("mpirun")
     if path is None:
         return [Finding("openmpi", str(wanted["version"]), "no mpirun on PATH", False)]
@@ -40,21 +41,44 @@ def openmpi(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
         frameworks = sorted(set(re.findall(rf"MCA (\w+): {component} ", info)))
         found = f"MCA {', '.join(frameworks)}" if frameworks else "no such component in ompi_info"
         findings.append(Finding(f"openmpi with {component}", "a component", found, bool(frameworks)))
-    return findings
+    return findings + [_enabled(component, info) for component in wanted.get("enabled", [])]
+
+
+def _enabled(component: str, info: str) -> Finding:
+    """Check that a component of Open MPI is one that it may select: a list that begins with ^ excludes components."""
+    _, settings = output("ompi_info", "--all", "--parsable")
+    frameworks = set(re.findall(rf"MCA (\w+): {component} ", info))
+    excluding = [
+        f"{framework} = {value}"
+        for framework in sorted(frameworks)
+        for value in re.findall(rf"^mca:{framework}:base:param:{framework}:value:(.+)$", settings, re.MULTILINE)
+        if (component in value.lstrip("^").split(",")) == value.startswith("^")
+    ]
+    found = f"excluded: {'; '.join(excluding)}" if excluding else f"in {', '.join(sorted(frameworks)) or 'nothing'}"
+    return Finding(f"openmpi with {component} enabled", "not excluded", found, bool(frameworks) and not excluding)
 
 
 def ucx(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
     """Check `version`, and load the libraries of `transports`: one for InfiniBand needs the image's libibverbs."""
-    folder = Path(os.environ.get("OPAL_PREFIX", "/usr"), "lib/openmpi")
     try:
-        library = ctypes.CDLL(str(folder / "libucp.so.0"))
+        library = ctypes.CDLL("libucp.so.0")
         library.ucp_get_version_string.restype = ctypes.c_char_p
+        folder = _folder_of("libucp.so.0")
         facts["ucx"] = library.ucp_get_version_string().decode()
     except (OSError, AttributeError) as error:
         return [Finding("ucx", str(wanted["version"]), str(error), False)]
     findings = [version("ucx", str(wanted["version"]), facts["ucx"])]
     paths = {name: folder / "ucx" / f"libuct_{name}.so.0" for name in wanted.get("transports", [])}
     return findings + [_loaded(f"ucx transport {name}", str(path)) for name, path in paths.items()]
+
+
+def _folder_of(library: str) -> Path:
+    """Return the folder of a library that this process has loaded. Raise OSError if it has not."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        path = Path(line.split(maxsplit=5)[-1])
+        if path.name.startswith(library):
+            return path.parent
+    raise OSError(f"{library} is not loaded")
 
 
 def ofed(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:

@@ -13,8 +13,17 @@ from datetime import date
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.errors import Problem
 from allranks.hardware import shared_memory, sizes, traps
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
+
+SIZE = Rule(
+    "size",
+    Level.WARNING,
+    "The size that a step names is retired, has no InfiniBand that the job asks for, or needs another image.",
+    "[sizes.md](sizes.md), with the sources of each size",
+    "choose another size: allranks sizes",
+)
 
 
 def of_step(scope: Scope, step: Step, today: date) -> Iterator[Problem]:

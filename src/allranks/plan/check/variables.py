@@ -6,8 +6,17 @@ import re
 from collections.abc import Iterator
 
 from allranks.errors import Problem
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
+
+VARIABLE_BINDING = Rule(
+    "variable-binding",
+    Level.WARNING,
+    "An environment variable refers to a port of the step; Azure ML replaces ports in the command alone.",
+    "physical-ai-toolchain#855: checkpoints were lost in a folder of that name",
+    "set it in the command",
+)
 
 _LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
 

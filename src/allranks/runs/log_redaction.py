@@ -1,0 +1,75 @@
+"""Mask secrets in the logs of ranks: in the files of a step that has ended, and in what is printed of any log."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterable, Iterator
+
+from allranks.secrets import SHORTEST, redact
+
+LONGEST_LINE = 64 * 1024
+"""Bytes of a line that are held until it ends. A longer line is cut between two words."""
+
+_MOST_HELD = 4 * LONGEST_LINE
+_KEY_BEGINS = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
+_KEY_ENDS = b"-----END "
+_BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b"<", b">")
+
+
+def redacted(pieces: Iterable[bytes], known: Iterable[str] = ()) -> Iterator[bytes]:
+    """Yield the bytes of a log with ``***`` in place of every secret, also of one that continues in the next piece.
+
+    known: values that are secret regardless of their shape
+    """
+    known = tuple(known)
+    held = b""
+    for piece in pieces:
+        held += piece
+        end = _end(held)
+        if end:
+            yield _masked(held[:end], known)
+            held = held[end:]
+    if held:
+        yield _masked(held, known)
+
+
+def mask_in_file(path: str, known: Iterable[str]) -> None:
+    """Overwrite the known secrets in a log with asterisks.
+
+    Each keeps its length, so that the offsets of a reader that follows the log stay right. A file that is missing or
+    empty is left alone.
+
+    Raise OSError if the file cannot be changed.
+    """
+    values = sorted({value.encode() for value in known if len(value) >= SHORTEST}, key=len, reverse=True)
+    if not values:
+        return
+    try:
+        with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+            for value in values:
+                place = content.find(value)
+                while place >= 0:
+                    content[place : place + len(value)] = b"*" * len(value)
+                    place = content.find(value, place + len(value))
+    except (FileNotFoundError, ValueError):  # mmap raises ValueError for an empty file
+        return
+
+
+def _end(data: bytes) -> int:
+    """Return the number of bytes at which the data can be cut without cutting a secret; 0: more must be read."""
+    end = data.rfind(b"\n") + 1
+    if not end and len(data) > LONGEST_LINE:
+        # Without any end of a word, this is no text with a secret.
+        end = max(data.rfind(separator) for separator in _BETWEEN_WORDS) + 1 or len(data)
+    if len(data) < _MOST_HELD:
+        keys = [match.start() for match in _KEY_BEGINS.finditer(data, 0, end)]
+        if keys and data.find(_KEY_ENDS, keys[-1], end) < 0:
+            return keys[-1]
+    return end
+
+
+def _masked(data: bytes, known: tuple[str, ...]) -> bytes:
+    text = data.decode("utf-8", "surrogateescape")
+    masked = redact(text, known)
+    return data if masked == text else masked.encode("utf-8", "surrogateescape")

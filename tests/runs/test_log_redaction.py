@@ -1,0 +1,47 @@
+"""Secrets in logs are masked wherever a piece of the log ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allranks.runs.log_redaction import LONGEST_LINE, mask_in_file, redacted
+
+TOKEN = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
+KEY = f"-----BEGIN RSA PRIVATE {'KEY'}-----\nMIIEabc\ndef\n-----END RSA PRIVATE KEY-----"
+
+
+def in_pieces(log: bytes, size: int) -> bytes:
+    return b"".join(redacted([log[start : start + size] for start in range(0, len(log), size)], ["hunter2-known"]))
+
+
+@pytest.mark.parametrize("size", [1, 5, 40, 10_000])
+def test_a_secret_that_continues_in_the_next_piece(size: int) -> None:
+    log = f"epoch 1\nlogging in with {TOKEN}\n{KEY}\nhunter2-known \xe9".encode() + b"\xff\0"
+    assert in_pieces(log, size) == "epoch 1\nlogging in with ***\n***\n*** \xe9".encode() + b"\xff\0"
+
+
+@pytest.mark.parametrize("at", [-20, 0, 20])
+def test_a_secret_in_a_line_that_is_longer_than_what_is_held(at: int) -> None:
+    before = "loss 0.5 " * ((LONGEST_LINE + at) // 9)
+    assert in_pieces(f"{before}{TOKEN} after".encode(), 4096) == f"{before}*** after".encode()
+
+
+def test_a_line_without_words_is_not_held_whole() -> None:
+    pieces = redacted(b"." * 4096 for _ in range(1000))
+    assert len(next(pieces)) <= 2 * LONGEST_LINE
+
+
+def test_what_is_masked_in_a_file_keeps_its_place(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_bytes(b"a hunter2-known b\nhunter2-known-longer\nhunter")
+    mask_in_file(str(log), {"hunter2-known", "hunter2-known-longer", "short"})
+    assert log.read_bytes() == b"a ************* b\n********************\nhunter"
+
+
+def test_a_log_that_is_empty_or_missing_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    mask_in_file(str(tmp_path / "empty"), {"hunter2-known"})
+    mask_in_file(str(tmp_path / "missing"), {"hunter2-known"})
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
