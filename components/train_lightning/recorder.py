@@ -13,7 +13,6 @@ import lightning
 import torch
 from history import History
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
-
 from torch.distributed import HashStore, PrefixStore
 from torch.distributed.distributed_c10d import _get_default_store
 

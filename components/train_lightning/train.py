@@ -14,6 +14,7 @@ from prepared_images import BadData, Description, Images, check_labels, read, re
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, detect, failure, prepare_libraries, stage
+from allranks.runtime.output_room import full_output_refused
 
 if TYPE_CHECKING:
     import lightning
@@ -33,6 +34,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
     from module import ImageClassification, Optimization
     from presets import configuration, network_size
     from recorder import Checkpointing, Recorder
+    from room import RoomCheck, Trainer
     from saving import save
     from schedule import schedule
 
@@ -59,7 +61,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
     module = ImageClassification(classifier, len(description.classes), optimization)
     samples = args.per_device_train_batch_size * world_size * args.gradient_accumulation_steps
     recorder = Recorder(args.logging_steps, samples)
-    trainer = lightning.Trainer(
+    trainer = Trainer(
         accelerator="gpu" if on_gpu else "cpu",
         devices=place.devices,
         num_nodes=place.instance_count,
@@ -71,7 +73,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
         max_steps=total,
         accumulate_grad_batches=args.gradient_accumulation_steps,
         gradient_clip_val=args.max_grad_norm or None,
-        callbacks=[recorder, Checkpointing(args.checkpoints, args.save_steps, args.save_total_limit)],
+        callbacks=[RoomCheck(args), recorder, Checkpointing(args.checkpoints, args.save_steps, args.save_total_limit)],
         use_distributed_sampler=False,
         logger=False,
         enable_progress_bar=False,
@@ -112,7 +114,8 @@ def train(args: argparse.Namespace, place: Place) -> None:
             "std": list(description.std),
         }
         about = {"classes": list(description.classes), "model": args.preset, "preprocessing": preprocessing}
-        save(trained, args.model, config=config, pixels=description.shape, about=about)
+        with full_output_refused("output model", args.model):
+            save(trained, args.model, config=config, pixels=description.shape, about=about)
         recorder.write(
             args.history,
             strategy=f"Lightning {args.strategy}",

@@ -76,7 +76,7 @@ def train(replicas: Replicas, args: argparse.Namespace) -> None:
         if evicted and step < total:
             checkpoints.save(step, history.points)
             checkpoints.close()
-            replicas.wait_for_all()  # the launcher may end the others when the first one exits: they may still be saving
+            replicas.wait_for_all()  # mpirun ends the others when the first one exits: they may still be saving
             raise Evicted
         if due(step, args.save_steps, total):
             checkpoints.save(step, history.points)

@@ -18,11 +18,11 @@ SHUFFLED = 100_000
 def worker_data(
     folder: Path, images: Images, batch: int, seed: int, *, shares: int, share: Any, horizontal_flip: bool
 ) -> tf.data.Dataset:
-    """Return endless batches of pixels and labels of one share of the images, in an order of its own.
+    """Return endless batches of pixels and labels of one share of the images, in another order in each epoch.
 
     folder:        of the prepared images, at the same path on every instance
-    shares, share: number of workers, and the number of this one, from 0: it reads every `shares`th image from `share` on.
-                   May be a tensor
+    shares, share: number of workers, and the number of this one, from 0, which may be a tensor: it reads the images
+                   share, share + shares, ...
     """
     count, *shape = images.pixels.shape
 
@@ -39,8 +39,7 @@ def worker_data(
         return decoded, tf.reshape(tf.io.decode_raw(labels, tf.int64), [batch])
 
     buffer = min(-(-count // shares), SHUFFLED)
-    own = tf.cast(share, tf.int64) + seed * shares
-    shuffled = read().shuffle(buffer, seed=own, reshuffle_each_iteration=True).repeat()
+    shuffled = read().shuffle(buffer, seed=seed, reshuffle_each_iteration=True).repeat()
     return shuffled.batch(batch, drop_remainder=True).map(decode, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 

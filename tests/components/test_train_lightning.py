@@ -113,7 +113,7 @@ def test_a_checkpoint_that_cannot_be_resumed_is_refused_by_name(code: Importer, 
     import torch
 
     training = code("train_lightning", "train")
-    with pytest.raises(InputError, match="input resume_from_checkpoint: .* holds no last.ckpt"):
+    with pytest.raises(InputError, match=r"input resume_from_checkpoint: .* holds no last.ckpt"):
         training.last(tmp_path / "own", tmp_path)
     file = tmp_path / "last.ckpt"
     torch.save({"state_dict": torch.nn.Linear(2, 3).state_dict()}, file)
@@ -124,6 +124,26 @@ def test_a_checkpoint_that_cannot_be_resumed_is_refused_by_name(code: Importer, 
     file.write_bytes(b"no checkpoint")
     with pytest.raises(InputError, match=r"last.ckpt cannot be read"):
         training.check_fits(file, torch.nn.Linear(2, 3))
+
+
+def test_a_full_disk_is_refused_before_the_first_step(code: Importer, tmp_path: Path) -> None:
+    from argparse import Namespace
+    from types import SimpleNamespace
+
+    import torch
+
+    room = code("train_lightning", "room")
+    asked: list[Any] = []
+    trainer = SimpleNamespace(
+        is_global_zero=True, strategy=SimpleNamespace(broadcast=lambda value: asked.append(value) or value)
+    )
+    args = Namespace(model=tmp_path / "model", checkpoints=tmp_path / "checkpoints", save_total_limit=2)
+    room.RoomCheck(args).on_fit_start(trainer, torch.nn.Linear(2, 3))
+    large = torch.nn.Linear(2**24, 2**24, device="meta")  # 1 PiB of weights
+    with pytest.raises(InputError, match=r"output checkpoints: .* free in") as error:
+        room.RoomCheck(args).on_fit_start(trainer, large)
+    assert "4 of 3072.0 TiB at a time" in str(error.value)  # two to keep, the last one, and the next one
+    assert len(asked) == 2, "rank 0 decides for all"
 
 
 @pytest.mark.parametrize(

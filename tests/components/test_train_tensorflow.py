@@ -175,7 +175,6 @@ def test_each_worker_of_a_parameter_server_reads_its_own_share(code: Importer, t
     assert first == sorted(2 * list(range(0, 24, 2)))
     assert second == sorted(2 * list(range(1, 24, 2)))
     assert orders["0"][:12] != orders["0"][12:]
-    assert [number // 2 for number in orders["0"]] != [number // 2 for number in orders["1"]]
 
 
 READ_SHARES = """\
@@ -229,17 +228,6 @@ REFUSED = {
 }
 
 
-def test_a_share_that_does_not_fill_a_batch_is_refused(digits: Path, tmp_path: Path) -> None:
-    """By the chief, before a worker begins: its share is half of 1259 images."""
-    arguments = ("--per_device_train_batch_size", 700)
-    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=3, ps=1), *arguments)
-    ended = finish(tmp_path, tasks)
-    assert ended["worker-0"].code == 2, ended
-    assert "input per_device_train_batch_size: 700, while each of 2 workers has 629 of the 1259 images" in (
-        ended["worker-0"].errors
-    )
-
-
 def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path) -> None:
     """In one process, whose start is most of the time."""
     program = tmp_path / "refused.py"
@@ -258,6 +246,7 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
     for script, arguments in REFUSED.items():
         for argument, said in arguments.items():
             assert said in found[script][argument]
+    assert "input per_device_train_batch_size: 700, while each of 2 workers has 629 of" in found["shares"]
     assert not (tmp_path / "model").exists()
 
 
@@ -280,6 +269,10 @@ for script, arguments in json.loads(tried).items():
             function(tensorflow.Training(0, 1, "worker", True, strategy.alone(), None, Metrics(is_main=True)))
         except InputError as error:
             found.setdefault(script, {})[argument] = str(error)
+try:
+    importlib.import_module("worker_data").check_shares(1259, 700, 2)
+except InputError as error:
+    found["shares"] = str(error)
 print(json.dumps(found))
 """
 
