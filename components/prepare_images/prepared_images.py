@@ -127,8 +127,8 @@ def check_labels(description: Description, splits: Mapping[str, Images]) -> None
     for split, images in splits.items():
         if images.labels.ndim != 1 or images.pixels.shape != (len(images.labels), *description.shape):
             raise BadData(
-                f"the {split} split has pixels of shape {images.pixels.shape} and labels of shape {images.labels.shape}, "
-                f"but {DESCRIPTION} describes images of shape {description.shape}. Run prepare_images again."
+                f"the {split} split has pixels of shape {images.pixels.shape} and labels of shape {images.labels.shape}"
+                f", but {DESCRIPTION} describes images of shape {description.shape}. Run prepare_images again."
             )
         if not len(images):
             continue
