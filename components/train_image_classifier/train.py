@@ -58,7 +58,7 @@ def train(ranks: runtime.Ranks) -> None:
     validation = validation_loader(args, data, architecture, ranks)
     mixing = Mixing(args.mixup_alpha, args.cutmix_alpha)
 
-    if args.channels_last:
+    if args.channels_last and args.strategy in ("ddp", "horovod"):  # the others keep contiguous shards of the weights
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     total = args.max_steps
     if total == -1:
@@ -80,7 +80,7 @@ def train(ranks: runtime.Ranks) -> None:
         every_steps=args.save_steps,
         keep=args.save_total_limit,
     )
-    step = checkpoints.load(start_from=args.resume_from_checkpoint)
+    step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
     samples_per_step = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
     about = {
         "strategy": args.strategy,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+from allranks.azure.hardware_needs import NO_NEEDS, HardwareNeeds
 from allranks.contract.layout import Layout
 from allranks.sdk import internals
 
@@ -18,25 +20,35 @@ class Requirements:
     compute:     of the step or of the job; "" if none is named
     size:        the size that the step names; "" if none
     instances:   the number of instances
+    low_priority: whether it runs on low-priority (spot) instances
     processes:   ranks per instance if the platform starts every rank; else None
     environment: as the step names it: "azureml:pytorch:3"; "" if it is uploaded with the job
     component:   likewise
+    hardware:    what it needs of the size's GPUs and network
     """
 
     where: str
     compute: str = ""
     size: str = ""
     instances: int = 1
+    low_priority: bool = False
     processes: int | None = None
     environment: str = ""
     component: str = ""
+    hardware: HardwareNeeds = NO_NEEDS
 
 
-def requirements(job: Any, layouts: Mapping[str, Layout], per_process: frozenset[str]) -> list[Requirements]:
+def requirements(
+    job: Any,
+    layouts: Mapping[str, Layout],
+    per_process: frozenset[str],
+    hardware: Mapping[str, HardwareNeeds] = MappingProxyType({}),
+) -> list[Requirements]:
     """Return what each step of the SDK's job requires. A command job is its only step.
 
     layouts:     by step, if known
     per_process: the steps whose ranks are all started by the platform
+    hardware:    by step, if known
     """
     from azure.ai.ml.entities import PipelineJob
 
@@ -44,8 +56,15 @@ def requirements(job: Any, layouts: Mapping[str, Layout], per_process: frozenset
     if not isinstance(job, PipelineJob) and len(layouts) == 1:
         (layout,) = layouts.values()
         layouts, per_process = {"": layout}, frozenset({""} if per_process else ())
+        hardware = {"": next(iter(hardware.values()), NO_NEEDS)}
     default = _text(job.compute) or _text(job.settings.default_compute if isinstance(job, PipelineJob) else "")
-    return [_of_node(name, node, default, layouts.get(name), name in per_process) for name, node in nodes.items()]
+    return [
+        replace(
+            _of_node(name, node, default, layouts.get(name), name in per_process),
+            hardware=hardware.get(name, NO_NEEDS),
+        )
+        for name, node in nodes.items()
+    ]
 
 
 def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Requirements:
@@ -58,6 +77,7 @@ def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, 
         compute=_text(vars(node).get("compute")) or default_compute,
         size=size if isinstance(size, str) else "",
         instances=layout.instance_count if layout else 1,
+        low_priority=_is_spot(node),
         processes=layout.process_count_per_instance if layout and per_process else None,
         environment=environment if isinstance(environment, str) else "",
         component=component if isinstance(component, str) else "",
@@ -66,6 +86,13 @@ def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, 
 
 def _text(compute: Any) -> str:
     return str(compute).removeprefix("azureml:") if compute else ""
+
+
+def _is_spot(node: Any) -> bool:
+    # Any attribute of a node exists: only those of its class have a meaning.
+    settings = node.queue_settings if hasattr(type(node), "queue_settings") else None
+    tier = getattr(settings, "job_tier", None)
+    return str(tier or "").lower() == "spot"
 
 
 def without_compute(job: Any) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fake import arm
 from fake.jobs import Job, named
-from fake.messages import Answer, Request
+from fake.messages import Answer, Request, not_found
 from fake.names import API, BLOBS, GROUP, SUBSCRIPTION, WORKSPACE
 from fake.routing import route
 
@@ -90,8 +90,11 @@ def get_children(azure: FakeAzure, request: Request, name: str) -> Answer:
 
 @route(API, "GET", _HISTORY + "/runs/{name}/details")
 def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
-    """How the run is, and where its logs can be read."""
+    """How the run is, and where its logs can be read. Run history gets to know a job some time after its request."""
     job = named(azure, name)
+    if azure.history_lag > 0 and not job.parent:
+        azure.history_lag -= 1
+        raise not_found(f"Run {name}")
     logs = {
         log: f"https://{BLOBS}/{ARTIFACTS}/{artifacts(job.name)}/{log}?{azure.blobs.sas()}" for log in sorted(job.logs)
     }

@@ -141,6 +141,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
         problems += checked.problems
         warnings += checked.warnings
         machine += checked.machine
+        advice += checked.advice
         if checked.plan is not None:
             plans.append(checked.plan)
             found = _of_their_components(checked.plan, components)
