@@ -97,6 +97,15 @@ ColdOption: TypeAlias = Annotated[
         "--cold", help="Start every rank as a new process, instead of forking it from one with the imported packages."
     ),
 ]
+StartTimeoutOption: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--start-timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="How long an emulated instance may take to start its processes. The step then fails and names it.",
+    ),
+]
 FromOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

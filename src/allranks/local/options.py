@@ -31,6 +31,8 @@ class Options:
     settings:     the inputs that were set when the file was read, as text
     cold:         whether every rank is started as a new process, instead of being forked from one that has imported
                   what the script imports
+    start_timeout: seconds that an emulated instance may take to start its processes; the step then fails, and names
+                  the instance
     """
 
     instances: str = AUTO
@@ -46,3 +48,4 @@ class Options:
     target: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False
+    start_timeout: float = 20.0

@@ -155,6 +155,7 @@ class RunExecution:
                 self._origin,
                 self._earlier,
                 options.cold,
+                options.start_timeout,
             ),
             self._workspace,
             self._recorder,

@@ -20,6 +20,7 @@ from allranks.cli.options import (
     RetriesOption,
     RunArgument,
     SlotsOption,
+    StartTimeoutOption,
     TrackOption,
     UntilOption,
 )
@@ -43,6 +44,7 @@ def rerun(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -60,7 +62,17 @@ def rerun(
 
     place = Workspace.at(workspace)
     selection = Selection.of(start, only, until)
-    options = Options(instances.value, force_rerun, retries, slots, gpus, track, selection=selection, cold=cold)
+    options = Options(
+        instances.value,
+        force_rerun,
+        retries,
+        slots,
+        gpus,
+        track,
+        selection=selection,
+        cold=cold,
+        start_timeout=start_timeout,
+    )
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.rerun(identity, place, options, observer, latest_code=latest_code, inputs=values), json

@@ -14,6 +14,7 @@ from allranks.cli.options import (
     RetriesOption,
     RunArgument,
     SlotsOption,
+    StartTimeoutOption,
     TrackOption,
 )
 from allranks.cli.params import ParamsOption, SetOption, settings_of
@@ -30,6 +31,7 @@ def resume(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -44,7 +46,7 @@ def resume(
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    options = Options(instances.value, False, retries, slots, gpus, track, cold=cold)
+    options = Options(instances.value, False, retries, slots, gpus, track, cold=cold, start_timeout=start_timeout)
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values), json

@@ -19,6 +19,7 @@ from allranks.cli.options import (
     OnlyOption,
     RetriesOption,
     SlotsOption,
+    StartTimeoutOption,
     TrackOption,
     UntilOption,
 )
@@ -52,6 +53,7 @@ def run(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -93,6 +95,7 @@ def run(
             target=jobs.target_of(file),
             settings=values,
             cold=cold,
+            start_timeout=start_timeout,
         )
         execute(lambda observer: engine.run(plan, place, options, observer, tracker=tracker, starters=starters), json)
 
