@@ -16,6 +16,8 @@ from allranks.cli.options import (
     InstancesOption,
     JsonOption,
     LatestCodeOption,
+    MpiChoice,
+    MpiOption,
     OnlyOption,
     RetriesOption,
     RunArgument,
@@ -43,6 +45,7 @@ def rerun(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    mpi: MpiOption = MpiChoice.RSH,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -60,7 +63,9 @@ def rerun(
 
     place = Workspace.at(workspace)
     selection = Selection.of(start, only, until)
-    options = Options(instances.value, force_rerun, retries, slots, gpus, track, selection=selection, cold=cold)
+    options = Options(
+        instances.value, force_rerun, retries, slots, gpus, track, selection=selection, cold=cold, mpi=mpi.value
+    )
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.rerun(identity, place, options, observer, latest_code=latest_code, inputs=values), json

@@ -11,6 +11,8 @@ from allranks.cli.options import (
     InstancesOption,
     JsonOption,
     LatestCodeOption,
+    MpiChoice,
+    MpiOption,
     RetriesOption,
     RunArgument,
     SlotsOption,
@@ -30,6 +32,7 @@ def resume(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    mpi: MpiOption = MpiChoice.RSH,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -44,7 +47,7 @@ def resume(
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    options = Options(instances.value, False, retries, slots, gpus, track, cold=cold)
+    options = Options(instances.value, False, retries, slots, gpus, track, cold=cold, mpi=mpi.value)
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values), json

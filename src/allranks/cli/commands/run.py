@@ -16,6 +16,8 @@ from allranks.cli.options import (
     InstancesChoice,
     InstancesOption,
     JsonOption,
+    MpiChoice,
+    MpiOption,
     OnlyOption,
     RetriesOption,
     SlotsOption,
@@ -52,6 +54,7 @@ def run(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    mpi: MpiOption = MpiChoice.RSH,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -93,6 +96,7 @@ def run(
             target=jobs.target_of(file),
             settings=values,
             cold=cold,
+            mpi=mpi.value,
         )
         execute(lambda observer: engine.run(plan, place, options, observer, tracker=tracker, starters=starters), json)
 
