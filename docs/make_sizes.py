@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from allranks.hardware.cuda import names, releases_of
 from allranks.hardware.sizes import Size, sizes
 
 PAGE = Path(__file__).resolve().parent / "sizes.md"
@@ -15,6 +16,8 @@ HEAD = """# Azure sizes with GPUs
 
 Made by `python docs/make_sizes.py` from `src/allranks/hardware/sizes.csv`. A dash: no source says it, or there is none.
 
+- CUDA: the variants of the environments that run on its GPUs (`allranks environments sync --variant NAME`). V100 and T4
+  have no bfloat16.
 - InfiniBand: ports x Gb/s of each. `RDMA only`: the size has RDMA in its name and no SR-IOV, so a job on it has none.
 - All-reduce: the bus bandwidth in GB/s that Azure's health check expects of all GPUs of one instance, at least.
 
@@ -27,7 +30,7 @@ $ allranks sizes --gpu A100 --infiniband
 
 """
 
-COLUMNS = ("size", "GPUs", "NVLink", "InfiniBand", "CPU", "GiB", "all-reduce", "retired", "sources")
+COLUMNS = ("size", "GPUs", "CUDA", "NVLink", "InfiniBand", "CPU", "GiB", "all-reduce", "retired", "sources")
 
 
 def page() -> str:
@@ -45,6 +48,7 @@ def _row(size: Size, numbers: dict[str, int]) -> tuple[str, ...]:
     return (
         f"`{size.name}`",
         f"{size.gpus} x {size.gpu} {size.gpu_memory_gb} GB",
+        names(releases_of(size)) or "-",
         {True: "yes", False: "no", None: "-"}[size.nvlink],
         _infiniband(size),
         f"{size.vcpus} {size.architecture}",

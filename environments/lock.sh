@@ -3,8 +3,11 @@
 #
 # For each folder, from requirements.in (what the steps import):
 #   requirements.txt  what is the same with and without GPUs, each with its checksums
-#   device-cuda.txt   what differs with GPUs: torch or TensorFlow and their CUDA libraries, each with its checksums
-# device-cpu.txt is written by hand: torch for the CPU comes from an index of its own, which gives no checksums here.
+#   device-cuda.txt   TensorFlow for GPUs and its CUDA libraries, each with its checksums
+#   libraries-cuda.txt, below "<<< variant": what an environment with torch has for GPUs alone
+# "variants" as a NAME writes environments/variants: torch and its CUDA libraries for each CUDA release. Copy them into
+# the folders with `allranks environments sync --variant NAME`. variants/cuda12/libraries-cuda.in is written by hand, from
+# the requirements of torch's wheel, whose index gives no checksums here. So is device-cpu.txt.
 # The versions are those that this checkout's tests run with: .venv, .venvs/allranks-tensorflow and
 # .venvs/allranks-tensorflow-horovod. Needs uv on PATH (pip install uv).
 set -euo pipefail
@@ -22,9 +25,22 @@ compile() { uv pip compile --quiet --python-version 3.11 --generate-hashes --no-
 # Linux on x86_64 with glibc 2.28 and up is all that the images are.
 gpu=(--python-platform x86_64-manylinux_2_28)
 
-for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow tensorflow-horovod lightning-transformers finetuning ray cpu gradient-boosting}"; do for folder in $name; do
+# The lines of the packages whose names match $1, with their checksums.
+only() { awk -v names="$1" '/^[a-z]/ { keep = $0 ~ names } keep'; }
+
+variants() {
+    version=$(sed -n 's/^ARG TORCH_VERSION=//p' pytorch/Dockerfile)
+    compile "${gpu[@]}" variants/cuda12/libraries-cuda.in >variants/cuda12/libraries-cuda.txt
+    echo "torch==$version" >"$work/torch"
+    compile "${gpu[@]}" --constraint "$work/tested" "$work/torch" >"$work/cuda13.txt"
+    only '^torch==' <"$work/cuda13.txt" >variants/cuda13/device-cuda.txt
+    only '^(triton|cuda-|nvidia-)' <"$work/cuda13.txt" >variants/cuda13/libraries-cuda.txt
+}
+
+for name in "${@:-variants openmpi-ofed pytorch deepspeed horovod tensorflow tensorflow-horovod lightning-transformers finetuning ray cpu gradient-boosting}"; do for folder in $name; do
     tested=$work/tested device= platform=(--universal)
     case $folder in
+    variants) variants; continue ;;
     tensorflow | tensorflow-horovod)
         tested=$work/tested-$folder
         # Its TensorFlow and NumPy are for Python 3.11 and older alone.
@@ -43,7 +59,12 @@ for name in "${@:-openmpi-ofed pytorch deepspeed horovod tensorflow tensorflow-h
         compile "${gpu[@]}" --constraint "$tested" "$work/device" >"$work/device.txt"
         apart=(--no-emit-package torch --no-emit-package tensorflow-cpu)
         # Those for GPUs are known by their names; the rest stands in requirements.txt.
-        awk '/^[a-z]/ { keep = /^(torch|triton|tensorflow|cuda-|nvidia-|bitsandbytes)/ } keep' "$work/device.txt" >"$folder/device-cuda.txt"
+        if [ "$device" = torch ]; then
+            { sed '/^# <<< variant/q' "$folder/libraries-cuda.txt"; only '^bitsandbytes' <"$work/device.txt"; } >"$work/libraries"
+            cp "$work/libraries" "$folder/libraries-cuda.txt"
+        else
+            only '^(tensorflow|cuda-|nvidia-)' <"$work/device.txt" >"$folder/device-cuda.txt"
+        fi
         awk '/^[a-z]/ && /^(cuda-|nvidia-|triton|bitsandbytes)/ { sub(/==.*/, ""); print }' "$work/device.txt" >"$work/names"
         while read -r package; do apart+=(--no-emit-package "$package"); done <"$work/names"
     fi

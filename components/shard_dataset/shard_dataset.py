@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from writing import write_shard
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import full_output_refused
 
 UNFINISHED = ".unfinished"
 """File in the output while shards are written, so that a retried job knows what an earlier attempt has left."""
@@ -39,13 +39,10 @@ def shard_dataset(ranks: runtime.Ranks) -> None:
         samples = find(args.data, verify=args.verify)
         prepare_output(args.shards, ranks)
         plans = plan(samples, args.samples_per_shard, args.seed)
-        own = [write(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
+        with full_output_refused("output shards", args.shards):
+            own = [write(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
     except BadData as error:
         raise InputError(Problem("input data", str(error))) from None
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise InputError(Problem("output shards", f"no room left in {args.shards}", fix="use a larger store")) from None
     gathered: list[list[Shard] | None] = [None] * ranks.world_size
     distributed.all_gather_object(gathered, own)
     if ranks.is_main:

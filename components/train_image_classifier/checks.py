@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import argparse
-import shutil
+import tempfile
+from pathlib import Path
 
 from classifier import has_batch_norm
 from torch import nn
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import Content, checkpoints_at_once, require_room
+
+OPTIMIZER_COPIES = {"adamw_torch": 2, "sgd": 1}
+"""Numbers that an optimizer keeps for each weight: AdamW's two moments, SGD's momentum."""
 
 
-def check_room(args: argparse.Namespace, parameter_count: int, ranks: runtime.Ranks) -> None:
-    """Raise InputError if the disk of the outputs has no room for them."""
-    # float32 weights, and with AdamW two more numbers for each in a checkpoint, of which one more than the limit exist
-    # while one is written.
-    needed = 4 * parameter_count * (1 + 3 * (args.save_total_limit + 1))
-    existing = next(folder for folder in (args.checkpoints, *args.checkpoints.absolute().parents) if folder.exists())
-    free = shutil.disk_usage(existing).free
-    if ranks.any_rank(ranks.is_main and free < needed):
-        found = f"{free / 2**30:.1f} GiB are free, and the checkpoints and the model need {needed / 2**30:.1f} GiB"
-        raise InputError(Problem("output checkpoints", found, fix="use a larger disk, or a smaller save_total_limit"))
+def check_room(args: argparse.Namespace, parameter_count: int, validates: bool, ranks: runtime.Ranks) -> None:
+    """Raise InputError if the disks of the outputs have no room for them. A collective.
+
+    validates: whether checkpoints have a metric, by which the best one is kept
+    """
+    weights = 4 * parameter_count  # float32
+    copies = 1 + OPTIMIZER_COPIES[args.optim] + bool(args.ema_decay)
+    temporary = Path(tempfile.gettempdir())
+    require_room(
+        [
+            Content("output model", args.model, weights),
+            Content(
+                "output checkpoints",
+                args.checkpoints,
+                size=copies * weights,
+                count=checkpoints_at_once(args.save_total_limit, best=validates),
+                fix="use a larger disk, or a smaller save_total_limit",
+            ),
+            Content(f"TMPDIR {temporary}", temporary / "model", weights, fix="set TMPDIR to a folder on a larger disk"),
+        ],
+        ranks,
+    )
 
 
 def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks: runtime.Ranks) -> None:

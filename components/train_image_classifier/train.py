@@ -33,6 +33,7 @@ from validation import validate
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import full_output_refused
 
 
 def train(ranks: runtime.Ranks) -> None:
@@ -51,14 +52,13 @@ def train(ranks: runtime.Ranks) -> None:
     # The same weights on every rank, and other random numbers for what is dropped.
     torch.manual_seed(args.seed + 1 + ranks.rank)
     parameter_count = sum(parameter.numel() for parameter in model.parameters())
-    check_room(args, parameter_count, ranks)
-
+    check_room(args, parameter_count, data.count("validation") > 0, ranks)
     check_batches(args, model, data.count("train"), ranks)
     loader, collate = training_loader(args, data, architecture, ranks)
     validation = validation_loader(args, data, architecture, ranks)
     mixing = Mixing(args.mixup_alpha, args.cutmix_alpha)
 
-    if args.channels_last:
+    if args.channels_last and args.strategy in ("ddp", "horovod"):  # the others keep contiguous shards of the weights
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     total = args.max_steps
     if total == -1:
@@ -80,7 +80,7 @@ def train(ranks: runtime.Ranks) -> None:
         every_steps=args.save_steps,
         keep=args.save_total_limit,
     )
-    step = checkpoints.load(start_from=args.resume_from_checkpoint)
+    step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
     samples_per_step = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
     about = {
         "strategy": args.strategy,
@@ -174,13 +174,14 @@ def train(ranks: runtime.Ranks) -> None:
             "std": list(architecture.std),
         }
         name = initial.preset if initial else args.preset
-        save(
-            trained,
-            args.model,
-            config=architecture.config,
-            pixels=(data.channels, *architecture.image_size),
-            about={"classes": list(data.classes), "model": name, "preprocessing": preprocessing},
-        )
+        with full_output_refused("output model", args.model):
+            save(
+                trained,
+                args.model,
+                config=architecture.config,
+                pixels=(data.channels, *architecture.image_size),
+                about={"classes": list(data.classes), "model": name, "preprocessing": preprocessing},
+            )
     ranks.barrier()
 
 

@@ -48,5 +48,6 @@ export CXX="$work/c++" CXXFLAGS="-include cstdint"                # <cstdint> ca
 export CMAKE_POLICY_VERSION_MINIMUM=3.5                           # its cmake files ask for a version that is gone
 export HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITH_MPI=1
 export HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1
+export NVCC_APPEND_FLAGS="${NVCC_APPEND_FLAGS:-} -std=c++17"      # for GPUs: nvcc takes the last -std that it is given
 export MAKEFLAGS="-j$(nproc)"                                     # not a calling make's, whose job server is out of reach
 "$venv/bin/pip" wheel --no-cache-dir --no-build-isolation --no-deps --wheel-dir "$target" "$HOROVOD"

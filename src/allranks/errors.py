@@ -15,6 +15,7 @@ class Problem:
     expected: what is allowed there
     fix:      what to do, as a sentence or a command
     code:     the section of docs/troubleshooting.md that explains it; "" if there is none
+    rule:     the rule of docs/checks.md that found it, which a comment can ignore; "" if there is none
     """
 
     where: str
@@ -23,6 +24,7 @@ class Problem:
     fix: str = ""
     # What is wrong does not depend on where it is explained.
     code: str = field(default="", compare=False)
+    rule: str = field(default="", compare=False)
 
     @property
     def more(self) -> str:

@@ -15,7 +15,7 @@ from fake.jobs import Job
 from fake.run_history import ARTIFACTS, artifacts
 from fake.service import FakeAzure
 
-from allranks.azure import watch
+from allranks.azure import polling
 from allranks.cli.main import main
 from allranks.sdk import runtime_copy
 from allranks_command import Ended, write
@@ -79,13 +79,27 @@ def write_project(folder: Path) -> None:
     write(folder, "train/note.txt", "code")
     job = {"command": "echo hello", "environment": {"image": "python:3.12"}, "compute": "azureml:cpu-cluster"}
     write(folder, "job.yml", json.dumps(job))
+    write(folder, "v100.yml", json.dumps(job_on("Standard_ND40rs_v2", "nvidia/cuda:13.0.2-base-ubuntu24.04")))
+    wants = {"NCCL_IB_HCA": "mlx5"}
+    write(folder, "without_infiniband.yml", json.dumps(job_on("Standard_NC96ads_A100_v4", "python:3.12", wants)))
+
+
+def job_on(size: str, image: str, variables: dict[str, str] | None = None) -> dict[str, Any]:
+    """A serverless command job on a size."""
+    return {
+        "command": "nvidia-smi",
+        "environment": {"image": image},
+        "compute": "serverless",
+        "resources": {"instance_type": size},
+        "environment_variables": variables or {},
+    }
 
 
 @pytest.fixture
 def quick(azure: FakeAzure, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for, and the SDK does not remember on the disk what another test has registered."""
     monkeypatch.setattr(RetryPolicy, "BACKOFF_MAX", 0)
-    monkeypatch.setattr(watch, "POLL", 0.01)
+    monkeypatch.setattr(polling, "POLL", 0.01)
     monkeypatch.setenv("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
 
 

@@ -104,6 +104,14 @@ def test_applying_again_sends_nothing(azure: FakeAzure, schedules: Command) -> N
     assert sent(azure) == []
 
 
+@pytest.mark.parametrize("start", ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00.0000000+01:00", "2026-01-01 00:00:00"])
+def test_a_start_that_comes_back_in_another_form_is_the_same(start: str, azure: FakeAzure, schedules: Command) -> None:
+    assert schedules("apply").code == 0
+    azure.schedules["monthly"]["properties"]["trigger"]["startTime"] = start
+    again = schedules("apply")
+    assert (again.code, again.out.splitlines()) == (0, ["monthly: unchanged", "nightly: unchanged"])
+
+
 CHANGES = (
     ("pipelines/saying.py", '"30 2 * * *"', '"45 2 * * *"', "trigger: cron 30 2 * * *"),
     ("pipelines/saying.py", 'name="nightly",', 'name="nightly", description="At night",', "description: At night"),

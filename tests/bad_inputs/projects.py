@@ -74,7 +74,7 @@ ROWS = {
         },
     ),
     "a component's name with spaces": _component("component.yaml", "name", name="my train"),
-    "a component's version": _component("component.yaml", "version", version="one two"),
+    "a component's tag": _component("component.yaml", "tag", tags={"level": 3}),
     "a component without a command": Row(
         "check component.yaml",
         ("component.yaml", "command"),

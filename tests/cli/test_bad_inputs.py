@@ -88,6 +88,7 @@ def test_a_process_of_its_own_says_the_same(tmp_path: Path) -> None:
         "found     input lr of the pipeline is 2.0",
         "expected  at most 1",
         "fix       --set lr=VALUE",
+        "rule      value",
     ]
 
 

@@ -139,3 +139,19 @@ def test_advice_is_counted_and_strict_lists_it(project: Path) -> None:
 def test_what_is_a_component(tmp_path: Path, name: str, text: str, expected: bool) -> None:
     (tmp_path / name).write_text(text)
     assert is_component(tmp_path / name) is expected
+
+
+def test_what_only_this_machine_lacks_is_no_error(tmp_path: Path) -> None:
+    """A module that a component imports, and a component of a registry."""
+    (tmp_path / "component.py").write_text(f"import surely_not_installed\n{PYTHON}")
+    job = tmp_path / "job.yml"
+    component = "azureml://registries/azureml/components/compute_metrics/labels/latest"
+    job.write_text(f"type: pipeline\njobs:\n  score:\n    type: command\n    component: {component}\n")
+    done = CliRunner().invoke(app, ["check", str(tmp_path), "--json"])
+    assert done.exit_code == 0, done.output
+    checked = json.loads(done.stdout)
+    assert checked["problems"] == []
+    assert [problem["rule"] for problem in checked["machine"]] == ["module-missing", ""]
+    assert "surely_not_installed" in checked["machine"][0]["found"]
+    assert component in checked["machine"][1]["found"]
+    assert "cannot run on this machine" in CliRunner().invoke(app, ["check", str(job)]).stdout

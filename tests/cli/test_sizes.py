@@ -25,7 +25,7 @@ def test_the_table(tmp_path: Path) -> None:
     done = shown(tmp_path)
     assert (done.code, done.err) == (0, "")
     (row,) = (line for line in done.out.splitlines() if "ND96amsr_A100_v4" in line)
-    assert " ".join(row.split()) == "Standard_ND96amsr_A100_v4 8 x A100 80 GB yes 8 x 200 Gb/s 1900"
+    assert " ".join(row.split()) == "Standard_ND96amsr_A100_v4 8 x A100 80 GB 12, 13 8 x 200 Gb/s 1900"
     assert "NC24r" not in done.out
     assert "retired" not in done.out
     assert not list(tmp_path.iterdir())

@@ -53,7 +53,7 @@ class Fault:
 
 
 FAULTS = {
-    "sudo": Fault("Dockerfile", r"pip check$", "sudo pip check", "DL3004", "hadolint/wiki/DL3004", after=-2),
+    "sudo": Fault("Dockerfile", r"pip check$", "sudo pip check", "DL3004", "hadolint/wiki/DL3004", after=-3),
     "an image without a fixed tag": Fault(
         "Dockerfile", r"BASE_IMAGE=.*", "BASE_IMAGE=ubuntu:latest", "BASE_IMAGE=ubuntu:latest", "name the tag"
     ),

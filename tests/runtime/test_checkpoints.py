@@ -110,8 +110,18 @@ def test_a_metric_that_comes_after_the_save_is_added(alone: Ranks, tmp_path: Pat
         checkpoints.save_if_due(step)
         checkpoints.save(step, metric=loss)
     assert names(tmp_path) == ["step_000000002", "step_000000003"]
-    assert Checkpoints(tmp_path, alone, {"counter": counter}).load(best=True) == 2
-    assert counter.value == 2
+    resumed = Checkpoints(tmp_path, alone, {"counter": counter})
+    assert (resumed.metric, resumed.load(best=True), resumed.metric, counter.value) == (None, 2, 0.3, 2)
+
+
+def test_a_save_in_the_background_gets_its_metric_too(alone: Ranks, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, alone, {})
+    checkpoints.save(1, metric=0.5, wait=False)
+    assert checkpoints.metric == 0.5
+    checkpoints.save(2, wait=False)
+    assert checkpoints.metric is None
+    checkpoints.close()
+    assert names(tmp_path) == ["step_000000001", "step_000000002"]
 
 
 def test_the_first_step_and_one_of_another_folder_are_saved(alone: Ranks, tmp_path: Path) -> None:
@@ -306,6 +316,15 @@ def test_begins_with_another_trainings_checkpoint(alone: Ranks, tmp_path: Path) 
     assert Checkpoints(tmp_path / "second", alone, {"counter": counter}).load(start_from=tmp_path / "first") == 5
 
 
+def test_a_folder_to_start_from_must_have_a_checkpoint(alone: Ranks, tmp_path: Path) -> None:
+    (tmp_path / "first/step_000000004").mkdir(parents=True)  # incomplete
+    checkpoints = Checkpoints(tmp_path / "second", alone, {})
+    with pytest.raises(InputError, match=f"^input resume: no complete checkpoint in {tmp_path / 'first'}"):
+        checkpoints.load(start_from=tmp_path / "first", start_from_name="input resume")
+    checkpoints.save(1)
+    assert checkpoints.load(start_from=tmp_path / "first") == 1
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
@@ -333,6 +352,18 @@ def test_sigterm_saves_and_ends(alone: Ranks, tmp_path: Path) -> None:
     with pytest.raises(Evicted):
         checkpoints.save_if_due(2)
     assert names(tmp_path) == ["step_000000002"]
+
+
+def test_sigterm_between_two_steps(alone: Ranks, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, alone, {})
+    assert not checkpoints.interrupted()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert checkpoints.interrupted()
+    assert checkpoints.interrupted()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(Evicted):
+        checkpoints.save_if_due(1)
+    assert names(tmp_path) == ["step_000000001"]
 
 
 def test_evicted_and_resumed_is_as_if_never_interrupted(start: Callable, tmp_path: Path) -> None:

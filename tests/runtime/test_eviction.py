@@ -44,6 +44,12 @@ def test_all_ranks_save_and_end_at_the_same_step(start: Callable, strategy: str,
     assert not any(rank.of(report.Failure) for rank in ended)
 
 
+def test_all_ranks_leave_a_validation_and_save_its_step(start: Callable) -> None:
+    ended = start("evict.py", "fsdp", "validate", "1", distribution=PyTorch(2)).wait()
+    assert [rank.code for rank in ended] == [EVICTED] * 2, ended
+    assert [rank.stdout.split() for rank in ended] == [[str(FIRST + 1)]] * 2
+
+
 def test_all_ranks_save_at_the_same_steps_by_the_clock(start: Callable) -> None:
     ended = start("evict.py", "ddp", "minutes", distribution=PyTorch(2)).wait()
     assert [rank.code for rank in ended] == [0, 0], ended

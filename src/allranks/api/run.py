@@ -186,6 +186,7 @@ def run(
     track: bool = True,
     cold: bool = False,
     mpi: Literal["rsh", "ssh"] = "rsh",
+    start_timeout: float = 20.0,
     folder: Path | str | None = None,
 ) -> Run:
     """Start a job on this machine, and return its run without waiting for it.
@@ -205,6 +206,7 @@ def run(
                  packages of its script
     mpi:         how mpirun starts ranks on other instances: rsh (through the engine) or ssh (through an sshd on each
                  instance, with the configuration of the images)
+    start_timeout: seconds that an emulated instance may take to start its processes
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 
     Raise InputError, with every problem, if the job cannot run here; nothing is started then.
@@ -227,6 +229,7 @@ def run(
         settings=texts,
         cold=cold,
         mpi=mpi,
+        start_timeout=start_timeout,
     )
     identity, engine = start(plan, workspace, options)
     _started[identity] = engine

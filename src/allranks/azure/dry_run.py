@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import WorkspaceName
+from allranks.sdk import internals
 from allranks.sdk.session import variable
 
 NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
@@ -91,7 +92,7 @@ class _OfflineTransport:
         if request.method == "PUT" and _JOBS in path:
             with self._lock:
                 self.job = body
-        return _response(request, _answer(request.method, path, query, body))
+        return internals.rest_response(request, json.dumps(_answer(request.method, path, query, body)).encode())
 
 
 def _answer(method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> dict[str, Any]:
@@ -120,25 +121,6 @@ def _resource(path: str, body: dict[str, Any]) -> dict[str, Any]:
     return {"location": "", "properties": properties, **body, "id": path, "name": name, "type": "thing"}
 
 
-def _response(request: Any, answer: dict[str, Any]) -> Any:
-    from azure.core.rest._http_response_impl import HttpResponseImpl
-    from azure.core.utils import case_insensitive_dict
-
-    response = HttpResponseImpl(
-        request=request,
-        internal_response=None,
-        status_code=200,
-        reason="OK",
-        content_type="application/json",
-        headers=case_insensitive_dict({"Content-Type": "application/json"}),
-        stream_download_generator=None,
-        block_size=None,
-    )
-    response._content = json.dumps(answer).encode()
-    response._is_closed = response._is_stream_consumed = True
-    return response
-
-
 class _Credential:
     """A credential without a sign-in. The SDK parses the token, so it must be well formed."""
 
@@ -153,7 +135,7 @@ class _Credential:
 @contextlib.contextmanager
 def _nothing_uploaded() -> Iterator[None]:
     """Disable uploads. Local data and build contexts are uploaded by a different client."""
-    from azure.ai.ml._artifacts import _artifact_utilities as utilities
+    utilities = internals.artifacts
 
     def uploaded(
         local_path: str, _: Any, scope: Any, datastore: str | None, asset_hash: str | None = None, **more: Any
@@ -163,17 +145,11 @@ def _nothing_uploaded() -> Iterator[None]:
             name=more.get("asset_name") or asset_hash,
             version=more.get("asset_version") or "1",
             relative_path=f"LocalUpload/{asset_hash}/{path.name}",
-            datastore_arm_id=utilities.get_datastore_arm_id(
-                utilities._get_datastore_name(datastore_name=datastore), scope
-            ),
+            datastore_arm_id=internals.datastore_id(datastore, scope),
             container_name="CONTAINER",
             storage_account_url="https://ACCOUNT.blob.core.windows.net",
             is_file=path.is_file(),
         )
 
-    upload = utilities.upload_artifact
-    utilities.upload_artifact = uploaded
-    try:
+    with internals.replaced(utilities, "upload_artifact", uploaded):
         yield
-    finally:
-        utilities.upload_artifact = upload

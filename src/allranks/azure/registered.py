@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from allranks.azure.last_state import LastState
 from allranks.components.file_list import DIGEST
 from allranks.components.releases import ENVIRONMENT
+from allranks.sdk import internals
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class ServiceRegistry:
             if kind == ENVIRONMENT:
                 found = _of_environment(self.client.environments.get(name, version))
             else:
-                found = _of_component(self.client.components._get_component_version(name, version))
+                found = _of_component(internals.component_version(self.client, name, version))
         except ResourceNotFoundError:
             return None
         KnownRegistry(self.state).note(kind, name, found, latest=False)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+from allranks.azure.hardware_needs import NO_NEEDS, HardwareNeeds
 from allranks.contract.layout import Layout
+from allranks.sdk import internals
 
 
 @dataclass(frozen=True)
@@ -17,25 +20,35 @@ class Requirements:
     compute:     of the step or of the job; "" if none is named
     size:        the size that the step names; "" if none
     instances:   the number of instances
+    low_priority: whether it runs on low-priority (spot) instances
     processes:   ranks per instance if the platform starts every rank; else None
     environment: as the step names it: "azureml:pytorch:3"; "" if it is uploaded with the job
     component:   likewise
+    hardware:    what it needs of the size's GPUs and network
     """
 
     where: str
     compute: str = ""
     size: str = ""
     instances: int = 1
+    low_priority: bool = False
     processes: int | None = None
     environment: str = ""
     component: str = ""
+    hardware: HardwareNeeds = NO_NEEDS
 
 
-def requirements(job: Any, layouts: Mapping[str, Layout], per_process: frozenset[str]) -> list[Requirements]:
+def requirements(
+    job: Any,
+    layouts: Mapping[str, Layout],
+    per_process: frozenset[str],
+    hardware: Mapping[str, HardwareNeeds] = MappingProxyType({}),
+) -> list[Requirements]:
     """Return what each step of the SDK's job requires. A command job is its only step.
 
     layouts:     by step, if known
     per_process: the steps whose ranks are all started by the platform
+    hardware:    by step, if known
     """
     from azure.ai.ml.entities import PipelineJob
 
@@ -43,20 +56,28 @@ def requirements(job: Any, layouts: Mapping[str, Layout], per_process: frozenset
     if not isinstance(job, PipelineJob) and len(layouts) == 1:
         (layout,) = layouts.values()
         layouts, per_process = {"": layout}, frozenset({""} if per_process else ())
+        hardware = {"": next(iter(hardware.values()), NO_NEEDS)}
     default = _text(job.compute) or _text(job.settings.default_compute if isinstance(job, PipelineJob) else "")
-    return [_of_node(name, node, default, layouts.get(name), name in per_process) for name, node in nodes.items()]
+    return [
+        replace(
+            _of_node(name, node, default, layouts.get(name), name in per_process),
+            hardware=hardware.get(name, NO_NEEDS),
+        )
+        for name, node in nodes.items()
+    ]
 
 
 def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Requirements:
-    component = vars(node).get("_component")
+    component = internals.component(node)
     environment = vars(node).get("environment") or getattr(component, "environment", None)
-    resources = vars(node).get("_resources") or getattr(component, "resources", None)
+    resources = internals.resources(node) or getattr(component, "resources", None)
     size = getattr(resources, "instance_type", None) or ""
     return Requirements(
         where=f"step {name}" if name else "the job",
         compute=_text(vars(node).get("compute")) or default_compute,
         size=size if isinstance(size, str) else "",
         instances=layout.instance_count if layout else 1,
+        low_priority=_is_spot(node),
         processes=layout.process_count_per_instance if layout and per_process else None,
         environment=environment if isinstance(environment, str) else "",
         component=component if isinstance(component, str) else "",
@@ -65,6 +86,13 @@ def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, 
 
 def _text(compute: Any) -> str:
     return str(compute).removeprefix("azureml:") if compute else ""
+
+
+def _is_spot(node: Any) -> bool:
+    # Any attribute of a node exists: only those of its class have a meaning.
+    settings = node.queue_settings if hasattr(type(node), "queue_settings") else None
+    tier = getattr(settings, "job_tier", None)
+    return str(tier or "").lower() == "spot"
 
 
 def without_compute(job: Any) -> tuple[str, ...]:
@@ -81,7 +109,7 @@ def without_compute(job: Any) -> tuple[str, ...]:
 
 def _without_compute(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
     for name, node in nodes.items():
-        inner = getattr(vars(node).get("_component"), "jobs", None)
+        inner = getattr(internals.component(node), "jobs", None)
         if type(node).__name__ == "Pipeline" and isinstance(inner, dict):
             yield from _without_compute(inner, f"{path}{name}.")
         elif type(node).__name__ in ("Command", "Parallel", "Spark", "Sweep") and not vars(node).get("compute"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from allranks.azure.errors import service_errors
 from allranks.azure.uploads import quiet_uploads
+from allranks.sdk import internals
 from allranks.secrets import redact
 
 ENDED = frozenset({"Completed", "Failed", "Canceled"})
@@ -60,10 +61,8 @@ def submit(client: Any, job: Any) -> tuple[str, str]:
 def state(client: Any, name: str, *, steps: bool = True) -> JobState:
     """Return the state of the job. steps: whether to request those of its steps too. Raise InputError or AzureError."""
     with service_errors(f"requesting the state of {name}"):
-        runs = client.jobs._runs_operations
-        # The request that the SDK's own stream uses; `jobs.get` returns neither times nor reasons.
-        details = runs.get_run_details(name)
-        children = list(_children(client, name)) if steps else []
+        details = internals.run_details(client, name)
+        children = list(internals.child_runs(client, name)) if steps else []
     return JobState(
         name=name,
         status=str(details.status),
@@ -78,7 +77,7 @@ def state(client: Any, name: str, *, steps: bool = True) -> JobState:
 def logs(client: Any, name: str) -> Logs:
     """Return the logs that a job has so far. Raise InputError or AzureError."""
     with service_errors(f"requesting the logs of {name}"):
-        log_files = client.jobs._runs_operations.get_run_details(name).log_files or {}
+        log_files = internals.run_details(client, name).log_files or {}
     return Logs({log: address for log, address in log_files.items() if log.startswith(LOGS) and _is_safe(log)})
 
 
@@ -93,6 +92,22 @@ def download(client: Any, found: Logs, folder: Path) -> None:
             _append(client, address, path)
 
 
+def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
+    """Download an output of a job that has ended into the folder. Return False if the job has not written it.
+
+    Raise InputError or AzureError.
+    """
+    from azure.ai.ml.exceptions import MlException
+    from azure.core.exceptions import ResourceNotFoundError
+
+    with service_errors(f"downloading output {output} of {name}"), quiet_uploads():
+        try:
+            client.jobs.download(name, output_name=output, download_path=folder)
+        except (MlException, ResourceNotFoundError):
+            return False
+    return any(path.is_file() for path in folder.rglob("*"))
+
+
 def cancel(client: Any, name: str) -> None:
     """Request the cancellation of the job, which takes some time. Raise InputError or AzureError."""
     with service_errors(f"canceling {name}"):
@@ -102,12 +117,6 @@ def cancel(client: Any, name: str) -> None:
 def is_over(job: JobState) -> bool:
     """Return whether the state of the job is final."""
     return job.status in ENDED
-
-
-def _children(client: Any, name: str) -> Any:
-    scope = client.jobs._operation_scope
-    operation = client.jobs._runs_operations._operation
-    return operation.get_child(scope.subscription_id, scope.resource_group_name, client.workspace_name, name)
 
 
 def _step(run: Any) -> JobState:
@@ -144,12 +153,10 @@ def _is_safe(log: str) -> bool:
 
 
 def _append(client: Any, address: str, path: Path) -> None:
-    from azure.ai.ml._utils.utils import create_requests_pipeline_with_retry
     from azure.core.exceptions import HttpResponseError
 
     size = path.stat().st_size if path.exists() else 0
-    pipeline = create_requests_pipeline_with_retry(requests_pipeline=client._requests_pipeline)
-    response = pipeline.get(address, headers={"Range": f"bytes={size}-"} if size else {})
+    response = internals.requests(client).get(address, headers={"Range": f"bytes={size}-"} if size else {})
     if response.status_code == 416 or response.status_code == 404:
         return  # nothing new or not started
     if response.status_code not in (200, 206):

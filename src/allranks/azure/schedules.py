@@ -27,6 +27,7 @@ from allranks.schedules.finding import Declared, find_schedules
 from allranks.schedules.firings import firings
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger, in_words
+from allranks.sdk import internals
 from allranks.sdk.session import session
 
 DIGEST, DECLARED_IN = "allranks.digest", "allranks.declared_in"
@@ -227,7 +228,7 @@ def _put(client: Any, declared: Declared, digest: str, other: Applied | None) ->
     entity, schedule = declared.entity, declared.schedule
     entity.properties = {**(entity.properties or {}), DIGEST: digest, DECLARED_IN: _file(schedule.file)}
     # A schedule that was disabled in the studio remains disabled.
-    entity._is_enabled = other.enabled if other else True
+    internals.set_enabled(entity, other.enabled if other else True)
     with service_errors(f"applying schedule {schedule.name}"), quiet_uploads():
         client.schedules.begin_create_or_update(entity).result()
 
@@ -284,7 +285,7 @@ def _applied(entity: Any) -> Applied:
     trigger = None
     if getattr(entity, "trigger", None) is not None:
         try:
-            trigger = read_trigger(entity.trigger, str)
+            trigger = read_trigger(entity.trigger, str, any_offset=True)
         except InputError:
             trigger = None
     properties = entity.properties or {}

@@ -61,7 +61,8 @@ def plain(text: str) -> str:
 def _problem(problem: Problem, mark: tuple[str, str] = ("✗ ", "bold red")) -> Text:
     text = Text.assemble(mark, (plain(problem.where or problem.found), "bold"))
     rows = [("found", problem.found if problem.where else "", ""), ("expected", problem.expected, "")]
-    for name, value, style in (*rows, ("fix", problem.fix, "green"), ("more", problem.more, "cyan")):
+    rows += (("fix", problem.fix, "green"), ("more", problem.more, "cyan"), ("rule", problem.rule, "bright_black"))
+    for name, value, style in rows:
         if value:
             first, *more = plain(value).splitlines()
             text.append(f"\n  {name:<8}  ", style="bright_black").append(first, style=style)

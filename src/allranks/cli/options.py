@@ -112,6 +112,15 @@ MpiOption: TypeAlias = Annotated[
         "instance, with the configuration of the images; needs the distribution's Open MPI and OpenSSH.",
     ),
 ]
+StartTimeoutOption: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--start-timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="How long an emulated instance may take to start its processes. The step then fails and names it.",
+    ),
+]
 FromOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

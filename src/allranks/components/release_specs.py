@@ -8,6 +8,7 @@ from typing import Any
 from allranks.components.find import describe
 from allranks.environments.find import REGISTERED
 from allranks.errors import InputError, Problem
+from allranks.sdk import internals
 from allranks.sdk.yaml_lines import read_mapping
 
 _ORDER = (
@@ -68,7 +69,7 @@ def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | No
 
 def _of_function(component: Any, spec: Path) -> dict[str, Any]:
     """Return what the SDK would send, with numbers as numbers; it stores some of them as strings."""
-    sent = component._to_dict()
+    sent = internals.as_dict(component)
     ports = {port.name: port for port in describe(component, spec).inputs}
     inputs = {}
     for name, port in (sent.get("inputs") or {}).items():

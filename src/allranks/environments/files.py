@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from allranks.environments.find import REGISTERED
-from allranks.sdk import bounded_yaml
+from allranks.sdk import bounded_yaml, internals
 
 
 def environment_file(component: Any) -> Path | None:
@@ -16,9 +16,9 @@ def environment_file(component: Any) -> Path | None:
     environment = getattr(component, "environment", None)
     if environment is None or isinstance(environment, str):
         return None
-    source = Path(environment._source_path) if environment._source_path else None
+    source = Path(internals.source_path(environment)) if internals.source_path(environment) else None
     # The SDK gives an inline environment the component's own file.
-    if source and source.name not in ("component.yaml", Path(str(component._source_path)).name):
+    if source and source.name not in ("component.yaml", Path(internals.source_path(component)).name):
         return source
     beside = Path(environment.path) / REGISTERED if environment.path else None
     return beside if beside and beside.is_file() else None

@@ -1,5 +1,5 @@
-"""Write the generated parts of environments: the base's block of Dockerfiles, the copies of setup_mpi.sh, the labels of
-environment.yaml."""
+"""Write the generated parts of environments: the variant, the base's block of Dockerfiles, the copies of setup_mpi.sh,
+the labels of environment.yaml."""
 
 from __future__ import annotations
 
@@ -10,20 +10,29 @@ from pathlib import Path
 
 import yaml
 
-from allranks.environments import base_block
+from allranks.environments import base_block, cuda_variants
 from allranks.environments.dockerfile import Dockerfile, read
-from allranks.environments.find import BASE, DOCKERFILE, REGISTERED, EnvironmentFolder
+from allranks.environments.find import BASE, DOCKERFILE, REGISTERED, EnvironmentFolder, read_environment
 from allranks.environments.labels import labels_of
 
 _GENERATED = "# Version, description and tags come from the Dockerfile's table: allranks environments sync"
 
 
-def sync(environments: Sequence[EnvironmentFolder], root: Path) -> tuple[Path, ...]:
+def sync(environments: Sequence[EnvironmentFolder], root: Path, variant: str | None = None) -> tuple[Path, ...]:
     """Write the files that are out of date, and return them.
 
-    root: the folder of all environments, with the base in it
+    root:    the folder of all environments, with the base in it
+    variant: the CUDA release to build them with; by default the one that they have
+
+    Raise InputError if the table of variants has no such one.
     """
-    written = []
+    written: list[Path] = []
+    if variant is not None:
+        chosen = cuda_variants.find_variant(root, variant)
+        names = tuple(each.name for each in cuda_variants.read_variants(root))
+        for environment in environments:
+            written += cuda_variants.write(chosen, environment, names)
+        environments = [read_environment(environment.folder) for environment in environments]
     for environment in environments:
         path = environment.file(DOCKERFILE)
         if base_block.block(environment.dockerfile.lines) and environment.name != BASE:
@@ -32,7 +41,7 @@ def sync(environments: Sequence[EnvironmentFolder], root: Path) -> tuple[Path, .
             written += _write_program(environment.file(base_block.SETUP_MPI.name))
         registered = environment.file(REGISTERED)
         written += _write(registered, registered_text(registered.read_text(encoding="utf-8"), read(path)))
-    return tuple(written)
+    return tuple(dict.fromkeys(written))
 
 
 def registered_text(text: str, dockerfile: Dockerfile) -> str:

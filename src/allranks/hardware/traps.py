@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 from allranks.errors import Problem
-from allranks.hardware import infiniband
+from allranks.hardware import cuda, infiniband
 from allranks.hardware.infiniband import Device
 from allranks.hardware.sizes import ARM64, Size, sizes
 
@@ -24,7 +24,23 @@ def of_size(size: Size, today: date, *, wants_infiniband: bool = False) -> tuple
 
     wants_infiniband: whether the job asks for InfiniBand; see `asks_for_infiniband`
     """
-    return (*_retired(size, today), *_without_infiniband(size, today, wants_infiniband), *_platform(size))
+    return (*_retired(size, today), *of_infiniband(size, today, wanted=wants_infiniband), *_platform(size))
+
+
+def of_infiniband(size: Size, today: date, *, wanted: bool) -> tuple[Problem, ...]:
+    """Return a problem if the size has no InfiniBand although its name or the job says so.
+
+    wanted: whether the job asks for InfiniBand; see `asks_for_infiniband`
+    """
+    return tuple(_without_infiniband(size, today, wanted))
+
+
+def of_cuda(size: Size, version: str) -> tuple[Problem, ...]:
+    """Return a problem if CUDA of the environment's version does not run on the size's GPUs.
+
+    version: such as "12.6"; "" if it is unknown
+    """
+    return tuple(_cuda(size, version))
 
 
 def of_processes(size: Size, processes: int) -> tuple[Problem, ...]:
@@ -76,6 +92,23 @@ def _without_infiniband(size: Size, today: date, wants_infiniband: bool) -> Iter
             expected="a size with InfiniBand",
             fix=f"{_alternative(size, today)}; or take the variables of InfiniBand out",
         )
+
+
+def _cuda(size: Size, version: str) -> Iterator[Problem]:
+    # AMD's GPUs have a warning of their own.
+    if not version or size.gpu not in cuda.CAPABILITIES or cuda.runs_on(version, size):
+        return
+    releases = cuda.releases_of(size)
+    expected = " or ".join(f"CUDA {release.version} (variant {release.name})" for release in releases)
+    yield Problem(
+        where=SIZE_KEY,
+        found=f"the environment has CUDA {version}, which does not run on the {size.gpu} of {size.name}",
+        expected=expected or "a size with a newer GPU",
+        fix=f"build and register the environments with allranks environments sync --variant {releases[0].name}"
+        if releases
+        else "choose another one: allranks sizes",
+        code="cuda-version",
+    )
 
 
 def _platform(size: Size) -> Iterator[Problem]:

@@ -33,6 +33,8 @@ class Options:
                   what the script imports
     mpi:          how mpirun reaches the instances: rsh (through the engine) or ssh (through an sshd on each instance,
                   with the configuration of the images)
+    start_timeout: seconds that an emulated instance may take to start its processes; the step then fails, and names
+                  the instance
     """
 
     instances: str = AUTO
@@ -49,3 +51,4 @@ class Options:
     settings: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False
     mpi: str = "rsh"
+    start_timeout: float = 20.0

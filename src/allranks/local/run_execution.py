@@ -166,6 +166,7 @@ class RunExecution:
                 self._earlier,
                 options.cold,
                 options.mpi,
+                options.start_timeout,
             ),
             self._workspace,
             self._recorder,

@@ -34,7 +34,8 @@ class Pin:
 
 def files(folder: Path) -> tuple[Path, ...]:
     """Return the files that an environment installs from."""
-    return tuple(sorted((*folder.glob("requirements*.txt"), *folder.glob("device-*.txt"))))
+    patterns = ("requirements*.txt", "device-*.txt", "libraries-*.txt")
+    return tuple(sorted(path for pattern in patterns for path in folder.glob(pattern)))
 
 
 def pins(path: Path) -> Iterator[Pin]:

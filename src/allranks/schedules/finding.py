@@ -21,7 +21,7 @@ import yaml
 from allranks.errors import InputError, Problem
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
-from allranks.sdk import bounded_yaml, complaints, known_keys, python_file, yaml_text
+from allranks.sdk import bounded_yaml, complaints, internals, known_keys, python_file, yaml_text
 from allranks.sdk.messages import unknown_key
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.yaml_text import YamlText
@@ -127,13 +127,11 @@ def _may_declare(file: Path) -> bool:
 
 
 def _yaml(file: Path) -> list[Declared]:
-    from azure.ai.ml.entities._load_functions import load_schedule
-
     text = yaml_text.parse(file)
     if misspelt := list(known_keys.misspelt("schedule", text.tree)):
         raise InputError.of(unknown_key(_key(text, key), meant) for key, meant in misspelt)
     try:
-        entity = load_schedule(file)
+        entity = internals.load_schedule(file)
     # The SDK's errors have no common class; any of them means that this file cannot be read as a schedule.
     except Exception as error:
         raise InputError.of(_refused(text, error)) from None
@@ -201,7 +199,6 @@ def _entity(member: Any, file: PythonFile) -> Any:
 
 def _declared(entity: Any, file: str, member: str) -> Declared:
     from azure.ai.ml.entities import JobSchedule, PipelineJob
-    from azure.ai.ml.entities._builders import BaseNode
 
     where = f"{file}:{member}" if member else file
     if not isinstance(entity, JobSchedule):
@@ -211,7 +208,7 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
     if not _NAME.fullmatch(name):
         expected = "letters, digits, - and _, at most 255, the first a letter or a digit"
         problems.append(Problem(f"schedule {name!r}, key name ({where})", repr(entity.name), expected))
-    if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, BaseNode):
+    if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, internals.BaseNode):
         found = f"a {type(entity.create_job).__name__}"
         expected = "a pipeline: Azure ML schedules nothing else"
         problems.append(

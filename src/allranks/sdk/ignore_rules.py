@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.sdk import internals
 from allranks.sdk.paths import shown
 
 NAMES = (".amlignore", ".gitignore")
@@ -61,11 +62,9 @@ def rules_of(folder: Path) -> IgnoreRules:
 
 def read_rules(file: Path) -> IgnoreRules:
     """Return the rules of an ignore file. Raise InputError if it cannot be read."""
-    from azure.ai.ml._utils._asset_utils import IgnoreFile
-
     try:
         # Opening a pipe would block until its other end is opened.
-        lines = IgnoreFile(file)._get_ignore_list() if file.is_file() else None
+        lines = internals.ignored_patterns(file) if file.is_file() else None
     except (OSError, ValueError) as error:
         raise InputError(Problem(shown(file), f"it cannot be read: {error}", "a text file in UTF-8")) from None
     if lines is None:
@@ -74,12 +73,10 @@ def read_rules(file: Path) -> IgnoreRules:
 
 
 def _patterns(file: Path, lines: Sequence[str]) -> tuple[Any, ...]:
-    from azure.ai.ml._utils._pathspec import GitWildMatchPattern
-
     patterns = []
     for number, line in enumerate(lines, start=1):
         try:
-            pattern = GitWildMatchPattern(line)
+            pattern = internals.GitWildMatchPattern(line)
         except ValueError as error:
             found = f"{line!r}, which is not a pattern: {error}"
             raise InputError(Problem(f"{shown(file)}:{number}", found, fix="correct the line")) from None

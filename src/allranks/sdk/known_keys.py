@@ -6,9 +6,10 @@ import contextlib
 import difflib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from allranks.sdk import internals
 
 _SCHEMAS = {
     "command job": "job.command_job:CommandJobSchema",
@@ -72,11 +73,9 @@ def _misspelt(level: Level, tree: Any, path: str) -> Iterator[tuple[str, str]]:
 def _root(kind: str) -> Level:
     if kind not in _SCHEMAS:
         return ()
-    module, _, name = _SCHEMAS[kind].partition(":")
     # These modules are internal. Without them there are no suggestions.
     with contextlib.suppress(Exception):
-        schema = getattr(import_module(f"azure.ai.ml._schema.{module}"), name)
-        return (schema(context={"base_path": Path.cwd()}),)
+        return (internals.schema(_SCHEMAS[kind])(context={"base_path": Path.cwd()}),)
     return ()
 
 

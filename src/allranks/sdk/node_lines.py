@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from allranks.sdk import user_code
+from allranks.sdk import internals, user_code
 from allranks.sdk.user_code import Line
 
 
@@ -24,9 +24,8 @@ class NodeLines:
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
         """Record the nodes that are created inside of the block."""
-        from azure.ai.ml.dsl._pipeline_component_builder import PipelineComponentBuilder as Builder
-
-        add_node, build = Builder.add_node, Builder.build
+        builder_class = internals.PipelineComponentBuilder
+        add_node, build = builder_class.add_node, builder_class.build
 
         def add(builder: Any, node: Any) -> None:
             self._nodes[id(node)] = node, user_code.caller(sys._getframe(1), self._path)
@@ -37,11 +36,8 @@ class NodeLines:
             self._functions[id(component)] = component, builder.func
             return component
 
-        Builder.add_node, Builder.build = add, built
-        try:
+        with internals.replaced(builder_class, "add_node", add), internals.replaced(builder_class, "build", built):
             yield
-        finally:
-            Builder.add_node, Builder.build = add_node, build
 
     def function(self, component: Any) -> Callable[..., Any] | None:
         """Return the file's pipeline function that created the component; None if there is none."""

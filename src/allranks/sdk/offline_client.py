@@ -17,14 +17,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from allranks.sdk import offline_credentials, user_code
+from allranks.sdk import internals, offline_credentials, user_code
 from allranks.sdk.offline_values import Asset, Component, Unknown
 from allranks.sdk.try_blocks import creates_when_it_fails
 
 Find = Callable[[str], Path | None]
 """Returns the local spec of a registered component by its id; None if there is none."""
 
-_CLIENT_MODULE = "azure.ai.ml._ml_client"
+_CLIENT_MODULE = internals.PARTS["client"]
 _THIS_MACHINE = "this-machine"
 _COLLECTIONS = ("components", "environments", "models", "data")
 _FINISHED = "Completed"
@@ -42,7 +42,7 @@ class Workspace:
     find: Find | None = None
     submitted: list[Any] = field(default_factory=list)
     registered: dict[tuple[str, str], Any] = field(default_factory=dict)
-    _before: list[tuple[Any, dict[str, Any]]] = field(default_factory=list)
+    _before: list[tuple[Any, str | None, Any]] = field(default_factory=list)
 
     def submit(self, job: Any, settings: dict[str, Any]) -> Any:
         """Record a job, and return it as completed."""
@@ -51,16 +51,16 @@ class Workspace:
                 setattr(job, name, settings[name])
         if not any(job is other for other in self.submitted):
             self.submitted.append(job)
-            self._before.append((job, {"name": job.name, "_status": vars(job).get("_status")}))
+            self._before.append((job, job.name, internals.status(job)))
             job.name = job.name or f"job_{len(self.submitted)}"
-            job._status = _FINISHED
+            internals.set_status(job, _FINISHED)
         return job
 
     def restore(self) -> None:
         """Restore the jobs' own names and states: a generated name is not sent to Azure ML."""
-        for job, own in self._before:
-            for name, value in own.items():
-                setattr(job, name, value)
+        for job, name, status in self._before:
+            job.name = name
+            internals.set_status(job, status)
         self._before.clear()
 
 
@@ -217,7 +217,7 @@ class _Operations:
         if self.collection in _COLLECTIONS and not getattr(entity, "version", None):
             entity.version = "1"
         if self.collection == "compute":
-            entity._provisioning_state = "Succeeded"
+            internals.set_provisioned(entity)
         self.workspace.registered[self.collection, str(name or getattr(entity, "name", ""))] = entity
         return entity
 
@@ -247,7 +247,7 @@ def _compute(name: str) -> Any:
     from azure.ai.ml.entities import AmlCompute
 
     compute = AmlCompute(name=name, size=_THIS_MACHINE)
-    compute._provisioning_state = "Succeeded"
+    internals.set_provisioned(compute)
     return compute
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from allranks.sdk import internals
+
 
 class Unknown(str):
     """A placeholder for a value of the workspace: a string without items, whose attributes are placeholders too."""
@@ -75,18 +77,17 @@ class Component(Asset):
             raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
         set_inputs = {name: value for name, value in inputs.items() if value is not None}
         node = Command(component=str(self), inputs=set_inputs, _from_component_func=True)
-        node._outputs = _any_outputs(node)
+        internals.set_outputs(node, _any_outputs(node))
         return node
 
 
 def _any_outputs(node: Any) -> Any:
     """Return the outputs of a node with an unknown component: every requested output exists."""
-    from azure.ai.ml.entities._job.pipeline._io import OutputsAttrDict
 
-    class AnyOutputs(OutputsAttrDict):  # type: ignore[misc]
+    class AnyOutputs(internals.OutputsAttrDict):  # type: ignore[misc]
         def __getitem__(self, name: str) -> Any:
             if name not in self and not name.startswith("_"):
-                dict.__setitem__(self, name, node._build_output(name, None, None))
+                dict.__setitem__(self, name, internals.build_output(node, name))
             return super().__getitem__(name)
 
     return AnyOutputs({})

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from allranks.sdk import bounded_yaml, light_import
+from allranks.sdk import bounded_yaml, internals, light_import
 from allranks.sdk.staging import exact_uploads
 
 _PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
@@ -71,20 +71,13 @@ def _temporary_folders() -> Iterator[Path]:
 
     Yield the folder that contains them.
     """
-    from azure.ai.ml.entities._component import _additional_includes
-    from azure.ai.ml.entities._job.pipeline import _pipeline_expression
-
-    modules = (_additional_includes, _pipeline_expression)
-    before = [module.tempfile for module in modules]
+    modules = (internals.additional_includes, internals.pipeline_expressions)
     with tempfile.TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) as folder:
         own = SimpleNamespace(mkdtemp=functools.partial(tempfile.mkdtemp, dir=folder))
-        for module in modules:
-            module.tempfile = own
-        try:
+        with contextlib.ExitStack() as stack:
+            for module in modules:
+                stack.enter_context(internals.replaced(module, "tempfile", own))
             yield Path(folder)
-        finally:
-            for module, original in zip(modules, before, strict=True):
-                module.tempfile = original
 
 
 @contextlib.contextmanager
@@ -126,17 +119,16 @@ def _faster_nodes() -> Iterator[None]:
     For each step, it reads the component's file with the YAML loader that is written in Python. For each function with
     @command_component, it reads the source of every frame of the stack several times, and uses only the frames.
     """
-    from azure.ai.ml.entities._job.pipeline import _load_component
-
-    to_function, safe_load, frames = _load_component.to_component_func, yaml.safe_load, inspect.stack
+    load_component = internals.load_component_functions
+    to_function, safe_load, frames = load_component.to_component_func, yaml.safe_load, inspect.stack
 
     def without_yaml(component: Any, create: Any) -> Any:
-        yaml_text = component._yaml_str
-        component._yaml_str = yaml_text or "-"
+        yaml_text = internals.yaml_text(component)
+        internals.set_yaml_text(component, yaml_text or "-")
         try:
             return to_function(component, create)
         finally:
-            component._yaml_str = yaml_text
+            internals.set_yaml_text(component, yaml_text)
 
     def without_source(context: int = 1) -> list[inspect.FrameInfo]:
         caller = sys._getframe(1)
@@ -147,10 +139,10 @@ def _faster_nodes() -> Iterator[None]:
             for frame, line in traceback.walk_stack(caller)
         ]
 
-    _load_component.to_component_func = without_yaml
+    load_component.to_component_func = without_yaml
     yaml.safe_load = bounded_yaml.load  # type: ignore[assignment]
     inspect.stack = without_source
     try:
         yield
     finally:
-        _load_component.to_component_func, yaml.safe_load, inspect.stack = to_function, safe_load, frames
+        load_component.to_component_func, yaml.safe_load, inspect.stack = to_function, safe_load, frames

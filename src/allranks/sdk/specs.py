@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import bounded_yaml, known_keys
+from allranks.sdk import bounded_yaml, internals, known_keys
 from allranks.sdk.messages import unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import at
 
@@ -29,7 +29,7 @@ def load(spec: Path) -> list[Any]:
     """
     try:
         components = _load_python(spec) if spec.suffix == ".py" else [_load_yaml(spec)]
-        results = [component._validate() for component in components]
+        results = [internals.validate(component) for component in components]
     except InputError:
         raise
     # Any exception of the user's file or the SDK means that the component cannot be loaded; they have no common class.
@@ -83,7 +83,7 @@ def _mistakes(spec: Path, tree: Any) -> Iterator[Problem]:
 
 def _load_python(spec: Path) -> list[Any]:
     module = _import_file(spec)
-    return [value.component for value in vars(module).values() if getattr(value, "_is_mldesigner_component", False)]
+    return [value.component for value in vars(module).values() if internals.is_mldesigner_component(value)]
 
 
 def _import_file(file: Path) -> ModuleType:

@@ -8,6 +8,7 @@ uploads below that name.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import os
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from allranks.sdk import internals
 from allranks.sdk.files import copy_links
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import code_at, command_of, context_of, merged
@@ -45,18 +47,13 @@ def exact_uploads(folder: Path, *, client: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def _exact_code(stage: _Stage) -> Iterator[None]:
     """Replace what the SDK's entities do with folders."""
-    from azure.ai.ml._utils._asset_utils import IgnoreFile
-    from azure.ai.ml.entities._assets import environment as environments
-    from azure.ai.ml.entities._assets._artifacts.code import Code
-    from azure.ai.ml.entities._component._additional_includes import AdditionalIncludes
-    from azure.ai.ml.entities._component.code import ComponentCodeMixin
-
-    if AdditionalIncludes.merge_local_code_and_additional_includes.__module__ == __name__:
+    code_class, environments, mixin = internals.Code, internals.environments, internals.ComponentCodeMixin
+    includes_class = internals.AdditionalIncludes
+    if includes_class.merge_local_code_and_additional_includes.__module__ == __name__:
         # Nested in another session, whose links exist longer.
         yield
         return
-    merge, make = AdditionalIncludes.merge_local_code_and_additional_includes, Code.__init__
-    object_hash, build = environments.get_object_hash, ComponentCodeMixin._build_code
+    make, object_hash, build = code_class.__init__, environments.get_object_hash, vars(mixin)[internals.BUILD_CODE]
 
     @contextlib.contextmanager
     def build_code(component: Any) -> Iterator[Any]:
@@ -71,40 +68,34 @@ def _exact_code(stage: _Stage) -> Iterator[None]:
         if path and not is_remote(str(path)) and not str(path).startswith("git+"):
             # The SDK's own rule, of Artifact.path.
             path = path if os.path.isabs(path) else Path(more.get("base_path") or "./", path).resolve()
-            path, ignore_file = stage.path(Path(path)), IgnoreFile()
+            path, ignore_file = stage.path(Path(path)), internals.IgnoreFile()
         make(code, path=path, ignore_file=ignore_file, **more)
 
     def context_hash(path: Any, ignore_file: Any) -> str:  # noqa: ARG001
-        return str(object_hash(stage.context(Path(path)), IgnoreFile()))
+        return str(object_hash(stage.context(Path(path)), internals.IgnoreFile()))
 
-    AdditionalIncludes.merge_local_code_and_additional_includes = merged_code
-    Code.__init__ = make_code
-    environments.get_object_hash, ComponentCodeMixin._build_code = context_hash, build_code
-    try:
+    with (
+        internals.replaced(includes_class, "merge_local_code_and_additional_includes", merged_code),
+        internals.replaced(code_class, "__init__", make_code),
+        internals.replaced(environments, "get_object_hash", context_hash),
+        internals.replaced(mixin, internals.BUILD_CODE, build_code),
+    ):
         yield
-    finally:
-        AdditionalIncludes.merge_local_code_and_additional_includes = merge
-        Code.__init__ = make
-        environments.get_object_hash, ComponentCodeMixin._build_code = object_hash, build
 
 
 @contextlib.contextmanager
 def _exact_operations(stage: _Stage) -> Iterator[None]:
     """Replace what the operations of the SDK's client do with folders."""
-    import azure.ai.ml._ml_client  # noqa: F401  # first: the modules below import each other, in this order only
-    from azure.ai.ml._artifacts import _artifact_utilities as utilities
-    from azure.ai.ml._utils._asset_utils import IgnoreFile
+    importlib.import_module(internals.PARTS["client"])  # first: the modules below import each other, in this order only
     from azure.ai.ml.exceptions import ErrorTarget
     from azure.ai.ml.operations import JobOperations
 
-    if utilities._upload_to_datastore.__module__ == __name__:
+    utilities = internals.artifacts
+    upload = vars(utilities)[internals.UPLOAD]
+    if upload.__module__ == __name__:
         yield
         return
-    upload, of_command, of_sweep = (
-        utilities._upload_to_datastore,
-        JobOperations._resolve_arm_id_for_command_job,
-        JobOperations._resolve_arm_id_for_sweep_job,
-    )
+    of_command, of_sweep = (vars(JobOperations)[name] for name in (internals.RESOLVE_COMMAND, internals.RESOLVE_SWEEP))
 
     def resolve_command_job(operations: Any, job: Any, resolver: Any) -> Any:
         with _building(job):
@@ -118,18 +109,15 @@ def _exact_operations(stage: _Stage) -> Iterator[None]:
         operation_scope: Any, datastore_operation: Any, path: Any, artifact_type: str, *values: Any, **more: Any
     ) -> Any:
         if artifact_type == ErrorTarget.ENVIRONMENT:
-            path, more["ignore_file"] = stage.context(Path(path)), IgnoreFile()
+            path, more["ignore_file"] = stage.context(Path(path)), internals.IgnoreFile()
         return upload(operation_scope, datastore_operation, path, artifact_type, *values, **more)
 
-    utilities._upload_to_datastore = upload_to_datastore
-    JobOperations._resolve_arm_id_for_command_job = resolve_command_job
-    JobOperations._resolve_arm_id_for_sweep_job = resolve_sweep_job
-    try:
+    with (
+        internals.replaced(utilities, internals.UPLOAD, upload_to_datastore),
+        internals.replaced(JobOperations, internals.RESOLVE_COMMAND, resolve_command_job),
+        internals.replaced(JobOperations, internals.RESOLVE_SWEEP, resolve_sweep_job),
+    ):
         yield
-    finally:
-        utilities._upload_to_datastore = upload
-        JobOperations._resolve_arm_id_for_command_job = of_command
-        JobOperations._resolve_arm_id_for_sweep_job = of_sweep
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.sdk import internals
 from allranks.sdk.files import FileList, is_archive, list_merged, list_path
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.runtime_copy import command_uses_runtime, with_runtime
@@ -46,13 +47,13 @@ def code_of(
 
     Raise InputError if the files cannot be collected, or all of them are left out.
     """
-    code = component._get_origin_code_in_str()
+    code = internals.code_text(component)
     if code is not None and (is_remote(code) or code.startswith("git+")):
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="allranks-") as scratch:
         yield merged(
-            _includes_of(component), Path(scratch), where, includes_where or where, command_of(component), without
+            internals.includes(component), Path(scratch), where, includes_where or where, command_of(component), without
         )
 
 
@@ -83,7 +84,7 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
     """Return the included paths. Raise InputError if one does not exist."""
     try:
         # This downloads artifacts of Azure DevOps.
-        paths = [Path(path) for path in includes._get_resolved_additional_include_configs()]
+        paths = internals.resolved_includes(includes)
     except (ValueError, RuntimeError, OSError) as error:
         found = " ".join(str(error).split())
         raise InputError(Problem(where, found, "code that can be read", "correct additional_includes")) from error
@@ -137,8 +138,7 @@ def _identity(source: Any) -> tuple[Any, ...]:
     """Return a key that identifies an uploaded folder before it is read."""
     if isinstance(source, Path):
         return (source,)
-    includes: Any = getattr(source, "_get_all_additional_includes_configs", list)()
-    return (source._get_base_path_for_code(), source._get_origin_code_in_str(), includes)
+    return (internals.code_base(source), internals.code_text(source), internals.includes_configs(source))
 
 
 @contextlib.contextmanager
@@ -162,16 +162,6 @@ def _not_empty(files: FileList, where: str) -> FileList:
     raise InputError(Problem(where, found, "a file that may leave the machine", code="code-left-out"))
 
 
-def _includes_of(component: Any) -> Any:
-    if hasattr(component, "_generate_additional_includes_obj"):
-        return component._generate_additional_includes_obj()
-    from azure.ai.ml.entities._component._additional_includes import AdditionalIncludes
-
-    # A parallel component has code, but no additional includes.
-    code, base = component._get_origin_code_in_str(), component._get_base_path_for_code()
-    return AdditionalIncludes(origin_code_value=code, base_path=base, configs=[])
-
-
 def _nodes(job: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield each node with its address, including those of nested pipelines and loops; "" for a single job."""
     inner = _members(job)
@@ -188,21 +178,17 @@ def _members(node: Any) -> dict[str, Any] | None:
     A pipeline also lists the bodies of its loops; only the loops return them.
     """
     from azure.ai.ml.entities import PipelineJob
-    from azure.ai.ml.entities._builders.control_flow_node import LoopNode
-    from azure.ai.ml.entities._component.pipeline_component import PipelineComponent
 
     if isinstance(node, PipelineJob):
         return _without_bodies(node.jobs)
-    if isinstance(node, LoopNode):
+    if isinstance(node, internals.LoopNode):
         return _members(node.body) or {"body": node.body}
-    component = vars(node).get("_component")
-    return _without_bodies(component.jobs) if isinstance(component, PipelineComponent) else None
+    component = internals.component(node)
+    return _without_bodies(component.jobs) if isinstance(component, internals.PipelineComponent) else None
 
 
 def _without_bodies(nodes: Mapping[str, Any]) -> dict[str, Any]:
-    from azure.ai.ml.entities._builders.control_flow_node import LoopNode
-
-    bodies = {id(node.body) for node in nodes.values() if isinstance(node, LoopNode)}
+    bodies = {id(node.body) for node in nodes.values() if isinstance(node, internals.LoopNode)}
     return {name: node for name, node in nodes.items() if id(node) not in bodies}
 
 
@@ -212,10 +198,9 @@ def _sources(node: Any, *, alone: bool) -> Iterator[tuple[str, Any, str]]:
     alone: whether it is a single job, whose own environment is sent; for a step the SDK sends its component's
     """
     from azure.ai.ml.entities import Environment
-    from azure.ai.ml.entities._component.code import ComponentCodeMixin
 
-    component = vars(node).get("_component") or vars(node).get("trial")
-    if isinstance(component, ComponentCodeMixin):
+    component = internals.component(node) or vars(node).get("trial")
+    if isinstance(component, internals.ComponentCodeMixin):
         yield CODE, component, command_of(component)
     else:
         code = getattr(component, "code", None) if component else vars(node).get("code")

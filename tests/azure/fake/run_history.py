@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fake import arm
 from fake.jobs import Job, named
-from fake.messages import Answer, Request
+from fake.messages import Answer, Request, not_found
 from fake.names import API, BLOBS, GROUP, SUBSCRIPTION, WORKSPACE
 from fake.routing import route
 
@@ -80,13 +80,21 @@ def change_run(azure: FakeAzure, request: Request, name: str, experiment: str = 
 
 @route(API, "GET", _HISTORY + "/runs/{name}/children")
 def get_children(azure: FakeAzure, request: Request, name: str) -> Answer:
-    return Answer.of({"value": [_run(azure, named(azure, child)) for child in named(azure, name).children]})
+    """A page of the steps. The link to the next is a token, which the request has to return."""
+    children = named(azure, name).children
+    start = int(request.query.get("$continuationtoken", 0))
+    end = start + azure.page_size
+    found = [_run(azure, named(azure, child)) for child in children[start:end]]
+    return Answer.of({"value": found, "continuationToken": str(end) if end < len(children) else None})
 
 
 @route(API, "GET", _HISTORY + "/runs/{name}/details")
 def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
-    """How the run is, and where its logs can be read."""
+    """How the run is, and where its logs can be read. Run history gets to know a job some time after its request."""
     job = named(azure, name)
+    if azure.history_lag > 0 and not job.parent:
+        azure.history_lag -= 1
+        raise not_found(f"Run {name}")
     logs = {
         log: f"https://{BLOBS}/{ARTIFACTS}/{artifacts(job.name)}/{log}?{azure.blobs.sas()}" for log in sorted(job.logs)
     }

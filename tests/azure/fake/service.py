@@ -38,9 +38,11 @@ class FakeAzure:
     executes:    whether submitted jobs are run by the local engine; else they stay Queued until `finish`
     tracks:      whether steps have an MLflow run
     storage_access: what listSecrets gives: key, sas, or nothing ("identity")
-    core_limits: cores by family of sizes; of any other family there are 100
+    core_limits: cores by family of sizes; of any other family there are 100. workspace_core_limits: the same for the
+                 workspace, -1 where nobody set one; total_cores, low_priority_cores: of the region
     signs_in:    whether the identity endpoint gives tokens
     allows:      whether a token is good for anything
+    history_lag: how many requests run history answers with 404 before it knows a new job
     page_size:   how many items a list has at most before its next page
     """
 
@@ -61,7 +63,10 @@ class FakeAzure:
         self.tracks = False
         self.storage_access = "key"
         self.core_limits: dict[str, int] = {}
+        self.workspace_core_limits: dict[str, int] = {}
+        self.total_cores, self.low_priority_cores = 1000, 100
         self.page_size = 100
+        self.history_lag = 0
         self.assets = Assets(names.in_workspace)
         self.registry = Assets(names.in_registry)
         self.blobs = Blobs(self.secrets)

@@ -1,6 +1,7 @@
 """Train until an eviction, or until saves by the clock have come.
 
 evict.py STRATEGY evict RANK,...    these ranks are asked to end, at a moment within a step
+evict.py STRATEGY validate RANK,... the same, within a validation that ends with the eviction alone
 evict.py STRATEGY minutes           checkpoints are due by the clock, one after another
 
 Each rank prints the steps at which it saved.
@@ -30,7 +31,7 @@ def train(ranks: runtime.Ranks) -> None:
     every_minutes = 1e-9 if what == "minutes" else None
     checkpoints = runtime.Checkpoints("../checkpoints", ranks, {"training": training}, every_minutes=every_minutes)
     begun = threading.Event()
-    if what == "evict" and str(ranks.rank) in sys.argv[3].split(","):
+    if what != "minutes" and str(ranks.rank) in sys.argv[3].split(","):
         threading.Thread(target=ask_to_end, args=(begun,)).start()
     step = checkpoints.load()
     saves: list[int] = []
@@ -44,9 +45,17 @@ def train(ranks: runtime.Ranks) -> None:
             training.backward(functional.cross_entropy(scores, torch.randint(4, (16,))))
             training.step()
             step += 1
+            if what == "validate" and step > FIRST:
+                validate(training.model, checkpoints)
             checkpoints.save_if_due(step)
     finally:
         print(*saves)
+
+
+@torch.no_grad()
+def validate(model: torch.nn.Module, checkpoints: runtime.Checkpoints) -> None:
+    while not checkpoints.interrupted():
+        model(torch.randn(16, 32))  # of a sharded model, a collective
 
 
 def ask_to_end(begun: threading.Event) -> None:

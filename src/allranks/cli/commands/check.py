@@ -70,9 +70,11 @@ def check(
     Print every problem and exit with 2 if there are any; of several files, a line with the result of each. A problem is
     what Azure ML, azure-ai-ml or the designer refuses. A warning is what they take and what probably does something
     else than was meant. Advice makes components easier to use in the designer, such as descriptions and ranges; it is
-    listed by --strict only. For a pipeline, problems of its components and of the sizes that its steps name are
-    warnings. What this machine lacks to run it, such as a package or mpirun, is listed separately and is no error.
-    --json prints an object, or an array of one per file.
+    listed by --strict only. docs/checks.md lists the rules, each with its source; a comment `# allranks: ignore RULE`
+    ignores a warning or advice on its line, or in the whole file if it is above all content. For a pipeline, problems
+    of its components and of the sizes that its steps name are warnings. What this machine lacks to run it, such as a
+    package, mpirun or an asset of a workspace, is listed separately and is no error. --json prints an object, or an
+    array of one per file.
     """
     from allranks.cli.console import console
     from allranks.cli.errors import print_machine, print_warnings
@@ -120,6 +122,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     from allranks.components import variants
     from allranks.components.check.rules import check as check_specs
     from allranks.errors import InputError
+    from allranks.plan.check import only_here
     from allranks.plan.graph import steps
     from allranks.runs.formatting import count
 
@@ -129,20 +132,24 @@ def _result(file: str, values: dict[str, str]) -> _Result:
         return _Result(file, (), error.problems)
     components = list(specs.components) if specs else []
     found = check_specs(components)
-    problems = [*found.errors, *variants.check(components)] if components else []
+    problems: list[Problem] = [*found.errors, *variants.check(components)] if components else []
     warnings, advice = list(found.warnings), list(found.advice)
-    machine: list[Problem] = []
+    machine = list(found.machine)
     plans: list[Plan] = []
     for job in [file] if specs is None else map(str, specs.jobs):
         checked = jobs.check(job, values)
         problems += checked.problems
         warnings += checked.warnings
         machine += checked.machine
+        advice += checked.advice
         if checked.plan is not None:
             plans.append(checked.plan)
             found = _of_their_components(checked.plan, components)
             warnings += [*found.errors, *found.warnings]
             advice += found.advice
+            machine += found.machine
+    problems, lacking = only_here.separated(problems)
+    machine += lacking
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:

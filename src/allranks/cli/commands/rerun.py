@@ -22,6 +22,7 @@ from allranks.cli.options import (
     RetriesOption,
     RunArgument,
     SlotsOption,
+    StartTimeoutOption,
     TrackOption,
     UntilOption,
 )
@@ -46,6 +47,7 @@ def rerun(
     track: TrackOption = True,
     cold: ColdOption = False,
     mpi: MpiOption = MpiChoice.RSH,
+    start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -64,7 +66,16 @@ def rerun(
     place = Workspace.at(workspace)
     selection = Selection.of(start, only, until)
     options = Options(
-        instances.value, force_rerun, retries, slots, gpus, track, selection=selection, cold=cold, mpi=mpi.value
+        instances.value,
+        force_rerun,
+        retries,
+        slots,
+        gpus,
+        track,
+        selection=selection,
+        cold=cold,
+        start_timeout=start_timeout,
+        mpi=mpi.value,
     )
     values = settings_of(settings, params)
     execute(

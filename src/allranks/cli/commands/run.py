@@ -21,6 +21,7 @@ from allranks.cli.options import (
     OnlyOption,
     RetriesOption,
     SlotsOption,
+    StartTimeoutOption,
     TrackOption,
     UntilOption,
 )
@@ -55,6 +56,7 @@ def run(
     track: TrackOption = True,
     cold: ColdOption = False,
     mpi: MpiOption = MpiChoice.RSH,
+    start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -97,6 +99,7 @@ def run(
             settings=values,
             cold=cold,
             mpi=mpi.value,
+            start_timeout=start_timeout,
         )
         execute(lambda observer: engine.run(plan, place, options, observer, tracker=tracker, starters=starters), json)
 

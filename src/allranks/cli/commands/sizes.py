@@ -91,7 +91,15 @@ def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: da
 def _row(size: Size) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return {**asdict(size), "infiniband": size.infiniband, "process_count_per_instance": size.processes}
+    from allranks.hardware.cuda import has_bfloat16, releases_of
+
+    return {
+        **asdict(size),
+        "infiniband": size.infiniband,
+        "process_count_per_instance": size.processes,
+        "cuda_variants": [release.name for release in releases_of(size)],
+        "bfloat16": has_bfloat16(size),
+    }
 
 
 def _settings(size: Size) -> tuple[NetworkVariable, ...]:

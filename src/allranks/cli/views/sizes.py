@@ -16,6 +16,7 @@ from allranks.cli.errors import warnings_text
 from allranks.cli.views.whole_tables import print_whole
 from allranks.errors import Problem
 from allranks.hardware import shared_memory
+from allranks.hardware.cuda import has_bfloat16, releases_of
 from allranks.hardware.network_variable import NetworkVariable
 from allranks.hardware.sizes import Size
 from allranks.runs.formatting import NOTHING
@@ -29,12 +30,12 @@ def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
     # Omit empty columns.
     with_retirement = any(size.retired for size in found)
     # The widest row fits 80 columns; the other facts are in the details of a size.
-    table = _table("size", "GPUs", "NVLink", "InfiniBand", ">GiB", *(["retired"] if with_retirement else []))
+    table = _table("size", "GPUs", "CUDA", "InfiniBand", ">GiB", *(["retired"] if with_retirement else []))
     for size in found:
         cells = (
             size.name,
             f"{size.gpus} x {size.gpu} {size.gpu_memory_gb} GB",
-            _yes(size.nvlink),
+            ", ".join(release.name.removeprefix("cuda") for release in releases_of(size)) or _or_dash(None),
             _infiniband(size),
             _or_dash(size.host_memory_gib),
             *([_or_dash(size.retired)] if with_retirement else []),
@@ -81,6 +82,8 @@ def _facts(size: Size) -> list[tuple[str, str]]:
         "process_count_per_instance": f"{size.processes}, a process for each GPU",
         "InfiniBand": _infiniband(size) if size.infiniband else "none",
         "NVLink": _yes(size.nvlink),
+        "CUDA": _cuda(size),
+        "precision": "bfloat16" if has_bfloat16(size) else "float16 with a loss scale: no bfloat16",
         "CPU": f"{size.vcpus} vCPUs, {size.architecture}",
         "host memory": f"{size.host_memory_gib} GiB" if size.host_memory_gib else "",
         "/dev/shm": f"at least {shared_memory.mib(need)} for {size.processes} ranks (resources.shm_size)",
@@ -106,6 +109,14 @@ def _infiniband(size: Size) -> str:
     if size.infiniband_ports is None:
         return "yes"
     return f"{size.infiniband_ports} x {size.infiniband_gbit_s} Gb/s"
+
+
+def _cuda(size: Size) -> str:
+    """Return the variants of the environments that run on the size, with the oldest driver of each."""
+    variants = (
+        f"{release.name} (CUDA {release.version}, driver {release.driver} or newer)" for release in releases_of(size)
+    )
+    return ", ".join(variants) or "none of the environments' variants"
 
 
 def _yes(flag: bool | None) -> str:

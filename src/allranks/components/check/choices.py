@@ -12,8 +12,33 @@ from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
 from allranks.errors import InputError
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.requirement_files import packages
 from allranks.sdk.yaml_lines import read_mapping
+
+_TAGS = "the component's own tags, [components.md](components.md): allranks checks them before each run"
+
+REQUIREMENT_TAG = Rule(
+    "requirement-tag",
+    Level.ERROR,
+    f"A tag {REQUIRES}.INPUT.VALUE names no choice of the component.",
+    _TAGS,
+    "name an input and one of its values",
+)
+REQUIREMENT_PACKAGE = Rule(
+    "requirement-package",
+    Level.ERROR,
+    "The environment lacks a package that the component, or one of its choices, requires by a tag.",
+    _TAGS,
+    "add the package to the environment, or use another one",
+)
+REQUIREMENT_LAUNCH = Rule(
+    "requirement-launch",
+    Level.ERROR,
+    f"The distribution is not one that the component's tag {LAUNCH} allows.",
+    _TAGS,
+    "change the distribution",
+)
 
 
 def tags(subject: Subject) -> Iterator[Finding]:
@@ -25,7 +50,7 @@ def tags(subject: Subject) -> Iterator[Finding]:
             continue
         if len(rest) != 2 or rest[0] not in choices or rest[1] not in choices[rest[0]]:
             expected = f"{REQUIRES}.INPUT.VALUE, with a value of the input's enum"
-            yield subject.error(("tags", str(tag)), f"tag {tag}", expected, "name an input and one of its values")
+            yield subject.report(REQUIREMENT_TAG, ("tags", str(tag)), f"tag {tag}", expected)
 
 
 def packages_of_choices(subject: Subject) -> Iterator[Finding]:
@@ -38,11 +63,13 @@ def packages_of_choices(subject: Subject) -> Iterator[Finding]:
         missing = ", ".join(each.missing(available))
         if missing and not each.input:
             fix = f"add {missing} to the environment, or use another one"
-            yield subject.error(("environment",), f"it does not have {missing}", f"tag {each.tag}", fix)
+            yield subject.report(
+                REQUIREMENT_PACKAGE, ("environment",), f"it does not have {missing}", f"tag {each.tag}", fix
+            )
         elif missing and each.value in choices.get(each.input, ()):
             found = f"{each.value}, which needs {missing}; the environment does not have it"
             fix = f"remove {each.value}; a variant with another environment can offer it"
-            yield subject.error(("inputs", each.input, "enum"), found, "choices that work", fix)
+            yield subject.report(REQUIREMENT_PACKAGE, ("inputs", each.input, "enum"), found, "choices that work", fix)
 
 
 def launch(subject: Subject) -> Iterator[Finding]:
@@ -53,7 +80,9 @@ def launch(subject: Subject) -> Iterator[Finding]:
     counts = {name: value for name, value in settings.items() if name in names and isinstance(value, int)}
     problem = launch_problem(str(subject.tags.get(LAUNCH, "")), kind.settings(**counts) if kind else Single())
     if problem is not None:
-        yield subject.error(tuple(problem.where.split(".")), problem.found, problem.expected, problem.fix)
+        yield subject.report(
+            REQUIREMENT_LAUNCH, tuple(problem.where.split(".")), problem.found, problem.expected, problem.fix
+        )
 
 
 def environment_folder(environment: Any) -> str:

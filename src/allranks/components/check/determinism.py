@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.components.check.subject import Finding, Subject
+from allranks.plan.check.rule import Level, Rule
 
 REGISTERS = "registers a model"
 DOWNLOADS = "downloads from a URL"
@@ -67,12 +68,28 @@ PROGRAMS = {
 
 WAIVER = "deterministic:"
 
+DETERMINISM_UNSET = Rule(
+    "determinism-unset",
+    Level.ADVICE,
+    "Nothing says whether the component is deterministic; Azure ML then reuses its results.",
+    "style",
+    "set true if the outputs depend on the inputs only, else false",
+)
+SIDE_EFFECT = Rule(
+    "side-effect",
+    Level.WARNING,
+    "The component says that it is deterministic, and its code registers a model, downloads or uploads: a reused "
+    "result skips that.",
+    "Azure/azure-sdk-for-python#25007 and #29137: unwanted reuse",
+    f"set is_deterministic: false, or explain on that line: # {WAIVER} ...",
+)
+
 
 def determinism(subject: Subject) -> Iterator[Finding]:
     if subject.deterministic is None:
         expected = "is_deterministic: true or false; Azure ML takes true where it is not said, and reuses results"
-        fix = "set true if the outputs depend on the inputs only, else false"
-        yield subject.advice(("is_deterministic",), "nothing says whether it is deterministic", expected, fix)
+        found = "nothing says whether it is deterministic"
+        yield subject.report(DETERMINISM_UNSET, ("is_deterministic",), found, expected)
     if subject.deterministic is not True:
         return
     effects = [(f"{subject.place('command')}", what, pattern) for what, pattern in _programs(subject.command)]
@@ -81,7 +98,7 @@ def determinism(subject: Subject) -> Iterator[Finding]:
         found = f"is_deterministic: true, and {where} {what} ({call})"
         fix = f"set false, or, if an earlier result is as good, explain why on that line: # {WAIVER} ..."
         expected = "false: a result of before would stand in for the run, and this would not happen again"
-        yield subject.warning(("is_deterministic",), found, expected, fix)
+        yield subject.report(SIDE_EFFECT, ("is_deterministic",), found, expected, fix)
 
 
 def _programs(command: str) -> Iterator[tuple[str, str]]:

@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from allranks.components.check.subject import DATA, Finding, PortSpec, Subject
+from allranks.plan.check.rule import Level, Rule
 
 _KINDS = ("data that must be connected", "optional data", "parameters without a default", "other parameters")
+
+PORT_ORDER = Rule(
+    "port-order", Level.ADVICE, f"Inputs are not in the order: {', '.join(_KINDS)}.", "style", "move the input up"
+)
 
 
 def order(subject: Subject) -> Iterator[Finding]:
@@ -21,7 +26,7 @@ def order(subject: Subject) -> Iterator[Finding]:
             found = f"{port.name} ({_KINDS[rank(port)]}) is below {before.name} ({_KINDS[rank(before)]})"
             first = next(other for other in subject.inputs if rank(other) > rank(port))
             fix = f"move {port.name} above {first.name}"
-            yield subject.advice(("inputs", port.name), found, f"the order: {', '.join(_KINDS)}", fix)
+            yield subject.report(PORT_ORDER, ("inputs", port.name), found, f"the order: {', '.join(_KINDS)}", fix)
 
 
 def rank(port: PortSpec) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.components.check import (
@@ -11,6 +11,7 @@ from allranks.components.check import (
     determinism,
     environment,
     identity,
+    layout,
     order,
     ports,
     python_subject,
@@ -18,8 +19,11 @@ from allranks.components.check import (
     values,
     yaml_subject,
 )
-from allranks.components.check.subject import Finding, Level, Subject
+from allranks.components.check.subject import Finding, Subject
 from allranks.errors import InputError, Problem
+from allranks.plan.check import SDK
+from allranks.plan.check.ignore import Ignored
+from allranks.plan.check.rule import Level, Rule, rules_in
 from allranks.sdk.session import session
 from allranks.sdk.specs import load, quiet
 
@@ -50,9 +54,25 @@ COMMAND_RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     choices.tags,
     choices.packages_of_choices,
     choices.launch,
+    layout.layout,
     determinism.determinism,
 )
 """Additional rules for a component with a command. A pipeline component has none."""
+
+
+MODULE = Rule(
+    "module-missing",
+    Level.MACHINE,
+    "A component in Python imports a module that this machine does not have.",
+    "what importing the file raises here",
+    "install it next to allranks to check the file",
+)
+
+CATALOGUE: tuple[Rule, ...] = (
+    *rules_in((identity, ports, values, order, use, environment, choices, determinism)),
+    MODULE,
+)
+"""Every rule about components, for docs/checks.md."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +82,7 @@ class Findings:
     errors: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     advice: tuple[Problem, ...] = ()
+    machine: tuple[Problem, ...] = ()
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Findings:
@@ -75,7 +96,8 @@ class Findings:
 def check(specs: Sequence[Path]) -> Findings:
     """Return what is wrong with the components of these specs, with file and line.
 
-    Includes what azure-ai-ml itself rejects. Azure is not contacted.
+    Includes what azure-ai-ml itself rejects. Warnings and advice that a comment ignores are left out. Azure is not
+    contacted.
     """
     subjects: list[Subject] = []
     findings: list[Finding] = []
@@ -86,7 +108,12 @@ def check(specs: Sequence[Path]) -> Findings:
             of_spec, found = _of_spec(spec)
             subjects += of_spec
             findings += found
-    return Findings.of([*findings, *identity.unique_names(subjects)])
+    ignored = Ignored()
+    return Findings.of(
+        finding
+        for finding in (*findings, *identity.unique_names(subjects))
+        if finding.level is Level.ERROR or any(ignored.remaining([finding.problem]))
+    )
 
 
 def of_subject(subject: Subject) -> list[Finding]:
@@ -111,8 +138,13 @@ def _of_spec(spec: Path) -> tuple[list[Subject], list[Finding]]:
     errors = Findings.of(findings).errors
     return subjects, [
         *findings,
-        *(Finding(Level.ERROR, problem) for problem in _not_reported_yet(sdk_problems, errors, spec)),
+        *(_of_sdk(problem) for problem in _not_reported_yet(sdk_problems, errors, spec)),
     ]
+
+
+def _of_sdk(problem: Problem) -> Finding:
+    rule = MODULE if problem.found.startswith("ModuleNotFoundError") else SDK
+    return Finding(rule, replace(problem, fix=MODULE.fix if rule is MODULE else problem.fix, rule=rule.code))
 
 
 def _not_reported_yet(sdk_problems: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:

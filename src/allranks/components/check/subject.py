@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
+from allranks.plan.check.rule import Level, Rule
 
 DATA = frozenset({"uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model"})
 """Types of ports that the designer draws on the card's edge."""
@@ -23,25 +23,17 @@ FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
 """Texts that marshmallow, with which azure-ai-ml reads specs, takes for booleans, in lower case."""
 
 
-class Level(Enum):
-    """How serious a finding is."""
-
-    ERROR = "error"
-    """azure-ai-ml or Azure ML refuses the component, or the designer's form cannot take what it has."""
-
-    WARNING = "warning"
-    """They take it, and it will probably do something else than was meant."""
-
-    ADVICE = "advice"
-    """It would be easier to use in the designer."""
-
-
 @dataclass(frozen=True)
 class Finding:
     """What a rule has found."""
 
-    level: Level
+    rule: Rule
     problem: Problem
+
+    @property
+    def level(self) -> Level:
+        """How serious it is."""
+        return self.rule.level
 
 
 @dataclass(frozen=True)
@@ -84,6 +76,7 @@ class Subject:
     deterministic: None if the spec does not set it
     environment:   a reference, the mapping of an inline environment, the path of an environment's file, or None
     distribution:  as written; empty if there is none
+    resources:     as written; empty if there are none
     variables:     names of its environment variables
     uses:          where ports are used, by the command or by the function's body
     entries:       Python files that the command starts
@@ -107,6 +100,7 @@ class Subject:
     place: Callable[..., str]
     command: str = ""
     distribution: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
     entries: tuple[Path, ...] = ()
@@ -115,17 +109,9 @@ class Subject:
     needs_command: bool = False
     needs_environment: bool = True
 
-    def error(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Finding:
-        """Return an error in one key."""
-        return Finding(Level.ERROR, Problem(self.place(*keys), found, expected, fix))
-
-    def warning(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Finding:
-        """Return a warning about one key."""
-        return Finding(Level.WARNING, Problem(self.place(*keys), found, expected, fix))
-
-    def advice(self, keys: tuple[str, ...], found: str, expected: str, fix: str) -> Finding:
-        """Return a piece of advice about one key."""
-        return Finding(Level.ADVICE, Problem(self.place(*keys), found, expected, fix))
+    def report(self, rule: Rule, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Finding:
+        """Return a finding in one key. fix: by default the rule's"""
+        return Finding(rule, rule.problem(self.place(*keys), found, expected, fix))
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
         """Return every port with its section, inputs or outputs."""

@@ -6,14 +6,47 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from allranks.components.check.subject import Finding, Level, Subject
-from allranks.errors import Problem
+from allranks.components.check.subject import Finding, Subject
+from allranks.plan.check.rule import Level, Rule
+
+_TEMPLATE = 'Microsoft Learn, "CLI (v2) command component YAML schema", Command expressions'
+
+COMMAND_MISSING = Rule(
+    "command-missing",
+    Level.ERROR,
+    "A command component has no command.",
+    'Microsoft Learn, "CLI (v2) command component YAML schema": command is required',
+    "add it, such as: command: python train.py --lr ${{inputs.lr}}",
+)
+PORT_UNUSED = Rule(
+    "port-unused", Level.ADVICE, "Nothing reads an input, or writes an output.", "style", "use it, or remove the port"
+)
+PORT_UNKNOWN = Rule(
+    "port-unknown",
+    Level.ERROR,
+    "The command names an input or output that the component does not have.",
+    "azure-ai-ml, `entities/_component/command_component.py`, CommandComponent._validate_command",
+    "add it to the ports, or remove the reference",
+)
+COMPONENT_VARIABLES = Rule(
+    "component-variables",
+    Level.WARNING,
+    "A component has environment variables, which azure-ai-ml 1.35 does not send.",
+    "azure-ai-ml, `_schema/component/command_component.py`, and the request of its Command._to_rest_object",
+    "set them in the command, or on the steps that use the component",
+)
+OPTIONAL_UNGUARDED = Rule(
+    "optional-unguarded",
+    Level.WARNING,
+    "An optional input is used outside of $[[ ]], so that a step without it has an incomplete command.",
+    _TEMPLATE,
+    "write $[[--name ${{inputs.name}}]]",
+)
 
 
 def command(subject: Subject) -> Iterator[Finding]:
     if subject.needs_command and not subject.command.strip():
-        fix = "add it, such as: command: python train.py --lr ${{inputs.lr}}"
-        yield subject.error(("command",), "it has no command", "a command line", fix)
+        yield subject.report(COMMAND_MISSING, ("command",), "it has no command", "a command line")
 
 
 def unread(subject: Subject) -> Iterator[Finding]:
@@ -25,7 +58,7 @@ def unread(subject: Subject) -> Iterator[Finding]:
             verb = "reads" if kind == "inputs" else "writes"
             found = f"nothing {verb} the {kind[:-1]} {port.name}"
             by = f"${{{{{kind}.{port.name}}}}}" if subject.command else f"{port.name} in the function's body"
-            yield subject.advice((kind, port.name), found, f"a use: {by}", "use it, or remove the port")
+            yield subject.report(PORT_UNUSED, (kind, port.name), found, f"a use: {by}")
 
 
 def unknown(subject: Subject) -> Iterator[Finding]:
@@ -37,7 +70,7 @@ def unknown(subject: Subject) -> Iterator[Finding]:
             fix = f"did you mean {near[0]}?" if near else f"add it to {use.kind}, or remove the reference"
             expected = ", ".join(sorted(names)) or f"no {use.kind}"
             found = f"${{{{{use.kind}.{use.name}}}}} does not name a port"
-            yield Finding(Level.ERROR, Problem(use.where, found, expected, fix))
+            yield Finding(PORT_UNKNOWN, PORT_UNKNOWN.problem(use.where, found, expected, fix))
 
 
 def variables(subject: Subject) -> Iterator[Finding]:
@@ -45,7 +78,9 @@ def variables(subject: Subject) -> Iterator[Finding]:
     for name in subject.variables:
         fix = f"set it in the command, {name}=VALUE python ..., or on the steps that use the component"
         found = f"the variable {name}, which azure-ai-ml does not send to Azure ML with a component"
-        yield subject.warning(("environment_variables", name), found, "no variables of the component's own", fix)
+        yield subject.report(
+            COMPONENT_VARIABLES, ("environment_variables", name), found, "no variables of the component's own", fix
+        )
 
 
 def optional_uses(subject: Subject) -> Iterator[Finding]:
@@ -55,7 +90,7 @@ def optional_uses(subject: Subject) -> Iterator[Finding]:
             found = f"the optional input {use.name} is outside of $[[ ]]"
             fix = f"write $[[--{use.name} ${{{{inputs.{use.name}}}}}]]"
             expected = "an optional part of the command: $[[ ... ]]"
-            yield Finding(Level.WARNING, Problem(use.where, found, expected, fix))
+            yield Finding(OPTIONAL_UNGUARDED, OPTIONAL_UNGUARDED.problem(use.where, found, expected, fix))
 
 
 def _variables(subject: Subject) -> Iterator[tuple[str, str]]:

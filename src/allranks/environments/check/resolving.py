@@ -19,7 +19,7 @@ SECONDS = 900
 
 def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     """Let pip resolve the variant without GPUs for this Python. Only package metadata is downloaded."""
-    chosen = [path for path in files(environment.folder) if path.name != "device-cuda.txt"]
+    chosen = [path for path in files(environment.folder) if not path.name.endswith("-cuda.txt")]
     if not chosen:
         return
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:

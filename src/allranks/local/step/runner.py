@@ -35,7 +35,7 @@ from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.file_digests import FileDigests
 from allranks.local.step.file_work import judged, run_io
 from allranks.local.step.launch import launch_of
-from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
+from allranks.local.step.monitor import START_TIMEOUT, AttemptHandles, AttemptMonitor
 from allranks.local.step.next_folders import NextFolders
 from allranks.local.step.rank_programs import JobSettings, rank_programs
 from allranks.local.step.running_steps import RunningSteps
@@ -70,6 +70,7 @@ class Settings:
     earlier:     this run as it was before it continued with the latest code
     cold:        whether every rank is started as a new process, without a starter
     mpi:         how mpirun reaches the instances, a key of the launchers of mpi
+    start_timeout: seconds that an instance may take to start its processes
     """
 
     experiment: str
@@ -79,6 +80,7 @@ class Settings:
     earlier: RunRecord | None = None
     cold: bool = False
     mpi: str = "rsh"
+    start_timeout: float = START_TIMEOUT
 
 
 class CommandRunner:
@@ -317,11 +319,11 @@ class CommandRunner:
             record.status = Status.RUNNING
             self._recorder.changed(record)
             with self.running.launching(record.name, agents), _removed_at_end(launcher_folder):
-                launched = []
+                launched: dict[str, str] = {}
                 for rank, agent in enumerate(agents):
                     if stops.staging.is_set() or self.running.is_ending(record.name):
                         break  # a signal only reaches launched agents
-                    launched.append(agent)
+                    launched[agent] = f"instance {rank} ({instances[rank].hostname})"
                     instance_spec = _instance_spec(step, instances, rank, folders[rank].path, keep[rank], ports[rank])
                     await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events, starter)
                 await self._starters.prepare_followers(step, scope)
@@ -330,13 +332,14 @@ class CommandRunner:
                 self._next_folders.make_next()
                 handles = AttemptHandles(
                     record,
-                    frozenset(launched),
+                    launched,
                     events,
                     launching,
                     assignment.log,
                     {rank.process.rank: rank.report for rank in ranks},
                     step.timeout,
                     step.instance_type,
+                    self._settings.start_timeout,
                 )
                 await AttemptMonitor(
                     handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allranks.errors import Problem
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import meant, number_with_point, one_of
 from allranks.plan.graph import Node
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, Value, references
+
+BINDING = Rule(
+    "binding",
+    Level.ERROR,
+    "A binding names an input, a step or an output that does not exist, or one of another type; or a "
+    "required input has no value.",
+    'Microsoft Learn, "CLI (v2) pipeline job YAML schema", expressions; azure-ai-ml, '
+    "`entities/_job/pipeline/pipeline_job.py`, PipelineJob._validate_input",
+    "bind an existing port of the same type",
+)
 
 _ACCEPTS = {
     "integer": {"integer"},

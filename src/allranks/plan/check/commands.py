@@ -8,10 +8,20 @@ from collections.abc import Iterator
 from allranks.contract.templating import Name, is_closed, used_names
 from allranks.errors import Problem
 from allranks.plan.check.bindings import is_given
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import meant, one_of
 from allranks.plan.graph import Step
 from allranks.plan.ports import Literal
+
+COMMAND = Rule(
+    "command",
+    Level.ERROR,
+    "The command is empty, has an open $[[, names a port that the step does not have, or uses an "
+    "optional input that is not given.",
+    'Microsoft Learn, "CLI (v2) command component YAML schema", command expressions',
+    "correct the command",
+)
 
 _QUOTED = re.compile(r"'\$\{\{\s*inputs\.([^\s{}]+)\s*}}'")
 

@@ -7,10 +7,20 @@ from collections.abc import Iterator
 from allranks.errors import Problem
 from allranks.plan.check import paths, values
 from allranks.plan.check.bindings import article, dangling, fits
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import meant, one_of
 from allranks.plan.graph import Condition, DoWhile, ParallelFor
 from allranks.plan.ports import PRIMITIVES, GraphInput, Literal, Path, references
+
+CONTROL_FLOW = Rule(
+    "control-flow",
+    Level.ERROR,
+    "A condition is no boolean, a block names a step that does not exist, or a loop has no valid limit, "
+    "items or feedback.",
+    "azure-ai-ml, `entities/_builders/` condition_node.py, do_while.py and parallel_for.py, and DO_WHILE_MAX_ITERATION",
+    "correct the node",
+)
 
 LIMIT = 1000
 """Maximum iterations of a do_while loop (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""

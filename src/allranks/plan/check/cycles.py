@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allranks.errors import Problem
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
+
+CYCLE = Rule(
+    "cycle",
+    Level.ERROR,
+    "Steps need each other's outputs.",
+    "azure-ai-ml, `dsl/`: a pipeline is an acyclic graph; the service refuses the job when it is submitted",
+    "remove one of the edges",
+)
 
 
 def of_graph(scope: Scope) -> Iterator[Problem]:

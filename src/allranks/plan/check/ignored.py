@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allranks.errors import Problem
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
+
+IGNORED = Rule(
+    "ignored-environment",
+    Level.WARNING,
+    "A step sets another environment than its component's; azure-ai-ml does not send it.",
+    "azure-ai-ml 1.35, `entities/_builders/command.py`, Command._to_rest_object",
+    "set the environment of the component",
+)
 
 
 def of_step(scope: Scope, step: Step) -> Iterator[Problem]:

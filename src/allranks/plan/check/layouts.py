@@ -10,8 +10,18 @@ from allranks.contract import produce
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.single import Single
 from allranks.errors import Problem
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
+
+LAYOUT = Rule(
+    "layout",
+    Level.ERROR,
+    "A number of instances or processes, a timeout or a size of /dev/shm is impossible.",
+    'Microsoft Learn, "Manage and increase quotas and limits for resources with Azure Machine Learning"; '
+    "the launch contract of each distribution type",
+    "correct the number",
+)
 
 MOST_INSTANCES = 65_000
 MOST_CONNECTED_INSTANCES = 4_000

@@ -8,9 +8,18 @@ from collections.abc import Iterable, Iterator
 
 from allranks.errors import Problem
 from allranks.plan.check.bindings import dangling
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Node, Step
 from allranks.plan.ports import GraphInput, references
+
+NAMES = Rule(
+    "name",
+    Level.ERROR,
+    "A name of a step, a port or a variable is there twice, or has characters that a folder or a variable cannot have.",
+    "azure-ai-ml, `_utils/utils.py`, is_valid_node_name; POSIX, names of environment variables",
+    "rename it",
+)
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _EXPECTED = "letters, digits, _, - and .; a letter, digit or _ first"

@@ -8,12 +8,21 @@ from collections.abc import Iterator, Mapping
 from allranks.contract.templating import used_placeholders
 from allranks.errors import Problem
 from allranks.plan import file_tree
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope, of_plan
 from allranks.plan.check.suggestions import one_of
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.output_paths import passed_on, wanted_path, wanted_paths
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
 from allranks.sdk import paths
+
+DATA = Rule(
+    "data",
+    Level.ERROR,
+    "Local data does not exist or is of another type, or two outputs have the same path.",
+    "azure-ai-ml, `_artifacts/_artifact_utilities.py`: it uploads local data and refuses a missing path",
+    "correct the path",
+)
 
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 

@@ -8,11 +8,20 @@ from dataclasses import replace
 from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, requirements
 from allranks.contract.templating import wire
 from allranks.errors import Problem
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import one_of
 from allranks.plan.graph import Step
 from allranks.plan.ports import Literal
 from allranks.plan.requirement_files import packages
+
+REQUIREMENT = Rule(
+    "requirement",
+    Level.ERROR,
+    "The step's environment or launch lacks what its component's tags require for the chosen values.",
+    "the component's own tags, [components.md](components.md)",
+    "choose another value or environment",
+)
 
 
 def of_step(scope: Scope, step: Step, supplied: Collection[str] = ()) -> Iterator[Problem]:

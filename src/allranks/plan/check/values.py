@@ -9,10 +9,19 @@ from collections.abc import Iterator
 from allranks.contract.templating import wire
 from allranks.errors import Problem
 from allranks.plan import macros
+from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import meant, one_of
 from allranks.plan.graph import Node
 from allranks.plan.ports import GraphInput, Input, Literal
+
+VALUES = Rule(
+    "value",
+    Level.ERROR,
+    "A value is not of the input's type, or outside of its range or enum.",
+    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw",
+    "change the value",
+)
 
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")

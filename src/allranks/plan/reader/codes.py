@@ -10,6 +10,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.graph import Code
 from allranks.plan.reader import snapshot
 from allranks.plan.reader.context import Context, Place
+from allranks.sdk import internals
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.runtime_copy import command_uses_runtime
 from allranks.sdk.uploads import code_of, command_of
@@ -17,8 +18,8 @@ from allranks.sdk.uploads import code_of, command_of
 
 def snapshot_of(component: Any, place: Place, context: Context) -> Code | None:
     """Return the component's snapshot, or None if it has no code. Code that several steps use is copied once."""
-    code = component._get_origin_code_in_str()
-    includes = component._get_all_additional_includes_configs()
+    code = internals.code_text(component)
+    includes = internals.includes_configs(component)
     includes_key = json.dumps([includes, command_uses_runtime(command_of(component))], default=str)
     key = (str(component.base_path), code, includes_key)
     if key not in context.codes:

@@ -20,7 +20,7 @@ from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
 from allranks.plan.reader import codes, environments, registered_component, step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
-from allranks.sdk import yaml_text
+from allranks.sdk import internals, yaml_text
 from allranks.sdk.messages import unknown_distribution
 
 _SHARED_MEMORY = 2 << 30
@@ -60,7 +60,8 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         timeout=_timeout(node, place, context),
         deterministic=component.is_deterministic is not False,
         location=place.location,
-        spec=str(component._source_path or ""),
+        job_tier=str(_get(node.queue_settings, "job_tier") or ""),
+        spec=internals.source_path(component),
         tags=requirements.relevant(component.tags or {}),
     )
 
@@ -134,9 +135,10 @@ def _get(settings: Any, name: str) -> Any:
 
 def identity(component: Any) -> tuple[str, str]:
     """Return the component's name and version, which the SDK drops for a file that a pipeline's YAML names."""
-    if not component._is_anonymous:
+    if not internals.is_anonymous(component):
         return str(component.name or ""), str(component.version or "")
-    return _identity_in_file(str(component._source_path)) if component._source_path else ("", "")
+    source = internals.source_path(component)
+    return _identity_in_file(source) if source else ("", "")
 
 
 @cache

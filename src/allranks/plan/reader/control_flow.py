@@ -15,6 +15,7 @@ from allranks.plan.ports import Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, plain
+from allranks.sdk import internals
 from allranks.sdk.paths import located
 
 ReadNode = Callable[[str, Any, Context], Node | None]
@@ -150,7 +151,7 @@ def _port(port: Any) -> str:
     if isinstance(port, str):
         match = _PORT.fullmatch(port.strip())
         return match[1] if match else port
-    return str(port._port_name)
+    return internals.port_name(port)
 
 
 def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:

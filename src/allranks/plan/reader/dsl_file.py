@@ -13,6 +13,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
 from allranks.plan.reader import unknown_values
 from allranks.plan.reader.settings import Setting
+from allranks.sdk import internals
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.user_code import Line
@@ -60,15 +61,13 @@ class DslFile:
 
     @property
     def _builder(self) -> Any:
-        return vars(self.function)["_pipeline_builder"]
+        return internals.pipeline_builder(self.function)
 
     def _declared(
         self, inputs: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
     ) -> Iterator[tuple[str, str | None]]:
-        from azure.ai.ml.entities._inputs_outputs import GroupInput
-
         for name, port in inputs.items():
-            if isinstance(port, GroupInput):
+            if isinstance(port, internals.GroupInput):
                 yield from ((inner, str(member.type)) for inner, member in port.flatten(name).items())
             else:
                 annotated = parameters[name].annotation is not inspect.Parameter.empty

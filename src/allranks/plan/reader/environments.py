@@ -15,7 +15,7 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
-from allranks.sdk import bounded_yaml, complaints, yaml_text
+from allranks.sdk import bounded_yaml, complaints, internals, yaml_text
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import context_of
 
@@ -54,7 +54,7 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
     if isinstance(environment, str):
         return registered(environment)
     name, version = "", ""
-    if environment.name and not environment._is_anonymous:
+    if environment.name and not internals.is_anonymous(environment):
         name, version = str(environment.name), str(environment.version or "")
     elif isinstance(environment.conda_file, dict) and environment.conda_file.get("name"):
         # The SDK drops the name of an environment that is given as a file.
@@ -81,10 +81,10 @@ def _name_in_file(environment: Any) -> str:
 
     The file is the one that the step names, or environment.yaml next to the Dockerfile, because mldesigner drops it.
     """
-    files = [environment._source_path] if environment._source_path else []
+    files = [Path(source)] if (source := internals.source_path(environment)) else []
     if environment.build is not None and not is_remote(str(environment.build.path)):
         files.append(Path(environment.base_path, str(environment.build.path), "environment.yaml"))
-    return next((name for file in files if (name := _name_in(Path(file)))), "")
+    return next((name for file in files if (name := _name_in(file))), "")
 
 
 def _name_in(file: Path) -> str:

@@ -16,6 +16,7 @@ from allranks.plan.reader import command_step, control_flow, local_data, registe
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, Place, plain
 from allranks.plan.reader.settings import guessed_type
+from allranks.sdk import internals
 from allranks.sdk.paths import located
 
 ReadNode = Callable[[str, Any, Context], Node | None]
@@ -160,8 +161,9 @@ def types_by_use(nodes: Mapping[str, Any]) -> dict[str, str]:
             name = _bound(port)
             if not name or name in types:
                 continue
-            if port._meta is not None and isinstance(port._meta.type, str):
-                types[name] = port._meta.type
+            declared = internals.declaration(port)
+            if declared is not None and isinstance(declared.type, str):
+                types[name] = declared.type
             elif type(node).__name__ == "Pipeline":
                 inner = types_by_use(node.component.jobs) if inner is None else inner
                 if port_name in inner:
@@ -172,12 +174,14 @@ def types_by_use(nodes: Mapping[str, Any]) -> dict[str, str]:
 def _is_inline(component: Any) -> bool:
     if isinstance(component, str):
         return True
-    return bool(component.type == "command" and component._is_anonymous and not component._source_path)
+    return bool(
+        component.type == "command" and internals.is_anonymous(component) and not internals.source_path(component)
+    )
 
 
 def _bound(port: Any) -> str | None:
     """Return the graph's input that is the whole value of a port, or None."""
-    data = plain(port._data)
+    data = plain(internals.data(port))
     value = value_of(data) if isinstance(data, str) else None
     return value.name if isinstance(value, GraphInput) else None
 
@@ -212,9 +216,9 @@ def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
     ports = {(node.name, port.name): port.type for node in nodes for port in node.outputs}
     for name, source in _sources(owner, nodes, loops, context).items():
         output = owner.outputs[name]
-        data = output if isinstance(output, SdkOutput) else getattr(output, "_data", None)
+        data = output if isinstance(output, SdkOutput) else internals.data(output)
         path = data.path if isinstance(data, SdkOutput) else None
-        declared = data.type if isinstance(data, SdkOutput) else output._type
+        declared = data.type if isinstance(data, SdkOutput) else internals.port_type(output)
         kind = declared or ports.get((source.node, source.name)) or "uri_folder"
         yield GraphOutput(name, source, str(kind), located(str(path), context.base) if path else None)
 
@@ -237,9 +241,12 @@ def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
                 context.problems.append(Problem(where, f"the pipeline has no output {target}", expected))
     for name, output in owner.outputs.items():
         # A node's output that is returned under two names is bound to only one of them.
-        bound = vars(output).get("_binding_output")
-        if name not in sources and bound is not None and owner.jobs.get(bound._owner.name) is bound._owner:
-            sources[name] = NodeOutput(loops.get(bound._owner.name, bound._owner.name), bound._port_name)
+        bound = internals.bound_output(output)
+        if name in sources or bound is None:
+            continue
+        node = internals.owner(bound)
+        if owner.jobs.get(node.name) is node:
+            sources[name] = NodeOutput(loops.get(node.name, node.name), internals.port_name(bound))
     return {name: sources[name] for name in owner.outputs if name in sources}
 
 

@@ -14,6 +14,7 @@ from allranks.plan.reader import step_ports, unknown_values
 from allranks.plan.reader.context import plain
 from allranks.plan.reader.dsl_file import located
 from allranks.plan.reader.settings import Setting
+from allranks.sdk import internals
 from allranks.sdk.python_file import PythonFile
 
 
@@ -38,7 +39,7 @@ class MadeJob:
     def given(self, name: str) -> Setting | None:
         """Return the value of an input in the job, if it is a plain value."""
         port = dict(step_ports.flat(self.job.inputs)).get(name)
-        value = plain(port._data) if port is not None else None
+        value = plain(internals.data(port)) if port is not None else None
         return value if isinstance(value, (str, int, float, bool)) else None
 
     def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
@@ -55,13 +56,11 @@ class MadeJob:
         return located(self.file.nodes.line(self.job, path))
 
     def _declared(self) -> Iterator[tuple[str, str | None]]:
-        from azure.ai.ml.entities._inputs_outputs import GroupInput
-
         component = getattr(self.job, "component", None)
         function = self.file.nodes.function(component)
         parameters = inspect.signature(function).parameters if function else {}
         for name, port in (getattr(component, "inputs", None) or {}).items():
-            if isinstance(port, GroupInput):
+            if isinstance(port, internals.GroupInput):
                 yield from ((inner, str(member.type)) for inner, member in port.flatten(name).items())
                 continue
             annotated = name in parameters and parameters[name].annotation is not inspect.Parameter.empty
@@ -78,6 +77,6 @@ class MadeJob:
             setattr(ports, last, value)
             if "command" in vars(type(self.job)):
                 # The SDK derived the type from the value that is replaced.
-                ports[last]._meta.type = kind
+                internals.declaration(ports[last]).type = kind
         else:
-            ports[last] = self.job._build_input(last, self.job.component.inputs.get(last), value)
+            ports[last] = internals.build_input(self.job, last, self.job.component.inputs.get(last), value)

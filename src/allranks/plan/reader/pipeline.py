@@ -18,6 +18,7 @@ from allranks.plan.reader import command_step, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
+from allranks.sdk import internals
 from allranks.sdk.paths import is_remote, shown
 
 
@@ -73,7 +74,7 @@ def _unread(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
 def _is_local(node: Any) -> bool:
     if isinstance(node.component, str):
         return False
-    code = node.component._get_origin_code_in_str()
+    code = internals.code_text(node.component)
     return code is None or not (is_remote(code) or code.startswith("git+"))
 
 
@@ -85,7 +86,7 @@ def types_by_use(job: Any) -> dict[str, str]:
 
 
 def _pipeline(job: Any, source: str, context: Context) -> Plan:
-    given_values = {name: port._data for name, port in step_ports.flat(job.inputs)}
+    given_values = {name: internals.data(port) for name, port in step_ports.flat(job.inputs)}
     values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(job.component.inputs)} | {
         name: plain(data) for name, data in given_values.items() if isinstance(plain(data), (str, int, float, bool))
     }
@@ -144,7 +145,7 @@ def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:
 
 def _name(job: Any, source: str) -> str:
     component = job.component
-    own = job.name or (None if component._is_anonymous else component.name)
+    own = job.name or (None if internals.is_anonymous(component) else component.name)
     return str(own or _name_of_file(Path(source)) or job.type)
 
 

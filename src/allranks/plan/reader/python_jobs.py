@@ -12,7 +12,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.reader.dsl_file import DslFile
 from allranks.plan.reader.made_job import MadeJob
-from allranks.sdk import python_file
+from allranks.sdk import internals, python_file
 from allranks.sdk.offline_client import Find
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
@@ -101,14 +101,14 @@ def _without_bases(jobs: dict[str, Any]) -> dict[str, Any]:
     """Remove commands from which others were created: ``base(lr=0.1)``, and ``base(lr=Uniform(0, 1)).sweep(...)``."""
     by_component: dict[int, list[str]] = {}
     for name, job in jobs.items():
-        by_component.setdefault(id(vars(job).get("_component", job)), []).append(name)
+        by_component.setdefault(id(internals.component(job, job)), []).append(name)
     bases = {names[0] for names in by_component.values() if len({id(jobs[name]) for name in names}) > 1}
-    return {name: job for name, job in jobs.items() if name not in bases and not vars(job).get("_swept")}
+    return {name: job for name, job in jobs.items() if name not in bases and not internals.is_swept(job)}
 
 
 def is_pipeline_function(value: Any) -> bool:
     """Return whether a value is a function that is decorated with ``@dsl.pipeline``."""
-    return inspect.isfunction(value) and "_pipeline_builder" in vars(value)
+    return inspect.isfunction(value) and internals.pipeline_builder(value) is not None
 
 
 def _is_pipeline_job(job: Any) -> bool:

@@ -10,7 +10,7 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.reader import local_data, step_ports
 from allranks.plan.reader.context import Context, Place
-from allranks.sdk import spec_files, specs
+from allranks.sdk import internals, spec_files, specs
 from allranks.sdk.paths import shown
 
 _TYPES = {"sweep": "command"}
@@ -23,8 +23,8 @@ def attach(node: Any, place: Place, context: Context) -> bool:
     A node with a registered component has the ports that the pipeline gives it, without types. Afterwards it has those
     of the component. If there is no such component, add a problem and return False.
     """
-    key = node._get_component_attr_name()
-    text = node._component
+    key = internals.component_key(node)
+    text = internals.component(node)
     if context.lookup is None:
         found = f"{text} is registered in a workspace or registry, which this machine does not ask"
         fix = "get its YAML file and code, and name the file as the component"
@@ -38,12 +38,12 @@ def attach(node: Any, place: Place, context: Context) -> bool:
         return False
     expected = _TYPES.get(node.type, node.type)
     if component.type != expected:
-        found = f"{text} is a {component.type} component ({shown(component._source_path or '')})"
+        found = f"{text} is a {component.type} component ({shown(internals.source_path(component))})"
         context.problems.append(
             Problem(place.key(key), found, f"a {expected} component", f"set type: {component.type}")
         )
         return False
-    _set(node, component)
+    internals.set_component(node, component)
     return True
 
 
@@ -52,9 +52,10 @@ def _find_data(node: Any, place: Place, context: Context) -> None:
     from azure.ai.ml import Input
 
     for name, port in step_ports.flat(node.inputs):
-        if isinstance(port._data, Input):
-            kind = str(port._data.type)
-            value = step_ports.data_value(port._data, kind, context)
+        data = internals.data(port)
+        if isinstance(data, Input):
+            kind = str(data.type)
+            value = step_ports.data_value(data, kind, context)
             local_data.resolved(value, kind, f"{place.step}.{name}", place.key(f"inputs.{name}"), context)
 
 
@@ -85,14 +86,3 @@ def _of_spec(spec: Path, name: str, where: str) -> Any:
         names = ", ".join(str(component.name) for component in matches)
         raise InputError(Problem(where, f"{shown(spec)} describes {names}", f"one component, or one named {name}"))
     return matches[0]
-
-
-def _set(node: Any, component: Any) -> None:
-    """Set the component as the node's constructor does."""
-    inputs = {name: port._data for name, port in node.inputs.items()}
-    outputs = {name: port._data for name, port in node.outputs.items()}
-    node._inputs = node._build_inputs_dict(inputs, input_definition_dict=component.inputs)
-    node._outputs = node._build_outputs_dict(outputs, output_definition_dict=component.outputs)
-    node._component = component
-    if hasattr(type(node), "_copy_pipeline_component_out_setting_to_node"):
-        node._copy_pipeline_component_out_setting_to_node()

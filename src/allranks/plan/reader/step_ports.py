@@ -11,6 +11,7 @@ from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
 from allranks.plan.reader import local_data
 from allranks.plan.reader.bindings import pipeline_output, value_of
 from allranks.plan.reader.context import Context, Place, plain
+from allranks.sdk import internals
 from allranks.sdk.paths import located
 
 
@@ -26,7 +27,8 @@ def outputs(node: Any, context: Context) -> tuple[Output, ...]:
 
 def refuse_unknown(node: Any, place: Place, context: Context) -> None:
     """Add a problem for each given port that the component's YAML does not declare. The SDK drops these."""
-    sides = (("inputs", node._job_inputs, node.inputs), ("outputs", node._job_outputs, node.outputs))
+    inputs, outputs = internals.given_ports(node)
+    sides = (("inputs", inputs, node.inputs), ("outputs", outputs, node.outputs))
     for kind, names, ports in sides:
         known = list(ports)
         for name in (name for name in names if name.partition(".")[0] not in known):
@@ -39,10 +41,8 @@ def refuse_unknown(node: Any, place: Place, context: Context) -> None:
 
 def flat_definitions(inputs: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the declarations of inputs by name; those of a group have names such as ``group.name``."""
-    from azure.ai.ml.entities._inputs_outputs import GroupInput
-
     for name, meta in inputs.items():
-        if isinstance(meta, GroupInput):
+        if isinstance(meta, internals.GroupInput):
             yield from meta.flatten(f"{prefix}{name}").items()
         else:
             yield f"{prefix}{name}", meta
@@ -53,7 +53,7 @@ def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
     from azure.ai.ml import Output as SdkOutput
 
     for name, port in node.outputs.items():
-        data = port._data
+        data = internals.data(port)
         # From a bound output with a mode in a REST body, the SDK creates an Output whose path is the binding.
         bound = data.path if isinstance(data, SdkOutput) else data
         # The DSL binds with an object, which the SDK sends as this text.
@@ -64,10 +64,8 @@ def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
 
 def flat(ports: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield ports with their names; those in groups have names such as ``group.name``."""
-    from azure.ai.ml.entities._job.pipeline._io import _GroupAttrDict
-
     for name, port in ports.items():
-        if isinstance(port, _GroupAttrDict):
+        if isinstance(port, internals.GroupAttrDict):
             yield from flat(port, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", port
@@ -107,24 +105,26 @@ def data_value(data: Any, kind: str, context: Context) -> Value | None:
 
 
 def _input(name: str, port: Any, place: Place, context: Context) -> Input:
-    meta = port._meta
+    meta = internals.declaration(port)
     kind = _type(meta)
-    value = data_value(port._data, kind, context)
+    value = data_value(internals.data(port), kind, context)
     address = name if context.alone else f"{place.step}.{name}"
     value = local_data.resolved(value, kind, address, place.key(f"inputs.{name}"), context)
     if value is None and meta.default is not None:
         value = Literal(plain(meta.default))
-    return definition(name, meta, value, port._mode)
+    return definition(name, meta, value, internals.mode(port))
 
 
 def _output(name: str, port: Any, context: Context) -> Output:
     from azure.ai.ml import Output as SdkOutput
 
-    kind = str(port._type or "uri_folder")
-    declared = [output for output in (port._data, port._meta) if isinstance(output, SdkOutput)]
+    kind = str(internals.port_type(port) or "uri_folder")
+    declared = [
+        output for output in (internals.data(port), internals.declaration(port)) if isinstance(output, SdkOutput)
+    ]
     paths = (str(output.path) for output in declared if output.path)
     path = next((path for path in paths if pipeline_output(path) is None), None)
-    mode = port._mode or next((output.mode for output in declared if output.mode), None) or "rw_mount"
+    mode = internals.mode(port) or next((output.mode for output in declared if output.mode), None) or "rw_mount"
     return Output(
         name=name,
         type=kind,

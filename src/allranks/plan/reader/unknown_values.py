@@ -9,6 +9,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Place
+from allranks.sdk import internals
 from allranks.sdk.offline_values import Asset, Unknown
 
 
@@ -34,7 +35,7 @@ def _unknown(job: Any) -> Iterator[tuple[str, str]]:
 
     inputs = getattr(job, "inputs", None)
     for name, port in step_ports.flat(inputs) if isinstance(inputs, dict) else ():
-        value = getattr(port, "_data", None)
+        value = internals.data(port)
         value = value.path if isinstance(value, Input) else value
         if isinstance(value, Unknown) and not isinstance(value, Asset):
             yield name, value

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.plan.check.mistakes import count_binding
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader import yaml_shapes
@@ -59,7 +60,8 @@ class YamlFile:
         except InputError:
             raise
         except Exception as error:
-            problems = list(_dangling(self.text)) or _refused(self.text, self._explained(error, overrides))
+            problems = [*_dangling(self.text), *_bound_counts(self.text)]
+            problems = problems or _refused(self.text, self._explained(error, overrides))
             raise InputError.of(problems) from None
 
     def location(self, path: str) -> Location | None:
@@ -199,6 +201,17 @@ def _dangling(text: YamlText) -> Iterator[Problem]:
             if outputs is not None and output not in outputs:
                 expected = f"one of {', '.join(outputs)}" if outputs else f"step {name} has no outputs"
                 yield Problem(where(text, key), f"{value} refers to no output of step {name}", expected)
+
+
+def _bound_counts(text: YamlText) -> Iterator[Problem]:
+    """Report bindings as numbers of instances or processes, for which the SDK's message is that of another kind of
+    job."""
+    jobs = text.tree.get("jobs")
+    nodes = {f"jobs.{name}.": job for name, job in jobs.items()} if isinstance(jobs, dict) else {"": text.tree}
+    for prefix, node in nodes.items():
+        if isinstance(node, dict) and "component" not in node:
+            for keys, value in count_binding.in_sections(node):
+                yield count_binding.problem(where(text, f"{prefix}{'.'.join(keys)}"), value)
 
 
 def _declared_outputs(job: Any) -> dict[str, Any] | None:

@@ -76,6 +76,8 @@ class Checkpoints:
     mode:          whether the best metric is the lowest ("min") or the highest ("max")
     asynchronous:  whether the training goes on while a checkpoint is written
 
+    metric: the metric of the checkpoint that was saved or loaded last; None if it has none
+
     Must be constructed on the main thread, and on every rank. From then on, the first SIGTERM does not end the process:
     `save_if_due` saves and ends the training, on every rank at the same step. A SIGTERM more than 5 seconds after the
     first ends the process immediately.
@@ -106,8 +108,11 @@ class Checkpoints:
         self._keep = keep
         self._mode = mode
         self._asynchronous = asynchronous
+        self.metric: float | None = None
         self._saved: _Saved | None = None
         self._due_from = 0
+        self._polls = 0
+        self._is_due = self._must_stop = False  # as the ranks have agreed
         self._saved_at = time.monotonic()
         self._eviction = Eviction()
         store = PrefixStore(f"checkpoints/{next(_numbers)}", ranks.store)
@@ -120,14 +125,17 @@ class Checkpoints:
         self._pending: BackgroundSave | None = None
         self._noted = False
 
-    def load(self, start_from: str | Path | None = None, *, best: bool = False) -> int:
+    def load(
+        self, start_from: str | Path | None = None, *, best: bool = False, start_from_name: str = "start_from"
+    ) -> int:
         """Load the newest complete checkpoint into the parts, and return its step; 0 if there is none. A collective.
 
         start_from: a folder with checkpoints to load if this training's folder has none yet
         best:       load the checkpoint with the best metric instead, if one has a metric
+        start_from_name: the name of the input that gave `start_from`, for messages
 
-        Incomplete and damaged checkpoints are skipped with a note. Raise InputError if the checkpoint has other parts,
-        or parts of another shape."""
+        Incomplete and damaged checkpoints are skipped with a note. Raise InputError if `start_from` is needed and has
+        no complete checkpoint, if the checkpoint has other parts, or parts of another shape."""
         self._finish_pending()
         if self._ranks.is_main:
             folders.remove_incomplete(self._folder)
@@ -138,6 +146,16 @@ class Checkpoints:
                     return self._load(entry, is_own=source == self._folder)
                 if self._ranks.is_main:
                     note(f"{entry.path} is incomplete or damaged: skipped")
+        if start_from is not None:
+            raise InputError(
+                Problem(
+                    where=start_from_name,
+                    found=f"no complete checkpoint in {start_from}",
+                    expected="a folder of checkpoints, such as step_000000100",
+                    fix=f"give the checkpoints of an earlier training, or leave {start_from_name} out",
+                    code="checkpoints",
+                )
+            )
         return 0
 
     def save_if_due(self, step: int, *, metric: float | None = None) -> None:
@@ -147,36 +165,50 @@ class Checkpoints:
                 used. To save whenever there is a figure, call `save`.
 
         If any rank has received SIGTERM, the ranks agree on one of the next steps, save at it and raise Evicted. A
-        training that ends before that step ends as usual. Minutes are counted by rank 0, and a checkpoint that they
-        make due is saved about a second later.
+        training that ends before that step ends as usual. Within long work between two steps, such as a validation,
+        call `interrupted`. Minutes are counted by rank 0, and a checkpoint that they make due is saved about a second
+        later.
 
         Raise InputError if an earlier checkpoint could not be written, on every rank at the same step.
         """
         if self._staging is None and (self._every_steps or self._every_seconds):
             self._reserve()
-        if self._eviction.requested or (self._pending is not None and self._pending.has_failed):
-            self._agreement.request(stop=True)
-        elif self._every_seconds is not None and self._time_is_up():
-            self._agreement.request(stop=False)
-        decision = self._agreement.reach(step)
-        if decision is not None and decision.stop:
+        self._poll()
+        agreed, self._is_due = self._is_due, False
+        if self._must_stop:
             self.save(step, metric=metric)
             if self._ranks.is_main:
                 note(f"received SIGTERM: saved a checkpoint at step {step}, from which the next start resumes")
             raise Evicted
-        if decision is not None or (self._every_steps is not None and step - self._due_from >= self._every_steps):
+        if agreed or (self._every_steps is not None and step - self._due_from >= self._every_steps):
             self._start(step, metric)
             if not self._asynchronous:
                 self.save(step)
 
-    def save(self, step: int, *, metric: float | None = None) -> None:
-        """Save now, and wait until the checkpoint is complete. A collective.
+    def interrupted(self) -> bool:
+        """Return whether to leave long work between two steps, because a rank has received SIGTERM, or a checkpoint
+        could not be written. The next `save_if_due` then saves and ends the training.
+
+            for batch in validation_loader:
+                if checkpoints.interrupted():
+                    return None
+                ...
+
+        Call it on every rank equally often. All get the same answer from the same call, usually without communication.
+        """
+        self._poll()
+        return self._must_stop
+
+    def save(self, step: int, *, metric: float | None = None, wait: bool = True) -> None:
+        """Save now. A collective.
+
+        wait: return when the checkpoint is complete; False: it is written in the background
 
         If this step is already saved, only a metric that its checkpoint does not have is added.
 
-        Raise InputError if it could not be written."""
+        Raise InputError if it, or an earlier one, could not be written."""
         self._start(step, metric)
-        if self._pending is not None:
+        if wait and self._pending is not None:
             self._finish_pending()
             self._ranks.barrier()
 
@@ -186,6 +218,19 @@ class Checkpoints:
         Raise InputError if it could not be written."""
         self._finish_pending()
         self._agreement.close()
+
+    def _poll(self) -> None:
+        """Let the ranks agree on a call at which all of them save. They count the calls, not the steps."""
+        if self._must_stop:
+            return
+        if self._eviction.requested or (self._pending is not None and self._pending.has_failed):
+            self._agreement.request(stop=True)
+        elif self._every_seconds is not None and not self._is_due and self._time_is_up():
+            self._agreement.request(stop=False)
+        self._polls += 1
+        decision = self._agreement.reach(self._polls)
+        if decision is not None:
+            self._is_due, self._must_stop = True, decision.stop
 
     def _start(self, step: int, metric: float | None) -> None:
         """Begin to save, unless this step is already saved."""
@@ -218,11 +263,13 @@ class Checkpoints:
         )
         self._pending = BackgroundSave(target, data, ready, self._channel)
         self._saved = _Saved(step, metric)
+        self.metric = metric
         self._due_from = step
         self._saved_at = time.monotonic()
 
     def _add_metric(self, step: int, metric: float) -> None:
         self._saved = _Saved(step, metric)
+        self.metric = metric
         path = folders.path_of(self._folder, step)
         description = manifest.read(path) if self._ranks.is_main else None
         if description is not None:
@@ -305,8 +352,9 @@ class Checkpoints:
             note(f"{entry.path.name} was saved by {saved.world_size} ranks: random numbers will differ")
         if self._ranks.is_main:
             note(f"resuming from step {saved.step} ({entry.path})")
+        self.metric = entry.manifest.metric if entry.manifest else None
         # What another folder has is not saved in this one.
-        self._saved = _Saved(saved.step, entry.manifest.metric if entry.manifest else None) if is_own else None
+        self._saved = _Saved(saved.step, self.metric) if is_own else None
         self._due_from = saved.step
         self._saved_at = time.monotonic()
         return saved.step

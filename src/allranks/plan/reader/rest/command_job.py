@@ -9,11 +9,11 @@ from typing import Any
 from allranks.plan.reader.rest import components, literals
 from allranks.plan.reader.rest.assets import Assets
 from allranks.plan.reader.settings import guessed_type
+from allranks.sdk import internals
 
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
     """Return the SDK's Command. Raise InputError, or any exception of the SDK for a body that it cannot read."""
-    from azure.ai.ml._restclient.arm_ml_service.models import JobBase
     from azure.ai.ml.entities import Job
 
     body = copy.deepcopy(dict(properties))
@@ -22,13 +22,14 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
     for value in (body.get("inputs") or {}).values():
         if value.get("uri"):
             value["uri"] = assets.data(value["uri"])
-    job = Job._from_rest_object(JobBase._deserialize({"name": name, "properties": body}, []))
+    job = internals.from_rest(Job, "JobBase", {"name": name, "properties": body})
     components.place(job.component, code, environment, assets)
     job.environment = job.component.environment
     # The component is anonymous. The SDK only gives it the job's name.
-    job.component._is_anonymous = True
+    internals.set_anonymous(job.component)
     for port_name, port in job.inputs.items():
-        if isinstance(port._data, str):
-            port._data = literals.guessed(port._data)
-            job.component.inputs[port_name].type = guessed_type(port._data)
+        if isinstance(text := internals.data(port), str):
+            value = literals.guessed(text)
+            internals.set_data(port, value)
+            job.component.inputs[port_name].type = guessed_type(value)
     return job

@@ -8,6 +8,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.plan.reader.rest.assets import Assets
+from allranks.sdk import internals
 
 ANONYMOUS = "azureml_anonymous"
 """The name of components without a name."""
@@ -37,7 +38,6 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
 
     The body is changed. Raise InputError if the component cannot be read.
     """
-    from azure.ai.ml._restclient.arm_ml_service.models import ComponentVersion
     from azure.ai.ml.entities import Component
 
     spec = body["properties"]["componentSpec"]
@@ -47,12 +47,12 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
     code, environment_id = spec.pop("code", None), spec.get("environment")
     # The uploaded code contains the included files.
     spec.pop("additional_includes", None)
-    entity = Component._from_rest_object(ComponentVersion._deserialize(body, []))
+    entity = internals.from_rest(Component, "ComponentVersion", body)
     # The spec has the name and version from the file or function, whatever name the component is registered under.
-    entity._is_anonymous = entity.name == ANONYMOUS
+    internals.set_anonymous(entity, entity.name == ANONYMOUS)
     # The SDK moves groups of inputs after all other inputs.
     order = list(dict.fromkeys(name.partition(".")[0] for name in spec.get("inputs") or {}))
-    entity._inputs = dict(sorted(entity.inputs.items(), key=lambda port: order.index(port[0])))
+    internals.set_inputs(entity, dict(sorted(entity.inputs.items(), key=lambda port: order.index(port[0]))))
     if spec["type"] == "command":
         place(entity, code, environment_id, assets)
     return entity
@@ -68,15 +68,14 @@ def place(made: Any, code: str | None, named: str | None, assets: Assets) -> Non
 
 def environment(identity: str, assets: Assets) -> Any:
     """Return a step's environment: the name and version of a registered one, else the SDK's Environment."""
-    from azure.ai.ml._restclient.arm_ml_service.models import EnvironmentVersion
     from azure.ai.ml.entities import Environment
 
     body = copy.deepcopy(dict(assets.environment(_bare(identity))))
     properties: Mapping[str, Any] = body.get("properties", {})
     if not properties.get("isAnonymous"):
         return _short(identity)
-    entity = Environment._from_rest_object(EnvironmentVersion._deserialize(body, []))
-    entity._is_anonymous = True
+    entity = internals.from_rest(Environment, "EnvironmentVersion", body)
+    internals.set_anonymous(entity)
     if entity.build is not None:
         entity.build.path = str(assets.build_context(str(entity.build.path)))
     return entity

@@ -10,6 +10,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.reader.rest import components, ports
 from allranks.plan.reader.rest.assets import Assets
+from allranks.sdk import internals
 
 _WITH_COMPONENT = ("command", "pipeline")
 """The types of nodes that run a component. Control flow nodes have none; the reader of pipelines rejects all others."""
@@ -24,8 +25,6 @@ def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None 
     Raise InputError with the problems of the components of all nodes, or any exception of the SDK for a node that it
     cannot read.
     """
-    from azure.ai.ml.entities._component.pipeline_component import PipelineComponent
-
     bodies = copy.deepcopy(dict(jobs))
     known = {} if known is None else known
     problems: list[Problem] = []
@@ -43,7 +42,7 @@ def nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None 
             problems += error.problems
     if problems:
         raise InputError.of(problems)
-    entities = PipelineComponent._resolve_sub_nodes(bodies)
+    entities = internals.nodes_of(bodies)
     for entity in entities.values():
         _settle(entity, assets)
     # The SDK moves loops after all other nodes.
@@ -66,7 +65,7 @@ def _component(identity: Any, assets: Assets, known: dict[str, Any], path: str) 
         raise InputError.of(replace(problem, where=f"{at}{problem.where}") for problem in error.problems) from None
     if component.type == "pipeline":
         # The SDK would drop all nodes if it cannot read one of them.
-        component._jobs = component._process_jobs(nodes(jobs, assets, known, f"{path}."))
+        internals.set_nodes(component, nodes(jobs, assets, known, f"{path}."))
     if isinstance(identity, str):
         known[identity] = component
     return component

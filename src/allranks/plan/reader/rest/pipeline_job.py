@@ -14,12 +14,12 @@ from allranks.plan.reader.rest import literals, ports
 from allranks.plan.reader.rest.assets import Assets
 from allranks.plan.reader.rest.nodes import nodes
 from allranks.plan.reader.settings import guessed_type
+from allranks.sdk import internals
 
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
     """Return the SDK's PipelineJob. Raise InputError, or any exception of the SDK for a body that it cannot read."""
     from azure.ai.ml.entities import PipelineJob
-    from azure.ai.ml.entities._job.pipeline.pipeline_job_settings import PipelineJobSettings
 
     jobs = properties.get("jobs")
     if not isinstance(jobs, Mapping) or not jobs:
@@ -34,7 +34,7 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
         inputs=inputs,
         outputs=ports.outputs(properties.get("outputs")),
         jobs=nodes(jobs, assets),
-        settings=PipelineJobSettings(**settings),
+        settings=internals.PipelineJobSettings(**settings),
     )
     _set_types(job, inputs, assets)
     return job
@@ -53,7 +53,7 @@ def _set_types(job: Any, inputs: Mapping[str, Any], assets: Assets) -> None:
         kind = plain(meta.type) if meta is not None and isinstance(meta.type, str) else None
         if isinstance(value, str):
             value = literals.of_type(value, kind) if kind else literals.guessed(value)
-            values[name]._data = value
+            internals.set_data(values[name], value)
             kind = kind or guessed_type(value)
         elif value is not None:
             value.path, kind = assets.data(str(value.path)), value.type
@@ -69,10 +69,11 @@ def _uses(job: Any) -> dict[str, Any]:
     part: dict[str, Any] = {}
     for node in job.jobs.values():
         for _, port in step_ports.flat(getattr(node, "inputs", None) or {}):
-            data = plain(port._data)
+            data = plain(internals.data(port))
             value = value_of(data) if isinstance(data, str) else None
             for reference in references(value):
                 if isinstance(reference, GraphInput):
                     declarations = whole if value is reference else part
-                    declarations.setdefault(reference.name, port._meta if value is reference else None)
+                    declared = internals.declaration(port) if value is reference else None
+                    declarations.setdefault(reference.name, declared)
     return part | whole

@@ -8,26 +8,21 @@ from typing import Any
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.rest import literals
 from allranks.plan.reader.rest.assets import Assets
+from allranks.sdk import internals
 
 _BINDING = "${{"
 
 
 def inputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a job's inputs: a text for a literal, an Input for data."""
-    from azure.ai.ml._restclient.arm_ml_service.models import JobInput
-    from azure.ai.ml.entities._job._input_output_helpers import from_rest_inputs_to_dataset_literal
-
-    job_inputs = {name: JobInput._deserialize(dict(value), []) for name, value in (rest or {}).items() if value}
-    return dict(from_rest_inputs_to_dataset_literal(job_inputs))
+    job_inputs = {name: internals.rest_model("JobInput", value) for name, value in (rest or {}).items() if value}
+    return dict(internals.from_rest_inputs(job_inputs))
 
 
 def outputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a job's outputs, without the one that the service adds for its artifacts."""
-    from azure.ai.ml._restclient.arm_ml_service.models import JobOutput
-    from azure.ai.ml.entities._job._input_output_helpers import from_rest_data_outputs
-
-    job_outputs = {name: JobOutput._deserialize(dict(value), []) for name, value in (rest or {}).items() if value}
-    return {name: value for name, value in from_rest_data_outputs(job_outputs).items() if name != "default"}
+    job_outputs = {name: internals.rest_model("JobOutput", value) for name, value in (rest or {}).items() if value}
+    return {name: value for name, value in internals.from_rest_data_outputs(job_outputs).items() if name != "default"}
 
 
 def settle(given: Any, assets: Assets) -> None:
@@ -35,11 +30,11 @@ def settle(given: Any, assets: Assets) -> None:
     from azure.ai.ml import Input
 
     for _, port in step_ports.flat(given):
-        data = port._data
+        data, declared = internals.data(port), internals.declaration(port)
         if isinstance(data, Input) and data.path:
             data.path = assets.data(str(data.path))
-        elif isinstance(data, str) and _BINDING not in data and port._meta is not None:
-            port._data = literals.of_type(data, str(port._meta.type))
+        elif isinstance(data, str) and _BINDING not in data and declared is not None:
+            internals.set_data(port, literals.of_type(data, str(declared.type)))
 
 
 def settle_items(items: Any, assets: Assets) -> None:

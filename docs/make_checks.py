@@ -1,0 +1,86 @@
+"""Writes docs/checks.md from the tables of rules.
+
+python docs/make_checks.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from allranks.components.check import rules as component_rules
+from allranks.plan import check as plan_check
+from allranks.plan.check.rule import Level, Rule
+
+PAGE = Path(__file__).resolve().parent / "checks.md"
+
+HEAD = """# What `allranks check` checks
+
+Made by `python docs/make_checks.py` from the tables of rules in `src/allranks`.
+
+```console
+$ allranks check pipelines/image_classification.py
+$ allranks check --strict components
+```
+
+| level | what it means | exit status |
+|---|---|---|
+| error | azure-ai-ml or Azure ML refuses it, or the designer's form cannot take what it has | 2 |
+| warning | they take it, and it will probably do something else than was meant | 0; with `--strict` 2 |
+| advice | the style of this project, which others need not share; listed by `--strict` only | 0; with `--strict` 2 |
+| this machine | only this machine lacks something: a package, a GPU, an asset of a workspace | 0 |
+
+No rule speaks of what a component does not have: the rules about commands and environments are not applied to
+pipeline components.
+
+## Ignore a finding
+
+A finding ends with its rule. A comment ignores warnings and advice of a rule; errors cannot be ignored.
+
+```yaml
+# allranks: ignore port-description
+name: train
+version: 1.2  # allranks: ignore version-number
+```
+
+At the end of a line, the comment applies to that line; on a line of its own, to the next line; above all content, to
+the whole file. It is the same comment in a pipeline in Python. Several rules are separated by commas.
+
+A source that begins with `azure-ai-ml` is a file of the package `azure.ai.ml`, read in version 1.35. `style` is this
+project's own.
+"""
+
+FOOT_PLAN = """
+## Pipelines and jobs
+
+These rules apply to each step of the compiled pipeline, at any depth. `allranks run` and `allranks submit` apply them
+too.
+
+"""
+HEAD_COMPONENTS = """
+## Components
+
+"""
+COLUMNS = ("rule", "level", "what it finds", "source", "fix")
+
+
+def page() -> str:
+    """Return the page."""
+    return f"{HEAD}{HEAD_COMPONENTS}{table(component_rules.CATALOGUE)}{FOOT_PLAN}{table(plan_check.CATALOGUE)}"
+
+
+def table(rules: Iterable[Rule]) -> str:
+    """Return the rules as a table, errors first."""
+    order = list(Level)
+    rows = sorted(rules, key=lambda rule: order.index(rule.level))
+    lines = [_line(COLUMNS), "|" + "---|" * len(COLUMNS)]
+    lines += [_line((f"`{rule.code}`", rule.level.value, rule.what, rule.source, rule.fix)) for rule in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,113 @@
+"""Comments that ignore a rule: ``# allranks: ignore RULE, RULE``.
+
+At the end of a line, the comment applies to that line; on a line of its own, to the next line with content; above all
+content of the file, to the whole file. Errors cannot be ignored: Azure ML refuses what they name.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from allranks.errors import Problem
+
+_COMMENT = re.compile(r"#\s*allranks:\s*ignore\s+(?P<rules>[a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
+_PLACE = re.compile(r"(?:.*\()?(?P<file>[^()]+?)(?::(?P<line>\d+))?\)?(?:, key .*)?")
+_SIZE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Comments:
+    """The comments of one file. by_line: the rules that are ignored on a line"""
+
+    everywhere: frozenset[str] = frozenset()
+    by_line: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    def ignore(self, rule: str, line: int | None) -> bool:
+        """Return whether a rule is ignored on a line. line: None if it is not known"""
+        return rule in self.everywhere or (line is not None and rule in self.by_line.get(line, ()))
+
+
+class Ignored:
+    """Which findings are ignored. Each file is read once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, Comments] = {}
+
+    def remaining(self, problems: Iterable[Problem]) -> Iterator[Problem]:
+        """Yield the findings that no comment in their file ignores."""
+        return (problem for problem in problems if not self._is_ignored(problem))
+
+    def of(self, file: str) -> Comments:
+        """Return the comments of a file; none of a file that cannot be read."""
+        if file not in self._files:
+            self._files[file] = _of_file(Path(file))
+        return self._files[file]
+
+    def _is_ignored(self, problem: Problem) -> bool:
+        match = _PLACE.fullmatch(problem.where) if problem.rule else None
+        if match is None:
+            return False
+        return self.of(match["file"]).ignore(problem.rule, int(match["line"]) if match["line"] else None)
+
+
+def _of_file(path: Path) -> Comments:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return read(file.read(_SIZE), is_python=path.suffix == ".py")
+    except (OSError, ValueError):
+        return Comments()
+
+
+def read(text: str, *, is_python: bool = False) -> Comments:
+    """Return the comments in a file's text."""
+    if "allranks:" not in text:
+        return Comments()
+    lines = text.splitlines()
+    is_comment = [not line.strip() or line.lstrip().startswith(("#", "---", "%")) for line in lines]
+    first = next((number for number, comment in enumerate(is_comment, 1) if not comment), len(lines) + 1)
+    everywhere: set[str] = set()
+    by_line: dict[int, frozenset[str]] = {}
+    for number in _comment_lines(text, is_python):
+        match = _COMMENT.search(lines[number - 1])
+        if match is None:
+            continue
+        rules = frozenset(re.split(r"\s*,\s*", match["rules"]))
+        if number < first:
+            everywhere |= rules
+            continue
+        target = number
+        while target <= len(lines) and is_comment[target - 1]:
+            target += 1
+        by_line[target] = by_line.get(target, frozenset()) | rules
+    return Comments(frozenset(everywhere), by_line)
+
+
+def _comment_lines(text: str, is_python: bool) -> Iterator[int]:
+    """Yield the numbers of lines with a comment. A `#` inside a string or a block of text begins none."""
+    if is_python:
+        try:
+            tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        except (tokenize.TokenError, SyntaxError):
+            return
+        yield from (token.start[0] for token in tokens if token.type == tokenize.COMMENT)
+        return
+    scalars: set[int] = set()
+    try:
+        for token in yaml.scan(text):
+            if isinstance(token, yaml.ScalarToken) and token.style in ("|", ">", "'", '"'):
+                # A block's first line is that of its indicator, which may have a comment. Its end is on the next line.
+                start, end = token.start_mark, token.end_mark
+                block = token.style in ("|", ">")
+                scalars.update(range(start.line + (2 if block else 1), end.line + (1 if block else 2)))
+                if not block and start.line == end.line:
+                    scalars.discard(start.line + 1)
+    except yaml.YAMLError:
+        return
+    yield from (number for number in range(1, len(text.splitlines()) + 1) if number not in scalars)

@@ -1,0 +1,398 @@
+"""Every use of the private parts of azure-ai-ml, so that a new version of it is checked in one place.
+
+The SDK has no public way to read a node's bindings, to build the code that it uploads, or to list the steps of a run.
+The upper bound of azure-ai-ml in pyproject.toml is the version that `tests/sdk/test_internals.py` was run with: a test
+of each part fails when a new version changes it.
+
+Classes, functions and modules are attributes of this module, imported when they are first used: ``internals.LoopNode``.
+What the SDK keeps in private attributes is read and set by the functions below. No other module names a private part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+_SDK = "azure.ai.ml"
+_REST = f"{_SDK}._restclient.arm_ml_service.models"
+
+PARTS = {
+    # What files and folders become when they are uploaded
+    "AdditionalIncludes": f"{_SDK}.entities._component._additional_includes:AdditionalIncludes",
+    "Code": f"{_SDK}.entities._assets._artifacts.code:Code",
+    "ComponentCodeMixin": f"{_SDK}.entities._component.code:ComponentCodeMixin",
+    "GitWildMatchPattern": f"{_SDK}._utils._pathspec:GitWildMatchPattern",
+    "IgnoreFile": f"{_SDK}._utils._asset_utils:IgnoreFile",
+    "additional_includes": f"{_SDK}.entities._component._additional_includes",
+    "artifacts": f"{_SDK}._artifacts._artifact_utilities",
+    "environments": f"{_SDK}.entities._assets.environment",
+    # Nodes, their ports and their components
+    "BaseNode": f"{_SDK}.entities._builders:BaseNode",
+    "GroupAttrDict": f"{_SDK}.entities._job.pipeline._io:_GroupAttrDict",
+    "GroupInput": f"{_SDK}.entities._inputs_outputs:GroupInput",
+    "LoopNode": f"{_SDK}.entities._builders.control_flow_node:LoopNode",
+    "OutputsAttrDict": f"{_SDK}.entities._job.pipeline._io:OutputsAttrDict",
+    "PipelineComponent": f"{_SDK}.entities._component.pipeline_component:PipelineComponent",
+    "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
+    "PipelineJobSettings": f"{_SDK}.entities._job.pipeline.pipeline_job_settings:PipelineJobSettings",
+    "load_component_functions": f"{_SDK}.entities._job.pipeline._load_component",
+    "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
+    # Files and REST bodies
+    "from_rest_data_outputs": f"{_SDK}.entities._job._input_output_helpers:from_rest_data_outputs",
+    "from_rest_inputs": f"{_SDK}.entities._job._input_output_helpers:from_rest_inputs_to_dataset_literal",
+    "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
+    # The client
+    "client": f"{_SDK}._ml_client",
+    "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
+    "requests_with_retry": f"{_SDK}._utils.utils:create_requests_pipeline_with_retry",
+}
+"""Each private class, function or module by its name here: ``module:name``, or a module."""
+
+BUILD_CODE = "_build_code"
+"""The method of a component that yields the code to upload."""
+
+UPLOAD = "_upload_to_datastore"
+"""The function of `artifacts` that uploads a folder."""
+
+RESOLVE_COMMAND, RESOLVE_SWEEP = "_resolve_arm_id_for_command_job", "_resolve_arm_id_for_sweep_job"
+"""The methods of JobOperations that replace the local parts of a job by ids."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PARTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = PARTS[name].partition(":")
+    found = import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+@contextlib.contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Replace an attribute of a class or a module inside of the block."""
+    before = vars(owner)[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+# Ports: the inputs and outputs of a node or a job
+
+
+def data(port: Any) -> Any:
+    """Return what a port is bound to: a literal, an Input or Output, a binding. Return None for what is no port."""
+    return getattr(port, "_data", None)
+
+
+def set_data(port: Any, value: Any) -> None:
+    """Bind a port to a value."""
+    port._data = value
+
+
+def declaration(port: Any) -> Any:
+    """Return the Input or Output that declares a port; None if its component is unknown."""
+    return port._meta
+
+
+def mode(port: Any) -> Any:
+    """Return the mode that a node sets for a port; None if it sets none."""
+    return port._mode
+
+
+def port_type(port: Any) -> Any:
+    """Return the type that the SDK infers for an output that is not declared."""
+    return port._type
+
+
+def port_name(port: Any) -> str:
+    """Return the name of an output within its node."""
+    return str(port._port_name)
+
+
+def owner(port: Any) -> Any:
+    """Return the node that an output belongs to."""
+    return port._owner
+
+
+def bound_output(output: Any) -> Any:
+    """Return the output of a node that a pipeline's output was bound to; None if it was not bound by the DSL."""
+    return vars(output).get("_binding_output")
+
+
+# Nodes and jobs
+
+
+def component(node: Any, default: Any = None) -> Any:
+    """Return the component of a node, or its id; the default for what has none.
+
+    Nodes are attribute dictionaries, in which `hasattr` is always true.
+    """
+    return vars(node).get("_component", default)
+
+
+def component_key(node: Any) -> str:
+    """Return the key that names the component of a node: component, trial or task."""
+    return str(node._get_component_attr_name())
+
+
+def set_component(node: Any, found: Any) -> None:
+    """Give a node its component, as the node's constructor does."""
+    inputs = {name: data(port) for name, port in node.inputs.items()}
+    outputs = {name: data(port) for name, port in node.outputs.items()}
+    node._inputs = node._build_inputs_dict(inputs, input_definition_dict=found.inputs)
+    node._outputs = node._build_outputs_dict(outputs, output_definition_dict=found.outputs)
+    node._component = found
+    if hasattr(type(node), "_copy_pipeline_component_out_setting_to_node"):
+        node._copy_pipeline_component_out_setting_to_node()
+
+
+def resources(node: Any) -> Any:
+    """Return the resources that a node sets itself; None if it sets none."""
+    return vars(node).get("_resources")
+
+
+def given_ports(node: Any) -> tuple[Any, Any]:
+    """Return the inputs and the outputs that are given to a node, including those that its component does not have."""
+    return node._job_inputs, node._job_outputs
+
+
+def build_input(job: Any, name: str, declared: Any, value: Any) -> Any:
+    """Return a new input of a job."""
+    return job._build_input(name, declared, value)
+
+
+def build_output(node: Any, name: str) -> Any:
+    """Return a new output of a node, without a declaration."""
+    return node._build_output(name, None, None)
+
+
+def set_outputs(node: Any, outputs: Any) -> None:
+    """Set the outputs of a node."""
+    node._outputs = outputs
+
+
+def status(job: Any) -> Any:
+    """Return the status of a job; None before it is submitted."""
+    return vars(job).get("_status")
+
+
+def set_status(job: Any, value: Any) -> None:
+    """Set the status of a job."""
+    job._status = value
+
+
+def set_provisioned(entity: Any) -> None:
+    """Set the state of a compute to that of one that is ready."""
+    entity._provisioning_state = "Succeeded"
+
+
+def is_swept(job: Any) -> bool:
+    """Return whether a sweep was made of a command."""
+    return bool(vars(job).get("_swept"))
+
+
+def pipeline_builder(function: Any) -> Any:
+    """Return the builder of a function with @pipeline; None for any other function."""
+    return vars(function).get("_pipeline_builder")
+
+
+def set_enabled(schedule: Any, enabled: bool) -> None:
+    """Set whether a schedule is enabled when it is created."""
+    schedule._is_enabled = enabled
+
+
+# Components and environments
+
+
+def is_anonymous(asset: Any) -> bool:
+    """Return whether a component or an environment has no name of its own."""
+    return bool(asset._is_anonymous)
+
+
+def set_anonymous(asset: Any, anonymous: bool = True) -> None:
+    """Set whether a component or an environment has no name of its own."""
+    asset._is_anonymous = anonymous
+
+
+def source_path(asset: Any) -> str:
+    """Return the file from which a component or an environment was loaded; "" if there is none."""
+    return str(asset._source_path or "")
+
+
+def is_mldesigner_component(value: Any) -> bool:
+    """Return whether a value is a function with mldesigner's @command_component."""
+    return bool(getattr(value, "_is_mldesigner_component", False))
+
+
+def code_text(component: Any) -> Any:
+    """Return the code of a component as its file has it."""
+    return component._get_origin_code_in_str()
+
+
+def code_base(component: Any) -> Any:
+    """Return the folder that the code of a component is relative to."""
+    return component._get_base_path_for_code()
+
+
+def includes_configs(component: Any) -> Any:
+    """Return the additional includes of a component as its file has them; none for a kind that has no such key."""
+    return getattr(component, "_get_all_additional_includes_configs", list)()
+
+
+def includes(component: Any) -> Any:
+    """Return the AdditionalIncludes of a component."""
+    if hasattr(component, "_generate_additional_includes_obj"):
+        return component._generate_additional_includes_obj()
+    # A parallel component has code, but no additional includes.
+    made = __getattr__("AdditionalIncludes")
+    return made(origin_code_value=code_text(component), base_path=code_base(component), configs=[])
+
+
+def resolved_includes(additional: Any) -> list[Path]:
+    """Return the paths of AdditionalIncludes, with those of artifacts downloaded."""
+    return [Path(path) for path in additional._get_resolved_additional_include_configs()]
+
+
+def yaml_text(component: Any) -> str | None:
+    """Return the YAML of a component as the SDK has cached it."""
+    return component._yaml_str  # type: ignore[no-any-return]
+
+
+def set_yaml_text(component: Any, text: str | None) -> None:
+    """Set the cached YAML of a component."""
+    component._yaml_str = text
+
+
+def validate(component: Any) -> Any:
+    """Return the SDK's validation of a component."""
+    return component._validate()
+
+
+def as_dict(component: Any) -> Any:
+    """Return a component as the dictionary of its YAML file."""
+    return component._to_dict()
+
+
+def ignored_patterns(file: Path) -> list[str]:
+    """Return the lines of an ignore file that have patterns. Raise OSError or ValueError if it cannot be read."""
+    return list(__getattr__("IgnoreFile")(file)._get_ignore_list())
+
+
+def schema(path: str) -> Any:
+    """Return the schema class at a path such as ``job.command_job:CommandJobSchema``."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(f"{_SDK}._schema.{module}"), name)
+
+
+# REST bodies
+
+
+def rest_model(kind: str, body: Mapping[str, Any]) -> Any:
+    """Return the SDK's model of a REST body, such as JobBase, ComponentVersion, EnvironmentVersion, JobInput."""
+    return getattr(import_module(_REST), kind)._deserialize(dict(body), [])
+
+
+def from_rest(entity: Any, kind: str, body: Mapping[str, Any]) -> Any:
+    """Return the entity of a REST body. entity: its class, such as Job; kind: of the REST model"""
+    return entity._from_rest_object(rest_model(kind, body))
+
+
+def set_inputs(component: Any, inputs: dict[str, Any]) -> None:
+    """Set the declared inputs of a component."""
+    component._inputs = inputs
+
+
+def nodes_of(bodies: dict[str, Any]) -> Any:
+    """Return the nodes of a REST body's `jobs`, in which components stand in place of ids."""
+    return __getattr__("PipelineComponent")._resolve_sub_nodes(bodies)
+
+
+def set_nodes(component: Any, nodes: Any) -> None:
+    """Set the nodes of a pipeline component."""
+    component._jobs = component._process_jobs(nodes)
+
+
+def rest_response(request: Any, content: bytes) -> Any:
+    """Return a complete response of azure-core to a request, with JSON as its content."""
+    from azure.core.rest._http_response_impl import HttpResponseImpl
+    from azure.core.utils import case_insensitive_dict
+
+    response = HttpResponseImpl(
+        request=request,
+        internal_response=None,
+        status_code=200,
+        reason="OK",
+        content_type="application/json",
+        headers=case_insensitive_dict({"Content-Type": "application/json"}),
+        stream_download_generator=None,
+        block_size=None,
+    )
+    response._content = content
+    response._is_closed = response._is_stream_consumed = True
+    return response
+
+
+# The client
+
+
+def run_details(client: Any, name: str) -> Any:
+    """Return what run history knows of a job. `jobs.get` returns neither times nor reasons nor logs."""
+    return client.jobs._runs_operations.get_run_details(name)
+
+
+def child_runs(client: Any, name: str) -> Iterator[Any]:
+    """Yield what run history knows of the steps of a job.
+
+    Pages are requested one by one: the SDK's own iterator goes on with a `nextLink` only, and run history may return a
+    continuation token alone (azure-ai-ml 1.35.2, `RunsOperations.get_child`).
+    """
+    scope, operation = client.jobs._operation_scope, client.jobs._runs_operations._operation
+    where = (scope.subscription_id, scope.resource_group_name, client.workspace_name, name)
+    bodies: list[Any] = []
+    options = {"raw_response_hook": lambda response: bodies.append(json.loads(response.http_response.text()))}
+    token = None
+    while True:
+        yield from next(operation.get_child(*where, continuationtoken=token, **options).by_page())
+        before, token = token, _continuation(bodies[-1])
+        if token in (None, before):
+            return
+
+
+def _continuation(body: Mapping[str, Any]) -> str | None:
+    """Return the token for the page after this one; None if it is the last."""
+    query = parse_qs(urlsplit(str(body.get("nextLink") or "")).query)
+    tokens = [value for key, values in query.items() if "continuation" in key.lower() for value in values]
+    return body.get("continuationToken") or next(iter(tokens), None)
+
+
+def studio_url(job: str) -> str:
+    """Return the page of a job in the studio of the current cloud. job: its ARM id
+
+    The cloud is that of the variable AZUREML_CURRENT_CLOUD, or of ARM_CLOUD_METADATA_URL.
+    """
+    page = str(__getattr__("studio_url_from_job_id")(job) or "")
+    # The address of the studio ends with a slash in the SDK's table of clouds.
+    return re.sub(r"(?<!:)//runs/", "/runs/", page)
+
+
+def requests(client: Any) -> Any:
+    """Return the client's pipeline of HTTP requests, which repeats those that fail for a short time."""
+    return __getattr__("requests_with_retry")(requests_pipeline=client._requests_pipeline)
+
+
+def component_version(client: Any, name: str, version: str) -> Any:
+    """Return the REST model of a registered component. `components.get` would convert it to an entity."""
+    return client.components._get_component_version(name, version)
+
+
+def datastore_id(datastore: str | None, scope: Any) -> Any:
+    """Return the id of a datastore, of the default one for None."""
+    artifacts = __getattr__("artifacts")
+    return artifacts.get_datastore_arm_id(artifacts._get_datastore_name(datastore_name=datastore), scope)
