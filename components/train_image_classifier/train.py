@@ -38,6 +38,7 @@ from allranks.runtime.output_room import full_output_refused
 def train(ranks: runtime.Ranks) -> None:
     args = parameters.arguments()
     parameters.check(args)
+    args = runtime.resolve_deepspeed_file(args, parameters.parser().get_default, ranks.world_size)
     data = read(args)
     if not data.count("train"):
         pass_on(args, ranks)
@@ -64,7 +65,7 @@ def train(ranks: runtime.Ranks) -> None:
     training = ranks.strategy.prepare(
         model,
         optimizer(args, model),
-        settings(args, model),
+        settings(args, model, warmup_steps, total),
         schedule(args.lr_scheduler_type, total, warmup_steps),
     )
     average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
@@ -238,23 +239,25 @@ def decoder_of(data: ImageData, architecture: Architecture) -> Decoder | None:
     return None if data.kind == "arrays" else Decoder(architecture.image_size, data.channels)
 
 
-def settings(args: argparse.Namespace, model: nn.Module) -> runtime.TrainingSettings:
-    """Return the settings of the strategy. Raise InputError.
-
-    With a file of DeepSpeed, an input at its default leaves the choice to the file."""
-    file = args.deepspeed is not None
+def settings(
+    args: argparse.Namespace, model: nn.Module, warmup_steps: int, total_steps: int
+) -> runtime.TrainingSettings:
+    """Return the settings of the strategy. Raise InputError."""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.gradient_accumulation_steps,
-        max_grad_norm=None if file and args.max_grad_norm == 0 else args.max_grad_norm,
-        precision=None if file and args.precision == "float32" else args.precision,
+        per_device_train_batch_size=args.per_device_train_batch_size,
+        max_grad_norm=args.max_grad_norm,
+        precision=args.precision,
         tf32=args.tf32,
         compile=args.compile,
         blocks=blocks(model),
         activation_checkpointing=args.activation_checkpointing,
         sync_batchnorm=args.sync_batchnorm,
-        zero_stage=args.zero_stage if args.strategy == "deepspeed" and not (file and args.zero_stage == 2) else None,
+        zero_stage=args.zero_stage if args.strategy == "deepspeed" else None,
         offload=args.offload,
         deepspeed_config=args.deepspeed,
+        warmup_steps=warmup_steps,
+        max_steps=total_steps,
     )
 
 

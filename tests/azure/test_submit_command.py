@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from commands import Command, add_step, command, only_run, project, quick
+from fake import computes
 from fake.computes import Compute
 from fake.jobs import Job
+from fake.names import WORKSPACE_PATH
 from fake.service import FakeAzure
 
-from allranks.azure import watch
+from allranks.azure import polling, watch
 from allranks.runs import history, locks
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
@@ -40,8 +42,8 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
     "a plan that is wrong": (["pipeline.yaml", "--set", "instances=0"], ["step train", "at least 1"]),
     "an unknown input": (["pipeline.yaml", "--set", "n=1"], ["no input n"]),
     "a size that is none": (
-        ["pipeline.yaml", "--size", "Standard_ND96asr_v9"],
-        ["--size Standard_ND96asr_v9", "Standard_ND96asr_v4"],
+        ["pipeline.yaml", "--size", "ND96asr_v9"],
+        ["--size ND96asr_v9", "Standard_ND96asr_v4"],
     ),
     "a size for a step that is none": (
         ["pipeline.yaml", "--size", "trian=Standard_ND96asr_v4"],
@@ -81,7 +83,7 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
     ),
     "more cores than the quota": (
         ["pipeline.yaml", "--size", "train=Standard_NC96ads_A100_v4"],
-        ["2 x Standard_NC96ads_A100_v4 have 192 cores; the quota for standardNCADSA100v4Family is 100"],
+        ["2 x Standard_NC96ads_A100_v4 have 192 cores; the quota for dedicated cores of standardNCADSA100v4Family"],
     ),
     "an environment that is not there": (
         ["job.yml", "--set-environment"],
@@ -244,11 +246,94 @@ def test_a_look_that_fails_is_taken_again(azure: FakeAzure, command: Command, mo
 def test_a_service_that_stays_away_ends_the_watch(
     azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "PATIENCE", 1)
+    monkeypatch.setattr(polling, "PATIENCE", 1)
     on_poll(monkeypatch, lambda: azure.fail("/details", 503, times=100), int, int)
     done = command("submit", "pipeline.yaml")
     assert done.code == 1
     assert "continues on Azure ML" in done.err
+
+
+def test_a_sign_in_that_expires_is_waited_for(
+    azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, train, end = steps(azure)
+    on_poll(monkeypatch, start, lambda: azure.fail("/details", 401, times=2), train, end)
+    done = command("submit", "pipeline.yaml")
+    assert done.code == 0, done.err
+    assert done.out.count("sign in again, and watching continues") == 1
+
+
+def test_run_history_that_does_not_know_the_run_yet(
+    azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    azure.history_lag = 3
+    on_poll(monkeypatch, int, int, int, *steps(azure))
+    done = command("submit", "pipeline.yaml")
+    assert done.code == 0, done.err
+    assert done.out.count("not found (404)") == 1
+
+
+def test_a_run_that_is_gone_later_ends_the_watch(
+    azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_poll(monkeypatch, lambda: azure.jobs.clear())
+    done = command("submit", "pipeline.yaml")
+    assert done.code == 2
+    assert "not found (404)" in done.err
+    assert "continues on Azure ML" not in done.err
+
+
+@pytest.mark.parametrize("state", ["NotResponding", "Paused"])
+def test_a_run_that_stops_without_an_end(
+    state: str, azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, *_ = steps(azure)
+    on_poll(monkeypatch, start, lambda: only_run(azure).move(state))
+    done = command("submit", "pipeline.yaml")
+    assert done.code == 1
+    assert f"Azure ML says {state}" in done.err
+    assert f"allranks cancel {only_run(azure).name}" in done.err
+
+
+def test_a_compute_by_its_arm_id(azure: FakeAzure, command: Command, project: Path) -> None:
+    arm_id = f"azureml:{WORKSPACE_PATH}/computes/cpu-cluster"
+    write(project, "arm.yml", json.dumps({**JOB, "compute": arm_id}))
+    assert command("submit", "arm.yml", "--no-stream").code == 0
+    write(project, "arm.yml", json.dumps({**JOB, "compute": arm_id.replace("cpu-cluster", "cpu-clutser")}))
+    done = command("submit", "arm.yml", "--no-stream")
+    assert done.code == 2
+    assert "no compute cpu-clutser" in done.err
+    assert "did you mean cpu-cluster?" in done.err
+
+
+def test_a_size_that_no_table_has(azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = {**computes.SIZES["Standard_D4s_v5"], "name": "Standard_NC8ads_B300_v9"}
+    monkeypatch.setitem(computes.SIZES, "Standard_NC8ads_B300_v9", new)
+    done = command("submit", "job.yml", "--size", "standard_NC8ads_B300_v9", "--no-stream")
+    assert done.code == 0, done.err
+    assert "note: Standard_NC8ads_B300_v9 is not in the table of allranks sizes" in done.err
+    sent = only_run(azure).properties
+    assert sent is not None
+    assert sent["resources"]["instanceType"] == "Standard_NC8ads_B300_v9"
+
+
+def test_low_priority_has_a_quota_of_its_own(azure: FakeAzure, command: Command, project: Path) -> None:
+    azure.low_priority_cores = 3
+    spot = {"instance_type": "standard_d4s_V5", "instance_count": 1}
+    job = {**JOB, "compute": "serverless", "resources": spot, "queue_settings": {"job_tier": "spot"}}
+    write(project, "spot.yml", json.dumps(job))
+    done = command("submit", "spot.yml", "--no-stream")
+    assert done.code == 2
+    assert "have 4 cores; the quota for all low-priority cores of the region is 3" in done.err
+    write(project, "spot.yml", json.dumps({**job, "queue_settings": {"job_tier": "standard"}}))
+    assert command("submit", "spot.yml", "--no-stream").code == 0
+
+
+def test_the_quota_of_the_workspace_counts_too(azure: FakeAzure, command: Command) -> None:
+    azure.workspace_core_limits["standardDSv5Family"] = 2
+    done = command("submit", "job.yml", "--size", "Standard_D4s_v5")
+    assert done.code == 2
+    assert "the quota for dedicated cores of standardDSv5Family is 2" in done.err
 
 
 def test_a_registered_environment_and_component_are_found(azure: FakeAzure, command: Command, project: Path) -> None:

@@ -350,6 +350,19 @@ def test_the_client_has_what_is_asked_of_it(client: Any) -> None:
     assert str(internals.datastore_id("own", scope)).endswith("/datastores/own")
 
 
+@pytest.mark.parametrize(
+    ("cloud", "host"),
+    [("AzureCloud", "ml.azure.com"), ("AzureUSGovernment", "ml.azure.us"), ("AzureChinaCloud", "ml.azure.cn")],
+)
+def test_the_page_of_a_job_is_in_the_studio_of_its_cloud(
+    cloud: str, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZUREML_CURRENT_CLOUD", cloud)
+    workspace = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
+    page = internals.studio_url(f"{workspace}/jobs/run_1")
+    assert page == f"https://{host}/runs/run_1?wsid=/subscriptions/s/resourcegroups/g/workspaces/w"
+
+
 def test_every_function_has_a_test_here_or_against_the_service() -> None:
     functions = [
         name

@@ -26,12 +26,14 @@ class Checked:
     problems: the job cannot run until they are solved
     warnings: the job can run
     machine:  what this machine lacks to run it, such as a package; not a mistake in the job
+    advice:   what could be better; the job runs as it is meant
     """
 
     plan: Plan | None
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     machine: tuple[Problem, ...] = ()
+    advice: tuple[Problem, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.problems
@@ -51,7 +53,7 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
     from datetime import date
 
     from allranks.local import capacity, gpus, requirements
-    from allranks.plan.check import warnings
+    from allranks.plan.check import advice, warnings
 
     try:
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
@@ -59,9 +61,10 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
             problems, machine = requirements.separated(plan)
     except InputError as error:
         return Checked(None, error.problems)
-    found = (*warnings(plan, date.today()), *capacity.warnings(plan))
+    today = date.today()
+    found = (*warnings(plan, today), *capacity.warnings(plan))
     gpu_problems = gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
-    return Checked(plan, tuple(problems), found, (*machine, *gpu_problems))
+    return Checked(plan, tuple(problems), found, (*machine, *gpu_problems), tuple(advice(plan, today)))
 
 
 def read(job: Any, inputs: Mapping[str, Any] | None, workspace: Workspace, *, track: bool = True) -> Plan:

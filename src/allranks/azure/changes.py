@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from allranks.azure.compute_id import SERVERLESS
 from allranks.errors import InputError, Problem
 from allranks.hardware import sizes
 
-SERVERLESS = "serverless"
-
-# The table contains every GPU size of Azure (the N series) and no others.
-_WITHOUT_GPUS = re.compile(r"Standard_(?!N)[A-Z]{1,3}\d+[a-z\d-]*(?:_[A-Za-z\d]+)*")
+_SIZE = re.compile(r"(?P<tier>Standard|Basic)_(?P<rest>[A-Z]{1,4}\d+[a-z\d-]*(?:_[a-z\d]+)*)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 
 
@@ -35,7 +33,7 @@ class Changes:
 
 def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
     """Return the size of every step and the sizes of single steps from ``SIZE`` and ``STEP=SIZE``. Raise InputError for
-    an unknown size and for duplicates."""
+    what is no size and for duplicates."""
     by_step: dict[str, str] = {}
     for text in given:
         step, equals, size = text.rpartition("=")
@@ -49,10 +47,21 @@ def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
 
 
 def size_name(text: str, where: str) -> str:
-    """Return the size as Azure writes it. Raise InputError, with similar names, for an unknown size."""
-    if _WITHOUT_GPUS.fullmatch(text):
-        return text
-    return sizes.find(text, where).name
+    """Return the size as Azure writes it, in any case. Raise InputError, with similar names, for what is no size.
+
+    A size that is not in the table of `allranks sizes` is returned too: the workspace says whether its region has it.
+    """
+    known = sizes.known(text)
+    match = _SIZE.fullmatch(text.strip())
+    if known is None and match is not None:
+        return f"{match['tier'].capitalize()}_{match['rest']}"
+    return (known or sizes.find(text, where)).name
+
+
+def unchecked_sizes(changes: Changes) -> list[str]:
+    """Return the sizes with GPUs, the N series of Azure, about which `allranks sizes` knows nothing."""
+    given = dict.fromkeys([changes.size, *changes.sizes.values()])
+    return [size for size in given if sizes.known(size) is None and re.match("[a-z]+_N", size, re.IGNORECASE)]
 
 
 def apply(job: Any, changes: Changes) -> None:

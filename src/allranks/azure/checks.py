@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from allranks.azure import hardware_needs
-from allranks.azure.changes import SERVERLESS
+from allranks.azure.compute_id import ComputeId
 from allranks.azure.errors import service_errors
+from allranks.azure.quota import of_quota
 from allranks.azure.requirements import Requirements
 from allranks.errors import Problem
 from allranks.hardware import sizes
 
-_NOT_CLUSTERS = (SERVERLESS, "local")
 _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
 _CURATED = "AzureML-"
 _WITH_COMPUTE = "--compute NAME, or --size SIZE for serverless"
@@ -40,14 +40,14 @@ def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
     return [
         *_without_compute(required),
         *_of_computes(client, required),
-        *_of_quota(client, required),
+        *of_quota(client, required),
         *_of_assets(client.environments, "environment", "allranks register", required),
         *_of_assets(client.components, "component", "allranks register", required),
     ]
 
 
 def _of_size(step: Requirements) -> Iterator[Problem]:
-    size = sizes.known(step.size) if step.size and not _is_cluster(step.compute) else None
+    size = sizes.known(step.size) if step.size and not ComputeId.parse(step.compute).is_cluster else None
     if size is not None:
         yield from _too_many_processes(step, size)
         yield from hardware_needs.problems(step.where, size, step.hardware)
@@ -73,14 +73,17 @@ def _without_compute(required: list[Requirements]) -> Iterator[Problem]:
 
 
 def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:
-    named = dict.fromkeys(step.compute for step in required if _is_cluster(step.compute))
-    if not named:
+    by_name: dict[str, list[Requirements]] = {}
+    for step in required:
+        # The service knows the computes of other workspaces.
+        if (compute := ComputeId.parse(step.compute)).is_of(client.workspace_name):
+            by_name.setdefault(compute.name, []).append(step)
+    if not by_name:
         return
     with service_errors("looking at the computes of the workspace"):
         known = {compute.name: compute for compute in client.compute.list()}
     lower = {name.lower(): name for name in known}
-    for name in named:
-        steps = [step for step in required if step.compute == name]
+    for name, steps in by_name.items():
         if name.lower() not in lower:
             yield _unknown(steps, "compute", name, list(known), _WITH_COMPUTE)
             continue
@@ -101,37 +104,6 @@ def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
     if size is not None:
         yield from _too_many_processes(step, size)
         yield from hardware_needs.problems(step.where, size, step.hardware)
-
-
-def _of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
-    """Check that the total quota allows a serverless step. Quota that is in use now only delays the step."""
-    serverless = [step for step in required if step.size and not _is_cluster(step.compute)]
-    if not serverless:
-        return
-    with service_errors("looking at the quota of the subscription"):
-        location = client.workspaces.get(client.workspace_name).location
-        families = {size.name.lower(): size for size in client.compute.list_sizes(location=location)}
-        limits = {
-            str(usage.name["value"]).lower(): usage.limit for usage in client.compute.list_usage(location=location)
-        }
-    for step in serverless:
-        size = families.get(step.size.lower())
-        if size is None:
-            found = f"{step.size} is not available in {location}"
-            yield Problem(
-                f"{step.where}, key resources.instance_type", found, "a size of the region", _near(step, families)
-            )
-            continue
-        limit = limits.get(str(size.family).lower())
-        cores = step.instances * int(vars(size).get("vCPUs") or vars(size).get("v_cp_us") or 0)
-        if limit is not None and cores > limit >= 0:
-            yield Problem(
-                f"{step.where}, key resources.instance_type",
-                f"{step.instances} x {step.size} have {cores} cores; the quota for {size.family} is {limit}",
-                f"at most {limit} cores",
-                "fewer instances, another size, or ask for more quota in the studio: Manage > Quota",
-                code="quota",
-            )
 
 
 def _of_assets(operations: Any, kind: str, command: str, required: list[Requirements]) -> Iterator[Problem]:
@@ -173,12 +145,3 @@ def _unknown(steps: list[Requirements], kind: str, name: str, known: list[str], 
         expected,
         f"did you mean {similar[0]}? {fix}" if similar else fix,
     )
-
-
-def _near(step: Requirements, families: dict[str, Any]) -> str:
-    similar = difflib.get_close_matches(step.size.lower(), list(families), n=3, cutoff=0.4)
-    return f"for example {', '.join(families[name].name for name in similar)}" if similar else "see: allranks sizes"
-
-
-def _is_cluster(compute: str) -> bool:
-    return bool(compute) and compute.lower() not in _NOT_CLUSTERS and "${{" not in compute

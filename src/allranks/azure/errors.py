@@ -45,6 +45,14 @@ class SignInError(InputError):
     """Nobody is signed in to Azure."""
 
 
+class RejectedSignInError(InputError):
+    """The service does not accept the sign-in, for example because it has expired."""
+
+
+class NotFoundError(InputError):
+    """The service does not know what was requested, or not yet."""
+
+
 @contextlib.contextmanager
 def service_errors(doing: str, fix: str = "") -> Iterator[None]:
     """Convert errors of the SDK to InputError (the user can fix it) or AzureError.
@@ -67,12 +75,16 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
     """Return the error as InputError or AzureError; None for an error that is not the SDK's, which is a bug of
     allranks."""
     from azure.core import exceptions as core
+    from azure.core.polling.base_polling import OperationFailed
 
     if isinstance(error, core.ClientAuthenticationError) and error.status_code not in (401, 403):
         where, found = redact(doing), redact(_not_signed_in(error))
         return SignInError(Problem(where, found, "a sign-in", SIGN_IN, code="no-sign-in"))
     if isinstance(error, core.HttpResponseError) and (error.status_code or 200) >= 400:
         return _of_status(error, doing, fix)
+    if isinstance(error, core.HttpResponseError) and isinstance(error.__cause__, OperationFailed):
+        # The service accepted the request with 200 or 202, and its operation failed later.
+        return _wrong(doing, f"the service accepted it, then it failed: {_service_message(error)}", "", fix)
     if isinstance(error, core.ServiceRequestError):
         found = f"Azure cannot be reached: {_innermost(error)}"
         fix = "check the network, the proxy, and the endpoint, then try again"
@@ -92,13 +104,14 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
 def _of_status(error: Any, doing: str, fix: str) -> InputError | AzureError:
     status, message = int(error.status_code), _service_message(error)
     if status == 401:
-        return _wrong(doing, f"authentication failed (401): {message}", "a sign-in for this tenant", SIGN_IN)
+        found = f"authentication failed (401): {message}"
+        return _wrong(doing, found, "a sign-in for this tenant", SIGN_IN, kind=RejectedSignInError)
     if status == 403:
         expected = "a role that allows it, such as AzureML Data Scientist on the workspace"
         return _wrong(doing, f"access denied (403): {message}", expected, "ask an owner of the workspace for the role")
     if status == 404:
         fix = fix or "check the name, and the subscription, resource group and workspace"
-        return _wrong(doing, f"not found (404): {message}", "", fix)
+        return _wrong(doing, f"not found (404): {message}", "", fix, kind=NotFoundError)
     if status in (409, 412):
         fix = fix or "use another name or version, or wait until the other change is complete"
         return _wrong(doing, f"it exists already, or is being changed ({status}): {message}", "", fix)
@@ -112,8 +125,10 @@ def _of_status(error: Any, doing: str, fix: str) -> InputError | AzureError:
     return _wrong(doing, f"rejected ({status}): {message}", "", fix)
 
 
-def _wrong(where: str, found: str, expected: str = "", fix: str = "") -> InputError:
-    return InputError(Problem(*map(redact, (where, found, expected, fix))))
+def _wrong(
+    where: str, found: str, expected: str = "", fix: str = "", kind: type[InputError] = InputError
+) -> InputError:
+    return kind(Problem(*map(redact, (where, found, expected, fix))))
 
 
 def _failed(where: str, found: str, expected: str = "", fix: str = "") -> AzureError:

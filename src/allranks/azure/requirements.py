@@ -20,6 +20,7 @@ class Requirements:
     compute:     of the step or of the job; "" if none is named
     size:        the size that the step names; "" if none
     instances:   the number of instances
+    low_priority: whether it runs on low-priority (spot) instances
     processes:   ranks per instance if the platform starts every rank; else None
     environment: as the step names it: "azureml:pytorch:3"; "" if it is uploaded with the job
     component:   likewise
@@ -30,6 +31,7 @@ class Requirements:
     compute: str = ""
     size: str = ""
     instances: int = 1
+    low_priority: bool = False
     processes: int | None = None
     environment: str = ""
     component: str = ""
@@ -75,6 +77,7 @@ def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, 
         compute=_text(vars(node).get("compute")) or default_compute,
         size=size if isinstance(size, str) else "",
         instances=layout.instance_count if layout else 1,
+        low_priority=_is_spot(node),
         processes=layout.process_count_per_instance if layout and per_process else None,
         environment=environment if isinstance(environment, str) else "",
         component=component if isinstance(component, str) else "",
@@ -83,6 +86,13 @@ def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, 
 
 def _text(compute: Any) -> str:
     return str(compute).removeprefix("azureml:") if compute else ""
+
+
+def _is_spot(node: Any) -> bool:
+    # Any attribute of a node exists: only those of its class have a meaning.
+    settings = node.queue_settings if hasattr(type(node), "queue_settings") else None
+    tier = getattr(settings, "job_tier", None)
+    return str(tier or "").lower() == "spot"
 
 
 def without_compute(job: Any) -> tuple[str, ...]:

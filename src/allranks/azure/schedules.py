@@ -285,7 +285,7 @@ def _applied(entity: Any) -> Applied:
     trigger = None
     if getattr(entity, "trigger", None) is not None:
         try:
-            trigger = read_trigger(entity.trigger, str)
+            trigger = read_trigger(entity.trigger, str, any_offset=True)
         except InputError:
             trigger = None
     properties = entity.properties or {}

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from allranks.azure import runs
 from allranks.azure.errors import AzureError, service_errors
+from allranks.azure.polling import Polling
 from allranks.azure.rank_logs import download_logs
 from allranks.azure.run_records import is_pipeline, update
+from allranks.errors import InputError, Problem
 from allranks.runs import history
 from allranks.runs.records import RunRecord
 from allranks.runs.store import Store
@@ -21,11 +23,11 @@ from allranks.runs.workspace import Workspace
 if TYPE_CHECKING:
     from allranks.runs.observer import Observer
 
-POLL = 2.0
-"""Seconds between two requests for the state of a run."""
-
-PATIENCE = 5
-"""Number of failed requests in a row after which watching ends."""
+STOPPED = {
+    "NotResponding": "its instances have stopped sending heartbeats",
+    "Paused": "it is paused",
+}
+"""The states in which a run neither ends nor continues by itself, and after which the SDK's stream ends too."""
 
 
 def finder(folder: Path | None) -> Callable[[str], RunRecord]:
@@ -71,27 +73,38 @@ def refresh(client: Any, workspace: Workspace, record: RunRecord) -> None:
 
 
 def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observer) -> None:
-    """Report the changes of the run to the watcher until the run ends. Raise InputError or AzureError."""
+    """Report the changes of the run to the watcher until the run ends.
+
+    Raise InputError or AzureError if the state cannot be requested for longer than `Polling` allows, and AzureError for
+    a run that has stopped without an end.
+    """
     watcher.started(record)
-    failures = 0
+    polling = Polling()
     while not record.status.ended:
+        changed = []
         try:
-            changed = update(record, runs.state(client, record.id, steps=is_pipeline(record)))
-            failures = 0
-        except AzureError as error:
-            failures += 1
-            if failures > PATIENCE:
-                raise
-            watcher.noted(record, None, error.problem.found)
-            changed = []
+            state = runs.state(client, record.id, steps=is_pipeline(record))
+            changed = update(record, state)
+            polling.succeeded(changed=bool(changed))
+        except (AzureError, InputError) as error:
+            for note in polling.failed(error):
+                watcher.noted(record, None, note)
+        else:
+            if reason := STOPPED.get(state.status):
+                raise AzureError(_stopped(record, state.status, reason))
         for step in changed:
             watcher.changed(record, step)
         if changed:
             _save(workspace, record)
         if not record.status.ended:
-            time.sleep(POLL)
+            time.sleep(polling.delay)
     refresh(client, workspace, record)
     watcher.ended(record)
+
+
+def _stopped(record: RunRecord, state: str, reason: str) -> Problem:
+    fix = f"see the studio; then watch it again, or cancel it: allranks cancel {record.id}"
+    return Problem(f"run {record.id}", f"Azure ML says {state}: {reason}", "a run that goes on", fix)
 
 
 def _save(workspace: Workspace, record: RunRecord) -> None:

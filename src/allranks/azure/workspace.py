@@ -59,8 +59,10 @@ class WorkspaceName:
         )
 
     def studio(self, run: str) -> str:
-        """Return the page of a run in the studio."""
-        return f"https://ml.azure.com/runs/{run}?wsid={self.arm_id}"
+        """Return the page of a run in the studio of the current cloud, as the SDK writes it."""
+        from allranks.sdk import internals
+
+        return internals.studio_url(f"{self.arm_id}/jobs/{run}")
 
     def options(self) -> WorkspaceOptions:
         """Return the options that select it."""

@@ -52,6 +52,7 @@ class Step:
     deterministic:         whether an earlier result of the same inputs may be reused
     after:                 names of nodes that must end first, without a data dependency
     ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
+    job_tier:              spot, basic, standard or premium; "" if the node does not set it
     spec:                  the file on this machine that describes the component, for messages; "" if there is none
     tags:                  the component's tags that say what it requires (`allranks.contract.requirements`)
     """
@@ -77,6 +78,7 @@ class Step:
     deterministic: bool = True
     after: tuple[str, ...] = ()
     location: Location | None = None
+    job_tier: str = field(default="", compare=False)
     ignored_environment: Environment = field(default=NO_ENVIRONMENT, compare=False)
     spec: str = field(default="", compare=False)
     tags: Mapping[str, str] = field(default_factory=lambda: EMPTY, compare=False)

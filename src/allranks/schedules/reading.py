@@ -24,8 +24,12 @@ _NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _FORMAT = "YYYY-MM-DDThh:mm:ss"
 
 
-def read_trigger(trigger: Any, place: Place) -> Trigger:
-    """Return the SDK's CronTrigger or RecurrenceTrigger as plain data. Raise InputError with all of its problems."""
+def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Trigger:
+    """Return the SDK's CronTrigger or RecurrenceTrigger as plain data. Raise InputError with all of its problems.
+
+    any_offset: whether a time may have an offset that is not the zone's own, as the service returns it. The SDK drops
+                offsets of what it sends, so in a file such a time would fire at another moment than it says.
+    """
     from azure.ai.ml.entities import CronTrigger, RecurrenceTrigger
 
     problems: list[Problem] = []
@@ -33,8 +37,8 @@ def read_trigger(trigger: Any, place: Place) -> Trigger:
         found = "there is none" if trigger is None else f"a {type(trigger).__name__}"
         raise InputError(Problem(place("trigger"), found, "a CronTrigger or a RecurrenceTrigger", "give it one"))
     time_zone = _time_zone(trigger.time_zone, place, problems)
-    start = _wall_time(trigger.start_time, "start_time", time_zone, place, problems)
-    end = _wall_time(trigger.end_time, "end_time", time_zone, place, problems)
+    start = _wall_time(trigger.start_time, "start_time", time_zone, place, problems, any_offset)
+    end = _wall_time(trigger.end_time, "end_time", time_zone, place, problems, any_offset)
     parsed: Trigger
     if isinstance(trigger, CronTrigger):
         problems += _cron_problems(trigger.expression, place("expression"))
@@ -62,8 +66,10 @@ def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
     return None
 
 
-def _wall_time(value: Any, key: str, time_zone: str | None, place: Place, problems: list[Problem]) -> datetime | None:
-    """Return the wall time. An offset is accepted only if it is the zone's own at that time."""
+def _wall_time(
+    value: Any, key: str, time_zone: str | None, place: Place, problems: list[Problem], any_offset: bool
+) -> datetime | None:
+    """Return the wall time. An offset is accepted only if it is the zone's own at that time, unless any is."""
     if value in (None, ""):
         return None
     try:
@@ -78,6 +84,8 @@ def _wall_time(value: Any, key: str, time_zone: str | None, place: Place, proble
     if parsed.utcoffset() == zone_offset:
         return wall_time
     in_zone = zones.wall(parsed, zones.zone(time_zone))
+    if any_offset:
+        return in_zone
     problems.append(
         Problem(
             place(key),
@@ -90,8 +98,9 @@ def _wall_time(value: Any, key: str, time_zone: str | None, place: Place, proble
 
 
 def _parse(text: str) -> datetime:
-    # Python before 3.11 does not parse the letter.
-    return datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text.strip()))
+    # Python before 3.11 parses neither the letter nor seven digits, which Azure writes.
+    text = re.sub(r"(\.\d{6})\d+", r"\1", re.sub(r"[zZ]$", "+00:00", text.strip()))
+    return datetime.fromisoformat(text)
 
 
 def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:

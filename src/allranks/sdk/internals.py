@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -48,6 +49,7 @@ PARTS = {
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
     # The client
     "client": f"{_SDK}._ml_client",
+    "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
     "requests_with_retry": f"{_SDK}._utils.utils:create_requests_pipeline_with_retry",
 }
 """Each private class, function or module by its name here: ``module:name``, or a module."""
@@ -368,6 +370,16 @@ def _continuation(body: Mapping[str, Any]) -> str | None:
     query = parse_qs(urlsplit(str(body.get("nextLink") or "")).query)
     tokens = [value for key, values in query.items() if "continuation" in key.lower() for value in values]
     return body.get("continuationToken") or next(iter(tokens), None)
+
+
+def studio_url(job: str) -> str:
+    """Return the page of a job in the studio of the current cloud. job: its ARM id
+
+    The cloud is that of the variable AZUREML_CURRENT_CLOUD, or of ARM_CLOUD_METADATA_URL.
+    """
+    page = str(__getattr__("studio_url_from_job_id")(job) or "")
+    # The address of the studio ends with a slash in the SDK's table of clouds.
+    return re.sub(r"(?<!:)//runs/", "/runs/", page)
 
 
 def requests(client: Any) -> Any:

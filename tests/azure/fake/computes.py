@@ -95,17 +95,30 @@ def list_nodes(azure: FakeAzure, request: Request, name: str) -> Answer:
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/vmSizes")
 def list_sizes(azure: FakeAzure, request: Request, location: str) -> Answer:
-    return Answer.of({"value": list(SIZES.values())})
+    return arm.page(azure, request, list(SIZES.values()))
 
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/usages")
 def list_usages(azure: FakeAzure, request: Request, location: str) -> Answer:
-    return Answer.page([_usage(family, azure.core_limits.get(family, 100)) for family in _families()])
+    """Rows as the service has them: of the subscription and of the workspace, dedicated and low-priority, and totals.
+
+    Family names are those of the quota page, not those of the sizes.
+    """
+    rows = []
+    for family in _families():
+        shown = f"{family.removesuffix('Family').replace('standard', 'Standard ')} Family Cluster Dedicated vCPUs"
+        rows.append(_usage(shown, azure.core_limits.get(family, 100), "vmFamily/dedicatedCores"))
+        rows.append(_usage(shown, azure.workspace_core_limits.get(family, -1), "workspaces/vmFamily/dedicatedCores"))
+    rows.append(_usage("Total Cluster Dedicated Regional vCPUs", azure.total_cores, "totalDedicatedCores"))
+    rows.append(_usage("TotalLowPriorityCores", azure.low_priority_cores, "totalLowPriorityCores"))
+    return arm.page(azure, request, rows)
 
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/quotas")
 def list_quotas(azure: FakeAzure, request: Request, location: str) -> Answer:
-    return Answer.page(
+    return arm.page(
+        azure,
+        request,
         [
             {
                 "name": {"value": family, "localizedValue": family},
@@ -113,7 +126,7 @@ def list_quotas(azure: FakeAzure, request: Request, location: str) -> Answer:
                 "unit": "Count",
             }
             for family in _families()
-        ]
+        ],
     )
 
 
@@ -121,9 +134,9 @@ def _families() -> list[str]:
     return list(dict.fromkeys(str(size["family"]) for size in SIZES.values()))
 
 
-def _usage(family: str, limit: int) -> dict[str, Any]:
-    name = {"value": family, "localizedValue": family}
-    kind = "Microsoft.MachineLearningServices/vmFamily/dedicatedCores/usages"
+def _usage(shown: str, limit: int, of: str) -> dict[str, Any]:
+    name = {"value": shown, "localizedValue": shown}
+    kind = f"Microsoft.MachineLearningServices/{of}/usages"
     return {
         "name": name,
         "currentValue": 0,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fake import arm
 from fake.jobs import Job, named
-from fake.messages import Answer, Request
+from fake.messages import Answer, Request, not_found
 from fake.names import API, BLOBS, GROUP, SUBSCRIPTION, WORKSPACE
 from fake.routing import route
 
@@ -90,11 +90,13 @@ def get_children(azure: FakeAzure, request: Request, name: str) -> Answer:
 
 @route(API, "GET", _HISTORY + "/runs/{name}/details")
 def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
-    """How the run is, and where its logs can be read."""
+    """How the run is, and where its logs can be read. Run history gets to know a job some time after its request."""
     job = named(azure, name)
-    logs = {
-        log: f"https://{BLOBS}/{ARTIFACTS}/{artifacts(job.name)}/{log}?{azure.blobs.sas()}" for log in sorted(job.logs)
-    }
+    if azure.history_lag > 0 and not job.parent:
+        azure.history_lag -= 1
+        raise not_found(f"Run {name}")
+    place = f"https://{BLOBS}/{ARTIFACTS}/{artifacts(job.name)}"
+    logs = {log: f"{place}/{log}?{_sas(azure, job, log)}" for log in sorted(job.logs)}
     return Answer.of(
         {
             "runId": job.name,
@@ -111,6 +113,10 @@ def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
             "submittedBy": "somebody",
         }
     )
+
+
+def _sas(azure: FakeAzure, job: Job, log: str) -> str:
+    return azure.blobs.signatures.sas(ARTIFACTS, f"{artifacts(job.name)}/{log}")
 
 
 @route(API, "POST", _HISTORY + "/rundata")

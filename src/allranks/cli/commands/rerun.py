@@ -16,10 +16,13 @@ from allranks.cli.options import (
     InstancesOption,
     JsonOption,
     LatestCodeOption,
+    MpiChoice,
+    MpiOption,
     OnlyOption,
     RetriesOption,
     RunArgument,
     SlotsOption,
+    StartTimeoutOption,
     TrackOption,
     UntilOption,
 )
@@ -43,6 +46,8 @@ def rerun(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    mpi: MpiOption = MpiChoice.RSH,
+    start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -60,7 +65,18 @@ def rerun(
 
     place = Workspace.at(workspace)
     selection = Selection.of(start, only, until)
-    options = Options(instances.value, force_rerun, retries, slots, gpus, track, selection=selection, cold=cold)
+    options = Options(
+        instances.value,
+        force_rerun,
+        retries,
+        slots,
+        gpus,
+        track,
+        selection=selection,
+        cold=cold,
+        start_timeout=start_timeout,
+        mpi=mpi.value,
+    )
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.rerun(identity, place, options, observer, latest_code=latest_code, inputs=values), json

@@ -11,6 +11,7 @@ from allranks.components.check import (
     determinism,
     environment,
     identity,
+    layout,
     order,
     ports,
     python_subject,
@@ -53,6 +54,7 @@ COMMAND_RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     choices.tags,
     choices.packages_of_choices,
     choices.launch,
+    layout.layout,
     determinism.determinism,
 )
 """Additional rules for a component with a command. A pipeline component has none."""

@@ -76,6 +76,7 @@ class Subject:
     deterministic: None if the spec does not set it
     environment:   a reference, the mapping of an inline environment, the path of an environment's file, or None
     distribution:  as written; empty if there is none
+    resources:     as written; empty if there are none
     variables:     names of its environment variables
     uses:          where ports are used, by the command or by the function's body
     entries:       Python files that the command starts
@@ -99,6 +100,7 @@ class Subject:
     place: Callable[..., str]
     command: str = ""
     distribution: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
     entries: tuple[Path, ...] = ()

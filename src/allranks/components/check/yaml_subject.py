@@ -28,6 +28,7 @@ def read(path: Path) -> Subject:
     listed = settings.get("additional_includes") or ()
     includes = [path.parent / include for include in listed if isinstance(include, str)]
     tags, distribution = document.get("tags"), document.get("distribution")
+    resources = document.get("resources")
     deterministic = document.get("is_deterministic")
     return Subject(
         path=path,
@@ -45,6 +46,7 @@ def read(path: Path) -> Subject:
         needs_command=document.get("type", "command") == "command",
         needs_environment=document.get("type", "command") in ("command", "parallel"),
         distribution=distribution if isinstance(distribution, dict) else {},
+        resources=resources if isinstance(resources, dict) else {},
         variables=tuple(map(str, settings.get("environment_variables") or ())),
         uses=tuple(_uses(document, path)),
         entries=tuple(_entries(command, folder, includes)),

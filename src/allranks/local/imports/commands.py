@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
-_PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+from allranks.contract.shell_commands import simple_commands
+
+_PATH = "PYTHONPATH"
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
-_OPERATOR = re.compile(r"[();<>|&\n]+")
 _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-_PREFIXES = frozenset({"env", "exec", "nice", "nohup", "time"})
 _INSTALLERS = frozenset({"apt", "apt-get", "conda", "mamba", "micromamba", "pip", "pip3", "poetry", "uv"})
 _CHANGES = frozenset({".", "cd", "export", "pushd", "source"}) | _INSTALLERS
 """Programs after which the rest of a command finds other modules."""
@@ -68,27 +66,13 @@ def starts(command: str) -> tuple[Start, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _starts(command: str) -> tuple[Start, ...]:
-    # The lines of a here-document are not commands.
-    text = command.partition("<<")[0].replace("\\\n", " ").replace("$[[", " ").replace("]]", " ")
-    lexer = shlex.shlex(_PLACEHOLDER.sub("_", text), posix=True, punctuation_chars="();<>|&\n")
-    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
-    try:
-        commands = list(_simple_commands(list(lexer)))
-    except ValueError:  # a quotation is not closed
-        return ()
     found: list[Start] = []
-    for words in commands:
-        python_path: tuple[str, ...] = ()
-        while words and (_ASSIGNMENT.match(words[0]) or words[0] in _PREFIXES):
-            name, _, value = words[0].partition("=")
-            if name == "PYTHONPATH":
-                python_path = tuple(value.split(":"))
-            words = words[1:]
-        if not words:
-            continue
-        if PurePath(words[0]).name in _CHANGES or words[1:3] == ["-m", "pip"]:
+    for simple in simple_commands(command):
+        if simple.name in _CHANGES or simple.arguments[:2] == ("-m", "pip"):
             return ()
-        found += _started(words[0], words[1:], python_path)
+        values = [value for name, _, value in (text.partition("=") for text in simple.assignments) if name == _PATH]
+        python_path = tuple(values[-1].split(":")) if values else ()
+        found += _started(simple.program, list(simple.arguments), python_path)
     return tuple(found)
 
 
@@ -105,17 +89,6 @@ def start_of(script: str, module: str, arguments: Sequence[str]) -> Start:
     else:
         program, words = "python", [script, *arguments]
     return next(_started(program, words, ()))
-
-
-def _simple_commands(words: list[str]) -> Iterator[list[str]]:
-    simple: list[str] = []
-    for word in words:
-        if _OPERATOR.fullmatch(word):
-            yield simple
-            simple = []
-        else:
-            simple.append(word)
-    yield simple
 
 
 def _started(program: str, arguments: list[str], python_path: tuple[str, ...]) -> Iterator[Start]:

@@ -44,9 +44,9 @@ class InstanceSpec:
 class Event:
     """An event that an agent or the supervisor reports.
 
-    kind:    started or exited (a program), failed (the instance could not be set up; `reason`), usage (a sample of its
-             ranks), usage_failed (there are no more samples; `reason`), gone (the agent and all its processes have
-             ended)
+    kind:    forked (the agent; it starts its programs next), started or exited (a program), failed (the instance could
+             not be set up; `reason`), usage (a sample of its ranks), usage_failed (there are no more samples;
+             `reason`), gone (the agent and all its processes have ended)
     agent:   its name
     program: the name of the program; "" for an event of the agent itself
     code:    exit code; if negative, the number of the signal that ended the program
@@ -153,7 +153,8 @@ class Supervisor:
         )
 
     async def signal(self, agent: str, number: int) -> None:
-        """Send a signal to the process groups of all programs of an agent."""
+        """Send a signal to the process groups of all programs of an agent. An agent that does not end them by SIGKILL
+        within seconds is killed itself."""
         await self._send(command="signal", agent=agent, number=int(number))
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,27 +30,33 @@ DISMISSAL = 5.0
 GRACE = 30.0
 """Seconds from SIGTERM to SIGKILL: Azure ML's grace period at an eviction."""
 
+START_TIMEOUT = 20.0
+"""Seconds that an instance may take to start its processes. All instances of a step start together here, in
+milliseconds. On Azure ML they start minutes apart, so the bound there is the training's own."""
+
 
 @dataclass(frozen=True)
 class AttemptHandles:
     """What the monitor needs to know of an attempt.
 
-    agents:    one for each instance
+    agents:    one for each instance: its name, and the instance's, for messages
     launching: the programs that were started
     log:       of the launcher's own programs
     reports:   the report file of each rank
     timeout:   seconds, or None
     size_name: the Azure size of the instances; "" if it is not known
+    start_timeout: seconds that an instance may take to start its processes
     """
 
     record: StepRecord
-    agents: frozenset[str]
+    agents: Mapping[str, str]
     events: asyncio.Queue[Event | None]
     launching: Launching
     log: Path
     reports: dict[int, Path]
     timeout: float | None
     size_name: str = ""
+    start_timeout: float = START_TIMEOUT
 
 
 class AttemptMonitor:
@@ -69,6 +75,12 @@ class AttemptMonitor:
         self._supervisor = supervisor
         self._stopping = stopping
         self._live_agents = set(handles.agents)
+        self._starting = set(handles.agents)
+        self._idle = {
+            agent for agent, programs in zip(handles.agents, handles.launching.programs, strict=False) if not programs
+        }
+        self._start_due: float | None = None
+        self._late = False
         self._running: dict[str, set[str]] = {agent: set() for agent in handles.agents}
         self._working = set(handles.launching.decisive)
         awaited = handles.launching.decisive if handles.launching.events_file is None else self._ranks
@@ -109,6 +121,8 @@ class AttemptMonitor:
             if timeout is not None and self._overdue is None and clock() > started + timeout:
                 self._overdue = clock()
                 await self._signal(signal.SIGTERM)
+            if event is None:
+                self._require_start(clock())
             if self._must_dismiss(clock()):
                 self._dismissed = clock()
                 await self._signal(signal.SIGTERM)
@@ -118,6 +132,18 @@ class AttemptMonitor:
         self._read_report()
         self._judge()
 
+    def _require_start(self, now: float) -> None:
+        """End the attempt if an instance has not started its processes in time, also while the run is being stopped."""
+        if not self._starting or self._start_due is None or now <= self._start_due or self._late:
+            return
+        self._late = True
+        if not self._killed and not self._stopping():
+            seconds = f"{self._handles.start_timeout:g} s"
+            self._broken = self._broken or f"{self._names(self._starting)} {verdict.NOT_STARTED} within {seconds}"
+
+    def _names(self, agents: set[str]) -> str:
+        return ", ".join(name for agent, name in self._handles.agents.items() if agent in agents)
+
     def _must_dismiss(self, now: float) -> bool:
         linger = self._handles.launching.linger
         return self._dismissed is None and self._done is not None and now >= self._done + linger
@@ -125,6 +151,7 @@ class AttemptMonitor:
     def _must_kill(self, now: float) -> bool:
         return (
             bool(self._broken)
+            or self._late
             or (self._failed is not None and now > self._failed + SETTLE)
             or (self._overdue is not None and now > self._overdue + GRACE)
             or (self._dismissed is not None and now > self._dismissed + DISMISSAL)
@@ -132,18 +159,26 @@ class AttemptMonitor:
 
     async def _signal(self, number: int) -> None:
         for agent in self._live_agents:
-            if not self._done or self._running[agent]:  # an agent whose programs have ended ends by itself
+            # An agent whose programs have ended ends by itself.
+            if not self._done or self._running[agent] or agent in self._starting:
                 await self._supervisor.signal(agent, number)
 
     def _handle_event(self, event: Event, now: float) -> None:
         if event.kind == "gone":
             self._live_agents.discard(event.agent)
-            if self._running[event.agent] and not self._broken:
+            if event.agent in self._idle:
+                self._starting.discard(event.agent)
+            expected = self._killed or self._broken or self._stopping()
+            if not expected and (self._running[event.agent] or event.agent in self._starting):
                 # The instance agent stopped without reporting the exit of its processes.
-                instance = event.agent.rpartition("/")[2]
-                self._broken = f"instance {instance} was killed from outside the run"
+                self._broken = f"{self._handles.agents[event.agent]} was killed from outside the run"
+        elif event.kind == "forked":
+            if self._start_due is None:
+                self._start_due = now + self._handles.start_timeout
         elif event.kind == "failed":
             self._broken = event.reason
+            if event.agent in self._starting:
+                self._broken = f"{self._handles.agents[event.agent]} {verdict.NOT_STARTED}: {event.reason}"
         elif event.kind.startswith("usage"):
             self._usage.sampled(event)
         elif (rank := self._ranks.get(event.program)) is not None:
@@ -162,6 +197,7 @@ class AttemptMonitor:
             self._read_launcher_events(now)
             self._launcher_failure = verdict.how(event.program, event.code)
         if event.kind == "started":
+            self._starting.discard(event.agent)
             self._running.get(event.agent, set()).add(event.program)
         if event.kind == "exited":
             self._running.get(event.agent, set()).discard(event.program)
@@ -223,6 +259,8 @@ class AttemptMonitor:
         if any(rank.status is Status.FAILED for rank in ranks):
             record.status = Status.FAILED
             record.verdict = verdict.of_ranks(record.name, ranks, self._handles.reports)
+            if self._starting:
+                self._recorder.note(record, f"{self._names(self._starting)} {verdict.NOT_STARTED}")
         elif self._broken:
             record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
         elif self._overdue is not None:
@@ -233,8 +271,9 @@ class AttemptMonitor:
             record.status = Status.CANCELED
         elif self._launcher_failure and not self._forgiven:
             log = str(self._handles.log)
+            never = f"{self._names(self._starting)} {verdict.NOT_STARTED}: " if self._starting else ""
             record.status = Status.FAILED
-            record.verdict = Verdict(record.name, self._launcher_failure, log=log, tail=tail(log))
+            record.verdict = Verdict(record.name, f"{never}{self._launcher_failure}", log=log, tail=tail(log))
         elif any(rank.status is not Status.COMPLETED for rank in ranks):
             reason = "its processes were killed from outside the run"
             record.status = Status.FAILED

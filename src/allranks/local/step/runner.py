@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from allranks.contract import logs
+from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.local import interpreters, machine_variables, reuse
 from allranks.local.boot import SOURCE
@@ -23,7 +24,7 @@ from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.programs import StarterSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
-from allranks.local.launchers.by_distribution import LAUNCHERS
+from allranks.local.launchers.by_distribution import launcher
 from allranks.local.launchers.launching import Assignment
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
@@ -34,7 +35,7 @@ from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.file_digests import FileDigests
 from allranks.local.step.file_work import judged, run_io
 from allranks.local.step.launch import launch_of
-from allranks.local.step.monitor import AttemptHandles, AttemptMonitor
+from allranks.local.step.monitor import START_TIMEOUT, AttemptHandles, AttemptMonitor
 from allranks.local.step.next_folders import NextFolders
 from allranks.local.step.rank_programs import JobSettings, rank_programs
 from allranks.local.step.running_steps import RunningSteps
@@ -68,6 +69,8 @@ class Settings:
     origin:      the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
     earlier:     this run as it was before it continued with the latest code
     cold:        whether every rank is started as a new process, without a starter
+    mpi:         how mpirun reaches the instances, a key of the launchers of mpi
+    start_timeout: seconds that an instance may take to start its processes
     """
 
     experiment: str
@@ -76,6 +79,8 @@ class Settings:
     origin: RunRecord | None = None
     earlier: RunRecord | None = None
     cold: bool = False
+    mpi: str = "rsh"
+    start_timeout: float = START_TIMEOUT
 
 
 class CommandRunner:
@@ -106,7 +111,7 @@ class CommandRunner:
         self._interpreter_paths = functools.cache(self._paths_of_interpreter)
         shell = shutil.which("bash") or "/bin/sh"
         self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shell, settings.cold)
-        self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, cold=settings.cold)
+        self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, self._is_cold)
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._temporary_folders = TemporaryFolders(workspace.temporary)
         self._next_folders = NextFolders(lambda: self._temporary_folders.folder)
@@ -126,6 +131,11 @@ class CommandRunner:
             origin=settings.origin,
             earlier=settings.earlier,
         )
+
+    def _is_cold(self, step: Step) -> bool:
+        """Return whether the ranks of a step start as new processes. A daemon of mpirun in a session by ssh starts
+        them itself."""
+        return self._settings.cold or (self._settings.mpi == "ssh" and step.distribution.type == Mpi.type)
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
         """Reuse an earlier result if the mode allows it and there is one. Return whether the step has ended.
@@ -305,15 +315,15 @@ class CommandRunner:
                 folder / logs.mpi_log(record.attempt),
                 forked=starter is not None,
             )
-            launching = LAUNCHERS[step.distribution.type].launch(assignment)
+            launching = launcher(step.distribution.type, self._settings.mpi).launch(assignment)
             record.status = Status.RUNNING
             self._recorder.changed(record)
             with self.running.launching(record.name, agents), _removed_at_end(launcher_folder):
-                launched = []
+                launched: dict[str, str] = {}
                 for rank, agent in enumerate(agents):
                     if stops.staging.is_set() or self.running.is_ending(record.name):
                         break  # a signal only reaches launched agents
-                    launched.append(agent)
+                    launched[agent] = f"instance {rank} ({instances[rank].hostname})"
                     instance_spec = _instance_spec(step, instances, rank, folders[rank].path, keep[rank], ports[rank])
                     await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events, starter)
                 await self._starters.prepare_followers(step, scope)
@@ -322,13 +332,14 @@ class CommandRunner:
                 self._next_folders.make_next()
                 handles = AttemptHandles(
                     record,
-                    frozenset(launched),
+                    launched,
                     events,
                     launching,
                     assignment.log,
                     {rank.process.rank: rank.report for rank in ranks},
                     step.timeout,
                     step.instance_type,
+                    self._settings.start_timeout,
                 )
                 await AttemptMonitor(
                     handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)

@@ -14,6 +14,9 @@ from allranks.runs.records import RankRecord, Status, Verdict
 GLOO_ABORT = "terminate called without an active exception"
 """Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
 
+NOT_STARTED = "did not start"
+"""In the reason of a verdict about an instance."""
+
 
 def aborted_after_its_work(rank: RankRecord, code: int, pid: int | None, reported: Path) -> bool:
     """Return whether the rank finished its work and gloo then aborted it during its exit, which is not a failure.
@@ -45,6 +48,12 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
             "torch's gloo may abort a process that exits, also after its work; this rank did not report that its work"
             " was done. To exit without the abort: python -m allranks.runtime SCRIPT",
             code="aborted-at-exit",
+        )
+    if NOT_STARTED in verdict.reason:
+        return _advice(
+            "the step needs all its instances, and one did not start its processes; if this machine is overloaded, use"
+            " fewer instances or a longer --start-timeout",
+            code="missing-instance",
         )
     unreachable = ("Network is unreachable", "Name or service not known", "No route to host")
     if isolated and any(sign in line for line in verdict.tail for sign in unreachable):

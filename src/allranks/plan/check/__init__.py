@@ -17,11 +17,12 @@ from allranks.plan.check import (
     hardware,
     ignored,
     layouts,
+    mistakes,
     names,
     paths,
     requirements,
+    tolerated,
     values,
-    variables,
 )
 from allranks.plan.check.ignore import Ignored
 from allranks.plan.check.rule import Level, Rule, rules_in
@@ -29,7 +30,7 @@ from allranks.plan.check.scope import Scope, of_plan
 from allranks.plan.exact_places import exact
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, Step
 
-__all__ = ["CATALOGUE", "SDK", "check", "warnings"]
+__all__ = ["CATALOGUE", "SDK", "advice", "check", "warnings"]
 
 SDK = Rule(
     "azure-ai-ml",
@@ -41,8 +42,9 @@ SDK = Rule(
 
 CATALOGUE: tuple[Rule, ...] = (
     SDK,
-    *rules_in((names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles)),
-    *rules_in((ignored, variables, hardware)),
+    *rules_in((names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles, tolerated)),
+    *rules_in((ignored, hardware)),
+    *mistakes.RULES,
 )
 """Every rule about pipelines and jobs, for docs/checks.md."""
 
@@ -62,7 +64,19 @@ def check(plan: Plan, *, here: bool = True) -> list[Problem]:
 
 def warnings(plan: Plan, today: date) -> list[Problem]:
     """Return problems that do not prevent a run but are probably mistakes, here or on the sizes that steps name."""
-    return list(Ignored().remaining(exact(_warnings(of_plan(plan), today), plan.source)))
+    return _of_level(Level.WARNING, plan, today)
+
+
+def advice(plan: Plan, today: date) -> list[Problem]:
+    """Return what could be better: advice, in the style of this project."""
+    return _of_level(Level.ADVICE, plan, today)
+
+
+def _of_level(level: Level, plan: Plan, today: date) -> list[Problem]:
+    codes = {rule.code for rule in CATALOGUE if rule.level is level}
+    ignored = Ignored()
+    found = (problem for problem in _warnings(of_plan(plan), today, ignored) if problem.rule in codes)
+    return list(ignored.remaining(exact(found, plan.source)))
 
 
 def _of_own_inputs(scope: Scope, here: bool) -> Iterator[Problem]:
@@ -116,12 +130,12 @@ def _of_node(scope: Scope, node: Node, here: bool, supplied: frozenset[str] = fr
         yield from _of_graph(scope.within(node, f"{scope.path}{node.name}", supplied), here)
 
 
-def _warnings(scope: Scope, today: date) -> Iterator[Problem]:
+def _warnings(scope: Scope, today: date, comments: Ignored) -> Iterator[Problem]:
     for node in scope.graph.nodes:
         inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
         if isinstance(inner, Step):
             yield from ignored.IGNORED.mark(ignored.of_step(scope, inner))
-            yield from variables.VARIABLE_BINDING.mark(variables.of_step(scope, inner))
-            yield from hardware.SIZE.mark(hardware.of_step(scope, inner, today))
+            yield from mistakes.of_step(scope, inner, comments)
+            yield from hardware.of_step(scope, inner, today)
         elif isinstance(inner, Pipeline):
-            yield from _warnings(scope.within(inner, f"{scope.path}{inner.name}"), today)
+            yield from _warnings(scope.within(inner, f"{scope.path}{inner.name}"), today, comments)

@@ -13,6 +13,7 @@ from datetime import date
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.errors import Problem
 from allranks.hardware import shared_memory, sizes, traps
+from allranks.plan.check.mistakes.launchers import launcher_of
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.cuda_version import cuda_version
@@ -25,6 +26,21 @@ SIZE = Rule(
     "[sizes.md](sizes.md), with the sources of each size",
     "choose another size: allranks sizes",
 )
+PROCESSES = Rule(
+    "processes-per-gpu",
+    Level.WARNING,
+    "The processes of an instance are not as many as the GPUs of its size; one process on eight GPUs leaves seven "
+    "idle.",
+    "MicrosoftDocs/azure-docs#111307; Azure/azureml-examples#675; Azure/azure-sdk-for-python#25215 and #28778",
+    "set process_count_per_instance to the number of GPUs",
+)
+SHARED_MEMORY = Rule(
+    "shared-memory",
+    Level.WARNING,
+    "/dev/shm is too small for NCCL or the data loaders of the ranks of an instance.",
+    'NVIDIA, NCCL user guide, "Runtime and MPI issues"; PyTorch\'s README: --shm-size',
+    "set resources.shm_size",
+)
 
 
 def of_step(scope: Scope, step: Step, today: date) -> Iterator[Problem]:
@@ -33,7 +49,7 @@ def of_step(scope: Scope, step: Step, today: date) -> Iterator[Problem]:
     for name in filter(None, step.instance_type.split(" or ")):
         size = sizes.known(name)
         for warning in () if size is None else _of_size(step, size, today):
-            yield replace(warning, where=scope.key(step, warning.where))
+            yield replace(warning, where=scope.key(step, warning.where), rule=warning.rule or SIZE.code)
 
 
 def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
@@ -45,7 +61,8 @@ def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
     # Only if the platform starts every rank. A launcher inside the step chooses its own number of processes.
     processes = getattr(step.distribution, "process_count_per_instance", None)
     if processes is not None and step.tags.get(LAUNCH) != PER_NODE:
-        yield from traps.of_processes(size, processes)
+        if processes > 1 or not launcher_of(step.command):
+            yield from PROCESSES.mark(traps.of_processes(size, processes))
         too_small = shared_memory.problem(step.shm_size, processes, gpus=True)
         if too_small is not None:
-            yield too_small
+            yield from SHARED_MEMORY.mark([too_small])

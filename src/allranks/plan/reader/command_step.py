@@ -60,6 +60,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         timeout=_timeout(node, place, context),
         deterministic=component.is_deterministic is not False,
         location=place.location,
+        job_tier=str(_get(node.queue_settings, "job_tier") or ""),
         spec=internals.source_path(component),
         tags=requirements.relevant(component.tags or {}),
     )

@@ -46,6 +46,10 @@ def main(isolation_class: str, warm: str = "") -> None:
             supervisor.remove_temporary()
 
 
+STUCK_SECONDS = 1.0
+"""How long an agent may take to end its programs by SIGKILL. Then it is killed itself: it may be stopped."""
+
+
 class Supervisor:
     """Start an agent for each instance of a step, forward signals to it, and report its end if it was killed.
 
@@ -60,6 +64,8 @@ class Supervisor:
         self.agents: dict[str, AgentProcess] = {}
         self.next_agents: dict[tuple[int, str], AgentProcess] = {}
         self.temporary: dict[int, str] = {}
+        self.unforked: set[str] = set()
+        self.ending: dict[str, float] = {}
         self.wake_reader, wake_writer = os.pipe()
         os.set_blocking(wake_writer, False)
         signal.set_wakeup_fd(wake_writer)
@@ -73,7 +79,7 @@ class Supervisor:
         pending = b""
         while True:
             starters = {starter.connection.fileno(): starter for starter in self.starters.alive()}
-            ready, _, _ = select.select([0, self.wake_reader, *starters], [], [])
+            ready, _, _ = select.select([0, self.wake_reader, *starters], [], [], self._kill_stuck())
             if self.wake_reader in ready:
                 os.read(self.wake_reader, 4096)
                 self._reap()
@@ -100,6 +106,8 @@ class Supervisor:
         elif command["command"] == "prepare":
             self.starters.get(command["starter"])
         elif command["command"] == "signal" and command["agent"] in self.agents:
+            if command["number"] == signal.SIGKILL:
+                self.ending.setdefault(command["agent"], time.monotonic() + STUCK_SECONDS)
             with contextlib.suppress(BrokenPipeError):  # its instance has just ended
                 self.agents[command["agent"]].signal(command["number"])
 
@@ -116,6 +124,8 @@ class Supervisor:
             }
             agent.send_start(command)
             self.next_agents[key] = agent
+            self.unforked.add(name)
+            self._report_forked()
         except BrokenPipeError:
             return  # the agent was killed before it began; _reap reports it
         except OSError as error:
@@ -143,17 +153,41 @@ class Supervisor:
     def _receive(self, starter: Starter) -> None:
         """Execute a message of a starter. Fork the agents that it cannot fork from this process."""
         forked = starter.forked
-        for agent in starter.receive(self._ended):
+        unforkable = starter.receive(self._ended)
+        for agent in unforkable:
             try:
                 self._fork_here(agent, self.isolation.connect(agent.index, agent.address))
             except OSError as error:
                 for name in [name for name, other in self.agents.items() if other is agent]:
                     del self.agents[name]
                     self._failed(name, error)
+        self._report_forked()
         if not starter.usable:
             for pid in forked:
                 if not os.path.exists(f"/proc/{pid}"):  # the starter has reaped it and could not say so
                     self._ended(pid, 1)
+
+    def _report_forked(self) -> None:
+        """Report the agents that have been forked: from now on they are expected to start their programs."""
+        for name in list(self.unforked):
+            agent = self.agents.get(name)
+            if agent is None or agent.pid:
+                self.unforked.remove(name)
+            if agent is not None and agent.pid:
+                write_event(self.events, event="forked", agent=name, time=time.time())
+
+    def _kill_stuck(self) -> float | None:
+        """Kill the agents that have not ended their programs in time. Return the seconds until the next one is due;
+        None if there is none."""
+        now = time.monotonic()
+        for name, due in list(self.ending.items()):
+            agent = self.agents.get(name)
+            if agent is None or now >= due:
+                del self.ending[name]
+            if agent is not None and now >= due and agent.pid:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(agent.pid, signal.SIGKILL)
+        return max(min(self.ending.values()) - now, 0.0) if self.ending else None
 
     def _failed(self, name: str, error: OSError) -> None:
         write_event(self.events, event="failed", agent=name, reason=str(error), time=time.time())

@@ -21,16 +21,13 @@ VARIABLE_BINDING = Rule(
 _LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
 
 
-def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning for each variable that refers to a port.
-
-    Azure ML does not replace it; in physical-ai-toolchain #855 checkpoints were lost in a folder of that name.
-    """
+def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning for each variable that refers to a port."""
     for name, value in step.environment_variables.items():
         match = _LITERAL.search(value) if isinstance(value, str) else None
         if match:
-            yield Problem(
-                scope.key(step, f"environment_variables.{name}"),
+            yield VARIABLE_BINDING.problem(
+                f"environment_variables.{name}",
                 f"{match[0]} stays as it is: Azure ML replaces ports in the command alone",
                 "a literal, or ${{parent.inputs.NAME}}",
                 f"set it in the command: export {name}={match[0]}; ...",

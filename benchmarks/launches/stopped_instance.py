@@ -1,0 +1,45 @@
+"""Stop one instance of a run before a step starts on it: it is there, but it never starts the step's processes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+import psutil
+
+from allranks.plan.graph import Step
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord, Status, StepRecord
+
+EARLIER = "earlier"
+
+
+def earlier_step(instance_count: int) -> Step:
+    """Return the step that runs on the instances first. Its agents then wait for the next step."""
+    return Step(EARLIER, "true", instance_count=instance_count)
+
+
+class StoppedInstance(Observer):
+    """Stop the last instance of a run in this process at the end of `earlier_step`. The run must be cold: agents are
+    then shared by all steps.
+
+    stopped: its agent
+    """
+
+    def __init__(self) -> None:
+        self.stopped: psutil.Process | None = None
+
+    def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
+        if step.name == EARLIER and step.status is Status.COMPLETED and self.stopped is None:
+            self.stopped = _agents()[-1]
+            self.stopped.send_signal(signal.SIGSTOP)
+
+
+def _agents() -> Sequence[psutil.Process]:
+    """Return the agents of this process's run, in the order of their instances, which is that of their start."""
+    supervisors = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if any("allranks.local.instances.agent.main" in argument for argument in process.cmdline())
+    ]
+    return sorted((process for process in supervisors if not process.children()), key=lambda process: process.pid)

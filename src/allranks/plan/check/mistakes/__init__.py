@@ -1,0 +1,51 @@
+"""Common mistakes with launches, sizes and storage, which azure-ai-ml and Azure ML accept. One module for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from allranks.errors import Problem
+from allranks.plan.check.ignore import Ignored
+from allranks.plan.check.mistakes import (
+    count_binding,
+    latest,
+    launchers,
+    loader_workers,
+    local_rank,
+    spot,
+    variables,
+)
+from allranks.plan.check.rule import Rule, rules_in
+from allranks.plan.check.scope import Scope
+from allranks.plan.graph import Step
+from allranks.sdk.yaml_lines import line_of
+
+RULES: tuple[Rule, ...] = rules_in((launchers, local_rank, loader_workers, variables, latest, spot, count_binding))
+
+_CHECKS = (
+    launchers.of_step,
+    local_rank.of_step,
+    loader_workers.of_step,
+    variables.of_step,
+    latest.of_step,
+    spot.of_step,
+)
+
+
+def of_step(scope: Scope, step: Step, ignored: Ignored) -> Iterator[Problem]:
+    """Yield the mistakes of a step, each at its key, without those that a comment in the component's file ignores."""
+    for check in _CHECKS:
+        for problem in check(scope, step):
+            if not _is_ignored_by_component(step, problem, ignored):
+                yield replace(problem, where=scope.key(step, problem.where))
+
+
+def _is_ignored_by_component(step: Step, problem: Problem, ignored: Ignored) -> bool:
+    if not step.spec.endswith((".yaml", ".yml")):
+        return False
+    comments = ignored.of(step.spec)
+    if not comments.everywhere and not comments.by_line:
+        return False
+    return comments.ignore(problem.rule, line_of(Path(step.spec), *problem.where.split(".")))

@@ -1,0 +1,112 @@
+"""An instance that never starts, or whose agent is stopped, ends the step with its name, under every launch."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from allranks.contract.launch import Distribution
+from allranks.contract.mpi import Mpi
+from allranks.contract.pytorch import PyTorch
+from allranks.contract.ray import Ray
+from allranks.contract.tensorflow import TensorFlow
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord, Status, StepRecord
+
+FILE = Path(__file__).parents[3] / "benchmarks/launches/stopped_instance.py"
+PATH = f"{Path(sys.executable).parent}:/usr/bin"
+TORCHRUN = "python -m torch.distributed.run --nnodes 3 --nproc-per-node 2 --no-python sleep 600"
+
+LAUNCHES: dict[str, tuple[Distribution, str, str]] = {
+    "pytorch": (PyTorch(2), "sleep 600", "sh"),
+    "torchrun": (PyTorch(1), TORCHRUN, "sh"),
+    "mpi": (Mpi(2), "sleep 600", "mpirun"),
+    "tensorflow": (TensorFlow(3), "sleep 600", "sh"),
+    "ray": (Ray(), "sleep 600", "ray"),
+}
+"""The distribution, the command, and a program that it needs."""
+
+
+@pytest.fixture(scope="module")
+def stopped() -> Any:
+    spec = importlib.util.spec_from_file_location("stopped_instance", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remains() -> Iterator[None]:
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    assert not set(psutil.Process().children(recursive=True)) - before
+
+
+def plan(stopped: Any, distribution: Distribution, command: str) -> Plan:
+    step = Step("train", command, distribution=distribution, instance_count=3, after=(stopped.EARLIER,))
+    return Plan("p", Graph((stopped.earlier_step(3), step)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("launch", "kind"), [*((launch, "rack") for launch in LAUNCHES), ("pytorch", "loopback")])
+def test_an_instance_that_never_starts_ends_the_step(
+    launch: str, kind: str, stopped: Any, rack_works: bool, run_steps: Callable[..., RunRecord]
+) -> None:
+    if kind == "rack" and not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    distribution, command, program = LAUNCHES[launch]
+    if shutil.which(program, path=PATH) is None:
+        pytest.skip(f"no {program}")
+    observer = stopped.StoppedInstance()
+    trial = plan(stopped, distribution, command)
+    record = run_steps(plan=trial, observer=observer, instances=kind, cold=True, start_timeout=2.0)
+    verdict = record.step("train").verdict
+    assert verdict is not None
+    name = {"rack": "node-2", "loopback": "127.0.0.3"}[kind]
+    assert verdict.reason == f"instance 2 ({name}) did not start within 2 s"
+    assert record.status is Status.FAILED
+    assert not observer.stopped.is_running()
+
+
+class WhenOthersRun(Observer):
+    """Stop an instance, and call a function with its agent when the ranks of the other two have started."""
+
+    def __init__(self, stopped: Any, then: Callable[[psutil.Process], object]) -> None:
+        self.instance = stopped.StoppedInstance()
+        self.then = then
+        self.called = False
+
+    def changed(self, run: RunRecord, step: StepRecord) -> None:
+        self.instance.changed(run, step)
+        running = [rank for rank in step.ranks if rank.status is Status.RUNNING]
+        if step.name == "train" and len(running) == 2 and not self.called:
+            self.called = True
+            self.then(self.instance.stopped)
+
+
+def test_a_run_with_a_stopped_instance_can_be_stopped(stopped: Any, run_steps: Callable[..., RunRecord]) -> None:
+    observer = WhenOthersRun(stopped, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    trial = plan(stopped, PyTorch(1), "sleep 600")
+    record = run_steps(plan=trial, observer=observer, cold=True, grace=0.2)
+    assert [step.status for step in record.steps] == [Status.COMPLETED, Status.CANCELED]
+    assert not observer.instance.stopped.is_running()
+
+
+def test_an_instance_that_is_killed_before_it_starts(stopped: Any, run_steps: Callable[..., RunRecord]) -> None:
+    observer = WhenOthersRun(stopped, lambda agent: agent.kill())
+    record = run_steps(plan=plan(stopped, PyTorch(1), "sleep 600"), observer=observer, cold=True)
+    verdict = record.step("train").verdict
+    assert verdict is not None
+    assert verdict.reason == "instance 2 (127.0.0.3) was killed from outside the run"
