@@ -48,6 +48,7 @@ settings = {
     "train_micro_batch_size_per_gpu": 1,
     "zero_optimization": {"stage": 2},
     "zero_allow_untested_optimizer": True,
+    "gradient_clipping": 0.0,
 }
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=settings)
