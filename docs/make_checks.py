@@ -31,7 +31,7 @@ $ allranks check --strict components
 | this machine | only this machine lacks something: a package, a GPU, an asset of a workspace | 0 |
 
 No rule speaks of what a component does not have: the rules about commands and environments are not applied to
-pipeline components.
+pipeline components. [public-specs.md](public-specs.md) shows what the rules find in specs that Microsoft publishes.
 
 ## Ignore a finding
 

@@ -46,7 +46,7 @@ class ExactTrainer(Trainer):
 
 
 def train(ranks: runtime.Ranks) -> None:
-    args = arguments()
+    args = trainer_settings.resolved(parser(), ranks)
     if problems := trainer_settings.problems(args, ranks):
         raise InputError.of(problems)
     folder = find(args.base_model, "base_model")
@@ -145,15 +145,15 @@ def describe(args: argparse.Namespace, ranks: runtime.Ranks, model: Any, names: 
     return about
 
 
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     trainer_settings.add_arguments(parser)
     parser.add_argument("--text_column", default="text")
     parser.add_argument("--text_pair_column", default="")
     parser.add_argument("--label_column", default="label")
     parser.add_argument("--problem_type", choices=["classification", "regression"], default="classification")
-    return parser.parse_args()
+    return parser
 
 
 if __name__ == "__main__":
