@@ -22,7 +22,7 @@ from allranks.errors import Problem
 from allranks.plan import check as plan_check
 from allranks.plan.check import only_here, tolerated
 from allranks.plan.check.rule import Level
-from allranks.sdk import spec_files
+from allranks.sdk import internals, spec_files
 
 PAGE = Path(__file__).resolve().parent / "public-specs.md"
 OWNER = "Azure"
@@ -108,7 +108,7 @@ def refused_by_sdk(path: Path) -> bool:
 
     load = load_component if spec_files.is_component(path) else load_job
     try:
-        result = load(path)._validate()
+        result = internals.validate(load(path))
     except Exception:
         return True
     return not result.passed

@@ -75,8 +75,12 @@ def _ports_text(ranks: Sequence[Facts]) -> str:
 
 def _size() -> Size | None:
     name = variables.text(os.environ, own_variables.SIZE)
-    if name is None or name == own_variables.NO_SIZE:
+    if name == own_variables.NO_SIZE:
         return None
+    if name is None:
+        from allranks.hardware import recognition
+
+        return recognition.recognise(recognition.hardware()).size
     from allranks.hardware.sizes import known
 
     return known(name)
