@@ -48,7 +48,14 @@ def read(folder: Path) -> list[str]:
     """Return the texts of all JSONL files in a folder, whose objects have a text. Raise InputError if there is none."""
     texts = []
     for file in sorted(folder.rglob("*.jsonl")):
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            content = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(Problem(f"input text, {file}", str(error), "JSON lines in UTF-8", "correct it")) from None
+        # Not splitlines, which also splits at characters that a JSON string may hold.
+        for number, line in enumerate(content.split("\n"), start=1):
+            if not line.strip():
+                continue
             try:
                 texts.append(str(json.loads(line)["text"]))
             except (ValueError, KeyError, TypeError):

@@ -149,6 +149,14 @@ def require_warmup(warmup_steps: int | None, total: int) -> None:
         raise InputError(Problem("input warmup_steps", found, "fewer than the training has", "give a smaller number"))
 
 
+def check_resumed(step: int, total: int, max_steps: int) -> None:
+    """Raise InputError if the training resumes after its last step. max_steps: the input"""
+    if step > total:
+        where = "input max_steps" if max_steps > 0 else "input num_train_epochs"
+        found = f"{total} steps, and the checkpoint to resume from has {step}"
+        raise InputError(Problem(where, found, f"at least {step} steps", "train longer, or start without checkpoints"))
+
+
 def check_room(args: Namespace, parameters: int, ranks: runtime.Ranks) -> None:
     """Raise InputError if the outputs have no room for the model and its checkpoints. A collective."""
     checkpoints = Content(

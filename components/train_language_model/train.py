@@ -60,6 +60,7 @@ def train(ranks: runtime.Ranks) -> None:
         keep=args.save_total_limit,
     )
     step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
+    start.check_resumed(step, total, args.max_steps)
 
     tokens_per_step = batch_size * args.gradient_accumulation_steps * shape.max_seq_length
     about = {

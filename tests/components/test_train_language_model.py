@@ -216,6 +216,9 @@ def test_the_number_of_steps(modules: Any, monkeypatch: pytest.MonkeyPatch) -> N
     start.require_warmup(6, 7)
     with pytest.raises(InputError, match="input warmup_steps: 7 of 7 steps"):
         start.require_warmup(7, 7)
+    start.check_resumed(7, 7, -1)
+    with pytest.raises(InputError, match="input num_train_epochs: 7 steps, and the checkpoint to resume from has 8"):
+        start.check_resumed(8, 7, -1)
 
 
 def test_too_little_text(modules: Any) -> None:
