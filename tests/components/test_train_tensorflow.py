@@ -247,11 +247,13 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
         for argument, said in arguments.items():
             assert said in found[script][argument]
     assert "input per_device_train_batch_size: 700, while each of 2 workers has 629 of" in found["shares"]
+    assert "output checkpoints: " in found["room"]
+    assert "3 of 8192.0 TiB at a time" in found["room"]  # two to keep, and the next one
     assert not (tmp_path / "model").exists()
 
 
 TRY_ALL = """\
-import importlib, json, sys
+import importlib, json, sys, types
 
 from allranks.errors import InputError
 from allranks.runtime import tensorflow
@@ -269,6 +271,13 @@ for script, arguments in json.loads(tried).items():
             function(tensorflow.Training(0, 1, "worker", True, strategy.alone(), None, Metrics(is_main=True)))
         except InputError as error:
             found.setdefault(script, {})[argument] = str(error)
+room = importlib.import_module("room")
+too_large = types.SimpleNamespace(variables=[types.SimpleNamespace(shape=(2**26, 2**24), dtype="float32")])
+sys.argv[1:] = options
+try:
+    room.check_room(importlib.import_module("parameters").arguments(), too_large, too_large)
+except InputError as error:
+    found["room"] = str(error)
 try:
     importlib.import_module("worker_data").check_shares(1259, 700, 2)
 except InputError as error:
