@@ -148,9 +148,18 @@ def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_one: Path, tmp_
 
 
 def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: Path) -> None:
+    """SIGTERM to the parameter server first: the chief saves its variables, and the next attempt goes on."""
     settings = ("--per_device_train_batch_size", 64, "--num_train_epochs", 4, "--lr_scheduler_type", "cosine")
-    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings, "--save_steps", 40)
-    ended = finish(tmp_path, tasks)
+    settings = (*settings, "--save_steps", 40)
+    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings)
+    try:
+        wait_for(lambda: b'"step": 10' in read(tmp_path / "worker-0.report"), tasks)
+        tasks["ps-0"].send_signal(signal.SIGTERM)
+    finally:
+        ended = finish(tmp_path, tasks)
+    assert {name: task.code for name, task in ended.items()} == {"worker-0": 143, "worker-1": 0, "ps-0": 0}, ended
+    assert list((tmp_path / "checkpoints").glob("*.index"))
+    ended = finish(tmp_path, begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings))
     assert {name: task.code for name, task in ended.items()} == {"worker-0": 0, "worker-1": 0, "ps-0": 0}, ended
     assert losses(tmp_path)[-1] < losses(tmp_path)[0] / 2
     assert (tmp_path / "model/MLmodel").is_file()
