@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from prepared_images import BadData, Description, Images, read, read_description
+from prepared_images import BadData, Description, Images, check_labels, read, read_description
 from scores import Counts, class_scores, confusion_matrix_document, scores
 
 from allranks.errors import InputError, Problem
@@ -50,11 +50,16 @@ def report(args: argparse.Namespace, description: Description, counts: Counts, r
 
 
 def data(folder: Path, split: str) -> tuple[Description, Images]:
-    """Return the description and one split."""
+    """Return the description and one split. Raise InputError if they cannot be read or a label is no class's index."""
     try:
-        return read_description(folder), read(folder, split)
+        description, images = read_description(folder), read(folder, split)
+        check_labels(description, {split: images})
     except BadData as error:
         raise InputError(Problem("input data", str(error))) from None
+    if not len(images):
+        fix = "choose another split, or give prepare_images a larger fraction for it"
+        raise InputError(Problem("input split", f"no image in the {split} split", "at least one", fix))
+    return description, images
 
 
 def own_gpu(ranks: sockets.Ranks) -> None:

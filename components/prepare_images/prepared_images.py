@@ -120,3 +120,22 @@ def read(folder: Path, split: str) -> Images:
     except (OSError, ValueError) as error:
         raise BadData(f"{folder}: the {split} split cannot be read ({error}). Run prepare_images again.") from None
     return Images(pixels, labels)
+
+
+def check_labels(description: Description, splits: Mapping[str, Images]) -> None:
+    """Raise BadData if pixels and labels do not match each other or the description, or a label is no class's index."""
+    for split, images in splits.items():
+        if images.labels.ndim != 1 or images.pixels.shape != (len(images.labels), *description.shape):
+            raise BadData(
+                f"the {split} split has pixels of shape {images.pixels.shape} and labels of shape {images.labels.shape}"
+                f", but {DESCRIPTION} describes images of shape {description.shape}. Run prepare_images again."
+            )
+        if not len(images):
+            continue
+        lowest, highest = int(images.labels.min()), int(images.labels.max())
+        if lowest < 0 or highest >= len(description.classes):
+            label = lowest if lowest < 0 else highest
+            raise BadData(
+                f"the {split} split has the label {label}, but {DESCRIPTION} lists {len(description.classes)} "
+                f"classes, 0 to {len(description.classes) - 1}. Prepare all splits together with prepare_images."
+            )

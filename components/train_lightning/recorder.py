@@ -13,13 +13,19 @@ import lightning
 import torch
 from history import History
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from torch.distributed import HashStore, PrefixStore
+from torch.distributed.distributed_c10d import _get_default_store
 
 from allranks.runtime import EVICTED, Metrics
+from allranks.runtime.agreement import Agreement
 from allranks.runtime.eviction import Evicted, Eviction
+
+LAST = "last.ckpt"
+"""The last checkpoint in its folder."""
 
 
 class Recorder(Callback):
-    """Logs every `logging_steps` steps, at which the ranks also agree on an eviction.
+    """Logs every `logging_steps` steps. If a rank receives SIGTERM, all ranks raise Evicted after the same step.
 
     samples: images of a step, over all ranks
     """
@@ -28,6 +34,7 @@ class Recorder(Callback):
         self._logging_steps, self._samples = logging_steps, samples
         self._history = History()
         self._metrics: Metrics | None = None
+        self._agreement: Agreement | None = None
         self._pause = ExitStack()
         self._step = 0
         self._started = time.time()
@@ -36,6 +43,8 @@ class Recorder(Callback):
         self._metrics = Metrics(is_main=trainer.is_global_zero)
         # Now, since Lightning has set its own handler, which makes a collective: other ranks would not take part in it.
         self._eviction = Eviction()
+        store = PrefixStore("allranks-agreement", _get_default_store()) if trainer.world_size > 1 else HashStore()
+        self._agreement = Agreement(store, trainer.global_rank, trainer.world_size)
         self._step = trainer.global_step
 
     def on_train_batch_end(
@@ -46,18 +55,23 @@ class Recorder(Callback):
             return
         self._step = step
         self._history.count(self._samples)
-        if step % self._logging_steps and step != total:
-            return
-        values = torch.stack([outputs["loss"].detach().float(), torch.tensor(float(self._eviction.requested))])
-        loss, evicted = trainer.strategy.reduce(values.to(module.device), reduce_op="mean").tolist()
+        if step % self._logging_steps == 0 or step == total:
+            self._add_point(trainer, module, outputs["loss"].detach().float())
+        if step == total:
+            trainer.should_stop = True  # otherwise Lightning validates at the end of an epoch alone
+        if self._eviction.requested:
+            self._agreement.request(stop=True)
+        if self._agreement.reach(step) and step < total:
+            raise Evicted
+
+    def _add_point(self, trainer: lightning.Trainer, module: lightning.LightningModule, own_loss: torch.Tensor) -> None:
+        loss = float(trainer.strategy.reduce(own_loss, reduce_op="mean"))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
         if module.device.type == "cuda":
             peak = torch.cuda.max_memory_allocated(module.device) / 2**20
-        point = self._history.add(step, loss, peak)
+        point = self._history.add(self._step, loss, peak)
         rate = trainer.optimizers[0].param_groups[0]["lr"]
         self._log(trainer, {"train_loss": loss, "learning_rate": rate, "step_seconds": point.seconds})
-        if evicted and step < total:
-            raise Evicted
 
     def on_validation_start(self, _trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
         self._pause.enter_context(self._history.paused())
@@ -74,6 +88,8 @@ class Recorder(Callback):
 
     def close(self, code: int) -> None:
         """Send the remaining metrics, and the end of the run. code: exit code of this process"""
+        if self._agreement:
+            self._agreement.close()
         if self._metrics:
             self._metrics.close({0: "FINISHED", EVICTED: "KILLED"}.get(code, "FAILED"))
 
@@ -87,15 +103,23 @@ class Recorder(Callback):
             self._metrics.log(values, step=trainer.global_step, total=total, epoch=trainer.current_epoch)
 
 
-def checkpointing(folder: Path, save_steps: int, save_total_limit: int) -> ModelCheckpoint:
-    """Return the callback that saves every save_steps steps, and keeps the newest checkpoints and last.ckpt."""
-    return ModelCheckpoint(
-        folder,
-        filename="{step}",
-        monitor="step",
-        mode="max",
-        save_top_k=save_total_limit or -1,
-        save_last=True,
-        every_n_train_steps=save_steps,
-        save_on_train_epoch_end=False,
-    )
+class Checkpointing(ModelCheckpoint):
+    """Saves every save_steps steps and at the end. Keeps the newest checkpoints, and the last one as last.ckpt."""
+
+    def __init__(self, folder: Path, save_steps: int, save_total_limit: int) -> None:
+        super().__init__(
+            folder,
+            filename="{step}",
+            monitor="step",
+            mode="max",
+            save_top_k=save_total_limit or -1,
+            save_last=True,
+            every_n_train_steps=save_steps,
+            save_on_train_epoch_end=False,
+        )
+        self._last, self._save_steps = folder / LAST, save_steps
+
+    def on_train_end(self, trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
+        # Lightning itself saves at the end only if it has not saved before.
+        if trainer.global_step % self._save_steps:
+            trainer.save_checkpoint(self._last)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from parameters import PRECISIONS, arguments, check_device, steps
 from place import STARTED, Place, find
-from prepared_images import BadData, Description, Images, read, read_description
+from prepared_images import BadData, Description, Images, check_labels, read, read_description
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, detect, failure, prepare_libraries, stage
+from allranks.runtime.output_room import full_output_refused
 
 if TYPE_CHECKING:
     import lightning
@@ -32,7 +33,8 @@ def train(args: argparse.Namespace, place: Place) -> None:
     from lightning.pytorch.plugins.environments import LightningEnvironment
     from module import ImageClassification, Optimization
     from presets import configuration, network_size
-    from recorder import Recorder, checkpointing
+    from recorder import Checkpointing, Recorder
+    from room import RoomCheck, Trainer
     from saving import save
     from schedule import schedule
 
@@ -59,7 +61,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
     module = ImageClassification(classifier, len(description.classes), optimization)
     samples = args.per_device_train_batch_size * world_size * args.gradient_accumulation_steps
     recorder = Recorder(args.logging_steps, samples)
-    trainer = lightning.Trainer(
+    trainer = Trainer(
         accelerator="gpu" if on_gpu else "cpu",
         devices=place.devices,
         num_nodes=place.instance_count,
@@ -71,7 +73,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
         max_steps=total,
         accumulate_grad_batches=args.gradient_accumulation_steps,
         gradient_clip_val=args.max_grad_norm or None,
-        callbacks=[recorder, checkpointing(args.checkpoints, args.save_steps, args.save_total_limit)],
+        callbacks=[RoomCheck(args), recorder, Checkpointing(args.checkpoints, args.save_steps, args.save_total_limit)],
         use_distributed_sampler=False,
         logger=False,
         enable_progress_bar=False,
@@ -89,9 +91,14 @@ def train(args: argparse.Namespace, place: Place) -> None:
         num_workers=args.dataloader_num_workers,
         pin_memory=on_gpu,
     )
+    start = last(args.checkpoints, args.resume_from_checkpoint)
+    if start is not None:
+        check_fits(start, module)
     if args.compile:
         module.compile()
-    fit(trainer, module, prepared, recorder, args)
+    fit(trainer, module, prepared, recorder, args.checkpoints, start)
+    if "validation_accuracy" not in trainer.callback_metrics:  # all steps were done before this attempt
+        trainer.validate(module, prepared, verbose=False)
     weights = trainer.strategy.lightning_module_state_dict()
     if trainer.is_global_zero:
         trained = build(config, description.mean, description.std, network_size=size, image_size=(height, width))
@@ -107,7 +114,8 @@ def train(args: argparse.Namespace, place: Place) -> None:
             "std": list(description.std),
         }
         about = {"classes": list(description.classes), "model": args.preset, "preprocessing": preprocessing}
-        save(trained, args.model, config=config, pixels=description.shape, about=about)
+        with full_output_refused("output model", args.model):
+            save(trained, args.model, config=config, pixels=description.shape, about=about)
         recorder.write(
             args.history,
             strategy=f"Lightning {args.strategy}",
@@ -126,18 +134,20 @@ def train(args: argparse.Namespace, place: Place) -> None:
         torch.distributed.destroy_process_group()
 
 
-def fit(trainer: lightning.Trainer, module: Any, prepared: Any, recorder: Recorder, args: argparse.Namespace) -> None:
-    """Train, from the last checkpoint if there is one. Raise Evicted after a checkpoint."""
+def fit(
+    trainer: lightning.Trainer, module: Any, prepared: Any, recorder: Recorder, checkpoints: Path, start: Path | None
+) -> None:
+    """Train, from the checkpoint `start` if there is one. Raise Evicted after a checkpoint."""
     from allranks.runtime import EVICTED
 
     code = 1
     try:
-        trainer.fit(module, prepared, ckpt_path=last(args.checkpoints, args.resume_from_checkpoint))
+        trainer.fit(module, prepared, ckpt_path=start)
         code = 0
     except SystemExit as ended:
         if ended.code == EVICTED:
             code = EVICTED
-            trainer.save_checkpoint(args.checkpoints / "last.ckpt")
+            trainer.save_checkpoint(checkpoints / "last.ckpt")
             trainer.strategy.barrier()
         raise
     finally:
@@ -154,12 +164,20 @@ def strategy(name: str, block_classes: tuple[type, ...], *, on_gpu: bool) -> Any
 
 
 def data(source: Path) -> tuple[Description, Images, Images]:
-    """Return the description, the training set and the validation set, from a copy that an instance's ranks share."""
+    """Return the description, the training set and the validation set, from a copy that an instance's ranks share.
+
+    Raise InputError if they cannot be read, if a label is no class's index, or if there is nothing to validate on.
+    """
     try:
         folder = stage(source)
-        return read_description(folder), read(folder, "train"), read(folder, "validation")
+        description, splits = read_description(folder), {name: read(folder, name) for name in ("train", "validation")}
+        check_labels(description, splits)
     except BadData as error:
         raise InputError(Problem("input data", str(error))) from None
+    if not len(splits["validation"]):
+        found, fix = "no image in the validation split", "give prepare_images a larger validation_fraction"
+        raise InputError(Problem("input data", found, "at least one", fix))
+    return description, splits["train"], splits["validation"]
 
 
 def last(folder: Path, start_from: Path | None) -> Path | None:
@@ -171,6 +189,26 @@ def last(folder: Path, start_from: Path | None) -> Path | None:
         found, expected = f"{start_from} holds no last.ckpt", "the output `checkpoints` of train_lightning"
         raise InputError(Problem("input resume_from_checkpoint", found, expected))
     return None
+
+
+def check_fits(checkpoint: Path, module: Any) -> None:
+    """Raise InputError if a checkpoint cannot be read, or is of another model."""
+    import torch
+
+    where = "input resume_from_checkpoint"
+    expected = "a checkpoint of the same preset, of images of the same classes and shape"
+    try:
+        content = torch.load(checkpoint, map_location="cpu", mmap=True)
+        found = {name: tuple(value.shape) for name, value in content["state_dict"].items()}
+    except Exception as error:  # of torch, of the zip file or of the pickle
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(Problem(where, f"{checkpoint} cannot be read: {reason}", "a whole checkpoint")) from None
+    own = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+    other = sorted(name for name in {**found, **own} if found.get(name) != own.get(name))
+    if other:
+        name = other[0]
+        shapes = f"{found.get(name, 'missing')} in it and {own.get(name, 'missing')} in the model"
+        raise InputError(Problem(where, f"{checkpoint} does not fit: {name} is {shapes}", expected))
 
 
 def main() -> None:

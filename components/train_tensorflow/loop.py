@@ -27,7 +27,8 @@ from allranks.runtime.eviction import Evicted, Eviction
 class Steps:
     """The compiled steps. Each takes a batch of every replica, and returns totals over the replicas.
 
-    train:    returns the mean loss
+    train:    takes also 1.0 in a process that is evicted, 0.0 in others; returns the mean loss, and a number above 0 if
+              a process is evicted
     evaluate: returns the number of images that are classified correctly
     """
 
@@ -59,21 +60,24 @@ def train(replicas: Replicas, args: argparse.Namespace) -> None:
     steps = compiled(replicas, model, optimizer, args, len(description.classes))
     augmentation = Augmentation(args.max_shift, args.horizontal_flip)
     batches = replicas.iterate(lambda own: training_data(images, plan, augmentation, step, own))
-    saved = step
+    saved, before = step, None
     while step < total:
-        loss = steps.train(next(batches))
+        result = steps.train(next(batches), tf.constant(float(eviction.requested)))
         step += 1
         epoch = (step - 1) // plan.steps_per_epoch
+        # The step before: a device works on this one meanwhile. All processes have the same sum.
+        evicted = before is not None and float(before[1]) > 0
+        before = result
         if due(step, args.logging_steps, total):
-            point = history.add(step, float(loss))
+            point = history.add(step, float(result[0]))
             rate = optimization.learning_rate(optimizer, step - 1)
             values = {"train_loss": point["loss"], "learning_rate": rate, "step_seconds": point["seconds"]}
             replicas.metrics.log(values, step=step, total=total, epoch=epoch)
-            if replicas.any_process(eviction.requested):
-                checkpoints.save(step, history.points)
-                checkpoints.close()
-                replicas.any_process(False)  # mpirun ends the others when the first one exits: they may still be saving
-                raise Evicted
+        if evicted and step < total:
+            checkpoints.save(step, history.points)
+            checkpoints.close()
+            replicas.wait_for_all()  # mpirun ends the others when the first one exits: they may still be saving
+            raise Evicted
         if due(step, args.save_steps, total):
             checkpoints.save(step, history.points)
             saved = step
@@ -110,7 +114,7 @@ def compiled(replicas: Replicas, model: Any, optimizer: Any, args: argparse.Name
     """Return the steps as graphs. They have no control flow in Python: AutoGraph would take seconds to find none."""
     variables = model.trainable_variables
 
-    def train_replica(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    def train_replica(pixels: tf.Tensor, labels: tf.Tensor, evicted: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             scores = model(pixels, training=True)
             # Of the whole batch, so that the sum over the replicas is the mean.
@@ -118,15 +122,15 @@ def compiled(replicas: Replicas, model: Any, optimizer: Any, args: argparse.Name
             scaled = optimization.scaled(optimizer, loss)
         gradients = replicas.sum_gradients(tape.gradient(scaled, variables))
         optimization.apply(optimizer, gradients, variables)
-        return loss
+        return tf.stack([tf.cast(loss, tf.float32), evicted])
 
     def evaluate_replica(pixels: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         predicted = tf.argmax(model(pixels, training=False), axis=1)
         return tf.reduce_sum(weights * tf.cast(predicted == labels, tf.float32))
 
     @tf.function(autograph=False)
-    def train_all(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
-        return replicas.total(replicas.run(train_replica, batch))
+    def train_all(batch: tuple[tf.Tensor, ...], evicted: tf.Tensor) -> tf.Tensor:
+        return replicas.total(replicas.run(train_replica, (*batch, evicted)))
 
     @tf.function(autograph=False)
     def evaluate_all(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from prepared_images import BadData, Description, Images, read, read_description
+from prepared_images import BadData, Description, Images, check_labels, read, read_description
 from presets import PRESETS
 
 from allranks.errors import InputError, Problem
@@ -49,8 +49,16 @@ def boolean(text: str) -> bool:
 
 
 def data(folder: Path) -> tuple[Description, Images, Images]:
-    """Return the description, the training set and the validation set. Raise InputError if they cannot be read."""
+    """Return the description, the training set and the validation set.
+
+    Raise InputError if they cannot be read, if a label is no class's index, or if there is nothing to validate on.
+    """
     try:
-        return read_description(folder), read(folder, "train"), read(folder, "validation")
+        description, splits = read_description(folder), {name: read(folder, name) for name in ("train", "validation")}
+        check_labels(description, splits)
     except BadData as error:
         raise InputError(Problem("input data", str(error))) from None
+    if not len(splits["validation"]):
+        found, fix = "no image in the validation split", "give prepare_images a larger validation_fraction"
+        raise InputError(Problem("input data", found, "at least one", fix))
+    return description, splits["train"], splits["validation"]

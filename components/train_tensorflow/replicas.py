@@ -43,8 +43,8 @@ class Replicas(Protocol):
     def total(self, values: Any) -> Any:
         """Return values added up over the replicas. values: what `run` has returned"""
 
-    def any_process(self, flag: bool) -> bool:
-        """Return True on every process if the flag is True on at least one."""
+    def wait_for_all(self) -> None:
+        """Wait until every process has called this."""
 
     def start_alike(self, variables: Sequence[Any]) -> None:
         """Give the variables the main process's values."""
@@ -80,12 +80,8 @@ class MirroredReplicas:
     def total(self, values: Any) -> Any:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
 
-    def any_process(self, flag: bool) -> bool:
-        if self.world_size == 1:
-            return flag
-        # A replica's value, of which each has the same: only whether the sum is 0 matters.
-        value = self.strategy.experimental_distribute_values_from_function(lambda _: tf.constant(float(flag)))
-        return bool(self.total(value) > 0)
+    def wait_for_all(self) -> None:
+        self.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.constant(1.0), axis=None)
 
     def start_alike(self, variables: Sequence[Any]) -> None:
         """The strategy has done so when it made the variables."""
@@ -120,8 +116,8 @@ class HorovodReplicas:
 
         return hvd.allreduce(values, op=hvd.Sum)
 
-    def any_process(self, flag: bool) -> bool:
-        return bool(self.total(tf.constant(float(flag))) > 0)
+    def wait_for_all(self) -> None:
+        self.total(tf.constant(1.0))
 
     def start_alike(self, variables: Sequence[Any]) -> None:
         import horovod.tensorflow as hvd

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from typing import Any
 
@@ -17,7 +16,7 @@ from loop import due, make, mean_loss, write
 from parameters import arguments, data
 from prepared_images import Images
 from replicas import MirroredReplicas
-from worker_data import worker_data
+from worker_data import check_shares, worker_data
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensorflow
@@ -34,6 +33,7 @@ def train(training: tensorflow.Training) -> None:
     # A step is a batch of one worker.
     plan = Plan(len(images), args.per_device_train_batch_size, 1, args.seed)
     total = plan.total(args.num_train_epochs, args.max_steps)
+    check_shares(len(images), plan.batch, training.world_size)
     eviction = Eviction()
     keras.mixed_precision.set_global_policy(optimization.POLICIES[args.precision])
     with training.strategy.scope():
@@ -42,7 +42,6 @@ def train(training: tensorflow.Training) -> None:
     step, points = checkpoints.load(args.resume_from_checkpoint)
     history = History(points, step=step, samples=plan.batch)
     classes = len(description.classes)
-    seeds = itertools.count(1000 * step + args.seed)
 
     @tf.function(autograph=False)
     def worker_step(batches: Any) -> tf.Tensor:
@@ -56,11 +55,20 @@ def train(training: tensorflow.Training) -> None:
 
         return training.strategy.run(replica, args=next(batches))
 
-    batches = iter(
-        training.coordinator.create_per_worker_dataset(
-            lambda: worker_data(args.data, images, plan.batch, next(seeds), horizontal_flip=args.horizontal_flip)
+    def own_share() -> tf.data.Dataset:
+        # TensorFlow traces this function once for all workers, so that only a tensor can tell them apart.
+        share = tf.distribute.coordinator.experimental_get_current_worker_index()
+        return worker_data(
+            args.data,
+            images,
+            plan.batch,
+            args.seed + step,  # a resumed training goes on in another order
+            shares=training.world_size,
+            share=share,
+            horizontal_flip=args.horizontal_flip,
         )
-    )
+
+    batches = iter(training.coordinator.create_per_worker_dataset(own_share))
     waiting: deque[Any] = deque()
 
     def finish_one() -> None:

@@ -387,3 +387,23 @@ def test_a_folder_that_prepare_images_did_not_write(prepared: Any, tmp_path: Pat
         prepared.read_description(tmp_path)
     with pytest.raises(prepared.BadData, match="train split cannot be read"):
         prepared.read(tmp_path, "train")
+
+
+@pytest.mark.parametrize(
+    ("labels", "side", "said"),
+    [
+        ([0, 1, 2], 2, "the test split has the label 2, but dataset.json lists 2 classes, 0 to 1"),
+        ([-1, 0, 1], 2, "the test split has the label -1"),
+        ([0, 1], 2, r"pixels of shape \(3, 1, 2, 2\) and labels of shape \(2,\)"),
+        ([0, 1, 1], 3, r"pixels of shape \(3, 1, 3, 3\)"),
+    ],
+)
+def test_labels_that_are_no_classes_are_named(prepared: Any, labels: list[int], side: int, said: str) -> None:
+    def images(labels: list[int], side: int = 2) -> Any:
+        return prepared.Images(np.zeros((3, 1, side, side), np.uint8), np.array(labels, np.int64))
+
+    train = images([0, 1, 1])
+    description = prepared.describe("made", ("no", "yes"), {"train": train})
+    prepared.check_labels(description, {"train": train, "validation": images([0, 0, 0])})
+    with pytest.raises(prepared.BadData, match=said):
+        prepared.check_labels(description, {"train": train, "test": images(labels, side)})

@@ -70,20 +70,80 @@ def test_the_model_is_one_that_evaluations_take(digits: Path, per_node: Path, tm
 
 @pytest.mark.slow
 def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Path, tmp_path: Path) -> None:
-    """SIGTERM to one of the processes of a per-process launch: both save, and end at one step."""
-    options = words(digits, tmp_path, "--logging_steps", "1", "--save_steps", "5")
-    with running_script("train_lightning", *options, script=SCRIPT, folder=tmp_path, ranks=2, included=CODE) as job:
+    """SIGTERM to one of the processes of a per-process launch: both save, and end at one step, that logs nothing."""
+    options = words(digits, tmp_path, "--save_steps", "5", "--logging_steps")
+    run = {"script": SCRIPT, "folder": tmp_path, "ranks": 2, "included": CODE}
+    with running_script("train_lightning", *options, "1000", **run) as job:
         while not list((tmp_path / "checkpoints").glob("step=10*")):
             assert all(process.poll() is None for process in job.processes), job.errors()
             time.sleep(0.05)
         job.processes[1].send_signal(signal.SIGTERM)
         assert [process.wait(100) for process in job.processes] == [143, 143], job.errors()
     assert not (tmp_path / "model").exists()
-    resumed = run_script("train_lightning", *options, script=SCRIPT, folder=tmp_path, ranks=2, included=CODE)
+    saved = steps_of(tmp_path / "checkpoints/last.ckpt")
+    expected = points(per_node)
+    assert 10 <= saved < len(expected)
+    resumed = run_script("train_lightning", *options, "1", **run)
     assert resumed.codes == [0, 0], resumed.errors
     # The same images in the same steps: the losses of a training that was not interrupted.
-    expected = points(per_node)
-    assert points(tmp_path) == {step: pytest.approx(loss, rel=0.02) for step, loss in expected.items()}
+    assert points(tmp_path) == {step: pytest.approx(expected[step], rel=0.02) for step in expected if step > saved}
+
+
+@pytest.mark.slow
+def test_the_last_step_within_an_epoch_is_validated_and_saved(digits: Path, tmp_path: Path) -> None:
+    options = words(digits, tmp_path, "--max_steps", "7", "--save_steps", "4")
+    run = {"script": SCRIPT, "folder": tmp_path, "included": CODE}
+    ended = run_script("train_lightning", *options, **run)
+    assert ended.codes == [0], ended.errors
+    assert "1 ranks on 1 instance: validation accuracy" in ended.output
+    assert steps_of(tmp_path / "checkpoints/last.ckpt") == 7
+    # An attempt that was evicted while it wrote the model: no step is left, and the metric is the same.
+    again = run_script("train_lightning", *options, **run)
+    assert again.codes == [0], again.errors
+    assert again.output.splitlines()[-1] == ended.output.splitlines()[-1]
+
+
+def steps_of(checkpoint: Path) -> int:
+    import torch
+
+    return int(torch.load(checkpoint, mmap=True)["global_step"])
+
+
+def test_a_checkpoint_that_cannot_be_resumed_is_refused_by_name(code: Importer, tmp_path: Path) -> None:
+    import torch
+
+    training = code("train_lightning", "train")
+    with pytest.raises(InputError, match=r"input resume_from_checkpoint: .* holds no last.ckpt"):
+        training.last(tmp_path / "own", tmp_path)
+    file = tmp_path / "last.ckpt"
+    torch.save({"state_dict": torch.nn.Linear(2, 3).state_dict()}, file)
+    assert training.last(tmp_path / "own", tmp_path) == file
+    training.check_fits(file, torch.nn.Linear(2, 3))
+    with pytest.raises(InputError, match=r"does not fit: bias is \(3,\) in it and \(4,\) in the model"):
+        training.check_fits(file, torch.nn.Linear(2, 4))
+    file.write_bytes(b"no checkpoint")
+    with pytest.raises(InputError, match=r"last.ckpt cannot be read"):
+        training.check_fits(file, torch.nn.Linear(2, 3))
+
+
+def test_a_full_disk_is_refused_before_the_first_step(code: Importer, tmp_path: Path) -> None:
+    from argparse import Namespace
+    from types import SimpleNamespace
+
+    import torch
+
+    room = code("train_lightning", "room")
+    asked: list[Any] = []
+    trainer = SimpleNamespace(
+        is_global_zero=True, strategy=SimpleNamespace(broadcast=lambda value: asked.append(value) or value)
+    )
+    args = Namespace(model=tmp_path / "model", checkpoints=tmp_path / "checkpoints", save_total_limit=2)
+    room.RoomCheck(args).on_fit_start(trainer, torch.nn.Linear(2, 3))
+    large = torch.nn.Linear(2**24, 2**24, device="meta")  # 1 PiB of weights
+    with pytest.raises(InputError, match=r"output checkpoints: .* free in") as error:
+        room.RoomCheck(args).on_fit_start(trainer, large)
+    assert "4 of 3072.0 TiB at a time" in str(error.value)  # two to keep, the last one, and the next one
+    assert len(asked) == 2, "rank 0 decides for all"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,6 +19,7 @@ from launches import by_mpirun, environment
 
 from tensorflow_tasks import ROOT, Ended, cluster, finish, needs_tensorflow, start
 
+Importer = Callable[[str, str], Any]
 Tasks = dict[str, subprocess.Popen[bytes]]
 
 pytestmark = [needs_tensorflow, pytest.mark.slow, pytest.mark.xdist_group("tensorflow")]
@@ -109,22 +111,24 @@ def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, o
 def test_two_workers_have_the_losses_of_one_process_which_goes_on_where_they_were_evicted(
     digits: Path, on_one: Path, tmp_path: Path
 ) -> None:
-    """SIGTERM to the worker that is not the chief."""
-    settings = ("--logging_steps", 1, "--save_steps", 1000)
-    tasks = begin("train.py", digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 64, *settings)
+    """SIGTERM to the worker that is not the chief, between two points of the loss curve."""
+    settings = ("--per_device_train_batch_size", 64, "--logging_steps", 15, "--save_steps", 1000)
+    tasks = begin("train.py", digits, tmp_path, cluster(worker=2), *settings)
     try:
-        wait_for(lambda: b'"step": 5' in read(tmp_path / "worker-0.report"), tasks)
+        wait_for(lambda: b'"step": 15' in read(tmp_path / "worker-0.report"), tasks)
         tasks["worker-1"].send_signal(signal.SIGTERM)
     finally:
         ended = finish(tmp_path, tasks)
     assert {name: task.code for name, task in ended.items()} == dict.fromkeys(PAIR, 143), ended
     (saved,) = (tmp_path / "checkpoints").glob("*.index")
-    assert 5 <= int(saved.stem.rpartition("-")[2]) < STEPS
+    step = int(saved.stem.rpartition("-")[2])
+    assert 15 <= step < 30, "the workers agree in every step"
     assert not (tmp_path / "model").exists()
-    train(digits, tmp_path, {}, "--per_device_train_batch_size", 128, *settings)
-    assert [point["step"] for point in history(tmp_path)["points"]] == list(range(1, STEPS + 1))
-    assert losses(tmp_path)[:ALIKE] == pytest.approx(losses(on_one)[:ALIKE], rel=1e-3)
-    assert losses(tmp_path) == pytest.approx(losses(on_one), rel=0.05)
+    train(digits, tmp_path, {}, "--per_device_train_batch_size", 128, "--logging_steps", 1)
+    found = {point["step"]: point["loss"] for point in history(tmp_path)["points"]}
+    assert list(found) == [15, *range(step + 1, STEPS + 1)]
+    expected = dict(enumerate(losses(on_one), 1))
+    assert found == {step: pytest.approx(expected[step], rel=0.05) for step in found}
 
 
 @needs_horovod
@@ -153,12 +157,72 @@ def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: 
     assert "checkpoint" in {file.name for file in (tmp_path / "checkpoints").iterdir()}
 
 
+def test_each_worker_of_a_parameter_server_reads_its_own_share(code: Importer, tmp_path: Path) -> None:
+    """The worker's input pipeline on real servers, which are threads of one process."""
+    prepared = code("prepare_images", "prepared_images")
+    pixels = np.arange(24, dtype=np.uint8).reshape(24, 1, 1, 1)  # each image's only pixel is its number
+    splits = {"train": prepared.Images(pixels, np.arange(24) % 2)}
+    prepared.write(tmp_path, prepared.describe("numbers", ("even", "odd"), splits), splits)
+    program = tmp_path / "shares.py"
+    program.write_text(READ_SHARES)
+    path = (CODE, COMPONENTS / "prepare_images")
+    tasks = json.dumps(cluster(worker=2, ps=1))
+    (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, tmp_path, tasks, path=path)}).values()
+    assert ended.code == 0, ended
+    orders = json.loads(ended.output.splitlines()[-1])
+    # Two epochs of a share each: every image of it as often, in two orders, and no image of the other one.
+    first, second = (sorted(orders[share]) for share in ("0", "1"))
+    assert first == sorted(2 * list(range(0, 24, 2)))
+    assert second == sorted(2 * list(range(1, 24, 2)))
+    assert orders["0"][:12] != orders["0"][12:]
+
+
+READ_SHARES = """\
+import json, sys
+from pathlib import Path
+
+import tensorflow as tf
+from prepared_images import read
+from worker_data import worker_data
+
+tasks = json.loads(sys.argv[2])
+spec = tf.train.ClusterSpec(tasks)
+servers = [
+    tf.distribute.Server(spec, job_name=role, task_index=index, protocol="grpc")
+    for role, endpoints in tasks.items() for index in range(len(endpoints))
+]
+resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer="grpc")
+coordinator = tf.distribute.coordinator.ClusterCoordinator(tf.distribute.ParameterServerStrategy(resolver))
+folder = Path(sys.argv[1])
+images = read(folder, "train")
+
+def share():
+    index = tf.distribute.coordinator.experimental_get_current_worker_index()
+    return worker_data(folder, images, 4, 0, shares=2, share=index, horizontal_flip=False)
+
+@tf.function
+def step(batches):
+    pixels, labels = next(batches)
+    return tf.distribute.coordinator.experimental_get_current_worker_index(), pixels, labels
+
+batches = iter(coordinator.create_per_worker_dataset(share))
+orders = {0: [], 1: []}
+while min(map(len, orders.values())) < 24:
+    index, pixels, labels = coordinator.schedule(step, args=(batches,)).fetch()
+    numbers = pixels.reshape(-1).tolist()
+    assert [number % 2 for number in numbers] == labels.tolist()
+    orders[int(index)] += numbers
+print(json.dumps({index: order[:24] for index, order in orders.items()}))
+"""
+
+
 REFUSED = {
     "train": {
         "--per_device_train_batch_size 5000": "input per_device_train_batch_size: 5000 on each of 1",
         "--preset resnet50": "input preset: resnet50 with images of 8 x 8 pixels",
         "--resume_from_checkpoint .": "input resume_from_checkpoint: . holds no checkpoint",
         "--data .": "input data: . holds no dataset.json",
+        "--data other_classes": "input data: the validation split has the label 9, but dataset.json lists 9 classes",
     },
     "train_parameter_server": {"": "distribution: no parameter server"},
 }
@@ -168,6 +232,11 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
     """In one process, whose start is most of the time."""
     program = tmp_path / "refused.py"
     program.write_text(TRY_ALL)
+    fewer = shutil.copytree(digits, tmp_path / "other_classes")
+    labels = np.load(fewer / "train_labels.npy")
+    np.save(fewer / "train_labels.npy", np.where(labels == 9, 0, labels))
+    description = json.loads((fewer / "dataset.json").read_text())
+    (fewer / "dataset.json").write_text(json.dumps(description | {"classes": description["classes"][:9]}))
     options = ["--data", digits, "--model", "model", "--checkpoints", "checkpoints", "--history", "history", *SETTINGS]
     path = (CODE, COMPONENTS / "prepare_images")
     tried = json.dumps({script: list(arguments) for script, arguments in REFUSED.items()})
@@ -177,6 +246,7 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
     for script, arguments in REFUSED.items():
         for argument, said in arguments.items():
             assert said in found[script][argument]
+    assert "input per_device_train_batch_size: 700, while each of 2 workers has 629 of" in found["shares"]
     assert not (tmp_path / "model").exists()
 
 
@@ -199,6 +269,10 @@ for script, arguments in json.loads(tried).items():
             function(tensorflow.Training(0, 1, "worker", True, strategy.alone(), None, Metrics(is_main=True)))
         except InputError as error:
             found.setdefault(script, {})[argument] = str(error)
+try:
+    importlib.import_module("worker_data").check_shares(1259, 700, 2)
+except InputError as error:
+    found["shares"] = str(error)
 print(json.dumps(found))
 """
 

@@ -92,6 +92,22 @@ def download(client: Any, found: Logs, folder: Path) -> None:
             _append(client, address, path)
 
 
+def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
+    """Download an output of a job that has ended into the folder. Return False if the job has not written it.
+
+    Raise InputError or AzureError.
+    """
+    from azure.ai.ml.exceptions import MlException
+    from azure.core.exceptions import ResourceNotFoundError
+
+    with service_errors(f"downloading output {output} of {name}"), quiet_uploads():
+        try:
+            client.jobs.download(name, output_name=output, download_path=folder)
+        except (MlException, ResourceNotFoundError):
+            return False
+    return any(path.is_file() for path in folder.rglob("*"))
+
+
 def cancel(client: Any, name: str) -> None:
     """Request the cancellation of the job, which takes some time. Raise InputError or AzureError."""
     with service_errors(f"canceling {name}"):

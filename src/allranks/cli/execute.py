@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from allranks.runs.records import RunRecord
 
 
-def execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
+def execute(run: Callable[[Observer], RunRecord], json: bool, *, prints_record: bool = True) -> None:
     """Call `run` with an observer that shows its progress, and print the result.
+
+    json:          whether standard output is for a program
+    prints_record: whether that program gets the record
 
     Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. Once nobody reads the output,
     as in ``allranks run FILE | head -1``, the run continues without any.
@@ -21,10 +24,10 @@ def execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
     from allranks.cli import streams
 
     with streams.unbroken():
-        _execute(run, json)
+        _execute(run, json, prints_record)
 
 
-def _execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
+def _execute(run: Callable[[Observer], RunRecord], json: bool, prints_record: bool) -> None:
     from allranks.cli.console import console, errors
     from allranks.cli.views.json import to_json
     from allranks.cli.views.lines import PlainLines
@@ -44,7 +47,7 @@ def _execute(run: Callable[[Observer], RunRecord], json: bool) -> None:
             "  more: allranks explain disk-full"
         )
         sys.exit(1)
-    if json:
+    if json and prints_record:
         print(to_json(record))
     if record.status is Status.FAILED:
         sys.exit(1)

@@ -15,7 +15,7 @@ def lazy_group(package: str, summaries: Mapping[str, str], help: str, *, add_com
     """Return a group of the commands in a package, one module per command.
 
     The module of a command is named like the command and holds a function of that name, or a subgroup named `app`. A
-    function whose name is a Python builtin ends with an underscore.
+    function whose name is a Python builtin ends with an underscore. A hyphen in a command is an underscore in Python.
 
     summaries:      the line of each command in the group's help, in the order of that help
     add_completion: whether the group has the options that install the completion of the shell
@@ -134,10 +134,11 @@ class _Commands(Mapping[str, Any]):
         return len(self._summaries)
 
     def _application(self, name: str) -> typer.Typer:
-        module = import_module(f"{self._package}.{name}")
+        python_name = name.replace("-", "_")
+        module = import_module(f"{self._package}.{python_name}")
         group: typer.Typer | None = getattr(module, "app", None)
         if group is not None:
             return group
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, cls=_Command)(getattr(module, name, None) or getattr(module, f"{name}_"))
+        alone.command(name, cls=_Command)(getattr(module, python_name, None) or getattr(module, f"{name}_"))
         return alone

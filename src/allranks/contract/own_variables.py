@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from allranks.contract import variables
 
 SIZE = "ALLRANKS_SIZE"
-"""The Azure size of the instance, such as Standard_ND96asr_v4, set by a component or a user. Without it the runtime
-inspects the instance."""
+"""The Azure size of the instance, such as Standard_ND96asr_v4, set by `allranks submit`, a component or a user. Without
+it the runtime inspects the instance."""
 
 NO_SIZE = "none"
 """The value of SIZE that leaves every network setting to the user and to NCCL."""

@@ -42,6 +42,8 @@ class TrainingSettings:
                 None: 2
     offload:    fsdp, deepspeed: store the shards in CPU memory
     deepspeed_config: deepspeed: a JSON file with DeepSpeed's own keys; "auto" stands for these settings
+    warmup_steps, max_steps: deepspeed: steps of the warm-up and of the whole training, for "auto" in the scheduler of
+                its file; a schedule of the training loop has its own
     compression: horovod: "none", or "fp16": send gradients as 16-bit floats
 
     The settings that can be None also have a key in DeepSpeed's file: None takes the file's value, and another value
@@ -64,6 +66,8 @@ class TrainingSettings:
     zero_stage: int | None = None
     offload: bool = False
     deepspeed_config: str | Path | None = None
+    warmup_steps: int | None = None
+    max_steps: int | None = None
     compression: str = "none"
 
     def __post_init__(self) -> None:

@@ -208,6 +208,11 @@ def set_enabled(schedule: Any, enabled: bool) -> None:
     schedule._is_enabled = enabled
 
 
+def schedule_request(schedule: Any) -> Any:
+    """Return the body of the request that creates a schedule. Raise the SDK's error if it refuses the job."""
+    return schedule._to_rest_object()
+
+
 # Components and environments
 
 

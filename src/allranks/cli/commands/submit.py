@@ -78,15 +78,23 @@ def submit(
     For example: allranks submit pipelines/image_classification.py --compute gpu-cluster
     """
     values = settings_of(settings, params)
-    changes = _changes(compute, size or [], experiment, display_name, tag or [])
+    changes = changes_of(compute, size or [], experiment, display_name, tag or [])
     options = workspace_options(subscription, resource_group, workspace, config=config)
     if dry_run:
         _print_body(file, values, changes, options)
         return
-    _submit(file, values, changes, options, folder, stream, json)
+    from allranks.cli.views.json import to_json
+    from allranks.runs.workspace import Workspace
+
+    record = submit_job(file, values, changes, options, Workspace.at(folder), stream=stream, json=json)
+    if json:
+        print(to_json(record))
+    if stream and record.status.value != "Completed":
+        sys.exit(1)
 
 
-def _changes(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
+def changes_of(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
+    """Return what the options change in a job. Raise InputError for options that contradict each other."""
     from allranks.azure.changes import Changes, parse_sizes, unchecked_sizes
     from allranks.cli.console import errors
     from allranks.errors import InputError, Problem
@@ -117,6 +125,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     from allranks.azure.changes import apply, place
     from allranks.azure.dry_run import NO_COMPUTE, NO_WORKSPACE, body_of
     from allranks.azure.requirements import without_compute
+    from allranks.azure.size_variable import set_sizes
     from allranks.azure.workspace import WorkspaceName, named
     from allranks.cli.console import errors
     from allranks.cli.views.uploads import print_uploads
@@ -135,6 +144,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
         if nowhere := without_compute(job.job):
             place(job.job, NO_COMPUTE)
         _checked(job)
+        set_sizes(job.job, {})
         uploads = uploads_of(job.job)
         body = body_of(job.job, where)
     if not (workspace.subscription_id and workspace.resource_group and workspace.workspace_name):
@@ -147,32 +157,38 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     print(dumps(shown(body), indent=2))
 
 
-def _submit(
+def submit_job(
     file: str,
     settings: dict[str, str],
     changes: Changes,
     options: WorkspaceOptions,
-    folder: Path | None,
-    stream: bool,
-    json: bool,
-) -> None:
+    place: Workspace,
+    *,
+    stream: bool = True,
+    json: bool = False,
+) -> RunRecord:
+    """Check and submit a pipeline, and return its record.
+
+    stream: whether to watch the run until it ends
+    json:   whether standard output is for a program
+
+    Raise InputError or AzureError. Exit with 130 after Ctrl-C while the run is watched.
+    """
     from allranks.azure import runs
     from allranks.azure.changes import apply
     from allranks.azure.checks import of_workspace
     from allranks.azure.errors import service_errors
     from allranks.azure.run_records import add_record
+    from allranks.azure.size_variable import cluster_sizes, set_sizes
     from allranks.azure.workspace import connect, resolve
     from allranks.cli.console import console, errors
-    from allranks.cli.views.json import to_json
     from allranks.errors import InputError
     from allranks.plan.reader import opened
-    from allranks.runs.workspace import Workspace
     from allranks.sdk.uploads import uploads_of
 
     # Before the SDK is imported, which takes seconds, and outside its session, which redirects the output.
     where = resolve(options)
     out = errors() if json else console()
-    place = Workspace.at(folder)
     with opened(file, settings, client=True) as job:
         apply(job.job, changes)
         plan, required = _checked(job)
@@ -181,6 +197,7 @@ def _submit(
             client = connect(where.options())
         if problems := of_workspace(client, required):
             raise InputError(*problems)
+        set_sizes(job.job, cluster_sizes(client))
         name, studio = runs.submit(client, job.job)
         record = add_record(
             place, plan, name, where, studio or where.studio(name), pipeline=hasattr(type(job.job), "jobs")
@@ -188,10 +205,7 @@ def _submit(
         out.print(f"submitted {name} to {where}\n  studio  {record.submitted.studio}", soft_wrap=True)  # type: ignore[union-attr]
         if stream:
             _watch(client, place, record, out)
-    if json:
-        print(to_json(record))
-    if stream and record.status.value != "Completed":
-        sys.exit(1)
+    return record
 
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:

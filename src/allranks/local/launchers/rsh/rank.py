@@ -21,7 +21,8 @@ def main(ranks: str, events_file: str) -> None:
     """Run one rank, and exit with its exit code or signal.
 
     ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the server of its
-                 instance that forks it, if there is one
+                 instance that forks it, if there is one. With `inherits`, it also has the variables of this process:
+                 those that mpirun was started with, or those of the session in which its daemon was started.
     events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
@@ -35,7 +36,8 @@ def main(ranks: str, events_file: str) -> None:
         os._exit(1)
     program = programs[number]
     from_mpirun = {name: value for name, value in os.environ.items() if name.startswith(FROM_MPIRUN)}
-    program["environment"] |= from_mpirun
+    inherited = os.environ if program.pop("inherits", False) else {}
+    program["environment"] = {**inherited, **program["environment"], **from_mpirun}
     rank = _start(program)
     for forwarded in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
         signal.signal(forwarded, lambda number, _: os.killpg(os.getpgid(rank.pid), number))

@@ -1,0 +1,161 @@
+"""Write what this process was given into a file of its rank. Uses the standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import pwd
+import re
+import resource
+import socket
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HIDDEN = "***"
+
+_SECRET = re.compile(
+    r"token|secret|passw|credential|connection_?string|signature|key|(?:^|_)(?:sas|sig)(?:_|$)", re.IGNORECASE
+)
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK")
+_LIMITS = ("RLIMIT_MEMLOCK", "RLIMIT_NOFILE", "RLIMIT_STACK", "RLIMIT_CORE")
+_MASTERS = ("MASTER_ADDR", "AZ_BATCH_MASTER_NODE", "AZ_BATCHAI_MPI_MASTER_NODE")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name in ("folder", "text", "number", "flag", "records"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--absent")
+    args = parser.parse_args()
+    folder = Path(args.records)
+    record = {
+        "rank": rank(os.environ),
+        "arguments": sys.argv,
+        "variables": variables(os.environ),
+        "paths": {
+            "working directory": path_facts(os.getcwd()),
+            "input folder": path_facts(args.folder),
+            "output records": path_facts(args.records),
+            "/tmp": path_facts("/tmp"),
+            "/dev/shm": path_facts("/dev/shm") | {"bytes": size_of("/dev/shm")},
+        },
+        "user": user(),
+        "limits": {name: list(resource.getrlimit(getattr(resource, name))) for name in _LIMITS},
+        "instance": instance(os.environ),
+        "process": {
+            "python": platform.python_version(),
+            "umask": current_umask(),
+            "standard input": stream_kind(0),
+            "session leader": os.getsid(0) == os.getpid(),
+        },
+    }
+    # A file of its own for each rank, so that ranks do not write to the same one through a mount.
+    path = folder / f"rank-{record['rank']}.json"
+    path.write_text(json.dumps(record, indent=1, sort_keys=True), encoding="utf-8")
+    print(f"wrote {path.name}: {len(record['variables'])} variables")
+
+
+def rank(environ: Mapping[str, str]) -> int:
+    return next((int(environ[name]) for name in _RANKS if name in environ), 0)
+
+
+def variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return all variables, with HIDDEN for the value of one whose name says that it is secret."""
+    return {name: HIDDEN if _SECRET.search(name) else value for name, value in environ.items()}
+
+
+def path_facts(path: str) -> dict[str, Any]:
+    """Return what a path is, whether it can be written to, and how its file system is mounted."""
+    kind = "folder" if os.path.isdir(path) else "file" if os.path.exists(path) else "missing"
+    mounted, system, options = mount_of(os.path.realpath(path))
+    return {
+        "path": path,
+        "kind": kind,
+        "writable": os.access(path, os.W_OK),
+        "symbolic link": os.path.islink(path),
+        "file system": system,
+        "mounted at": mounted,
+        "mounted read-only": "ro" in options.split(","),
+    }
+
+
+def mount_of(path: str) -> tuple[str, str, str]:
+    """Return where the file system of a path is mounted, its type and its options: proc(5), /proc/self/mountinfo."""
+    best = ("", "", "")
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            fields, _, rest = line.partition(" - ")
+            place, options = fields.split()[4:6]
+            place = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), place)
+            inside = place == "/" or path == place or path.startswith(f"{place}/")
+            if inside and len(place) >= len(best[0]):
+                best = (place, rest.split()[0], options)
+    return best
+
+
+def size_of(path: str) -> int:
+    try:
+        space = os.statvfs(path)
+    except OSError:
+        return 0
+    return space.f_blocks * space.f_frsize
+
+
+def user() -> dict[str, Any]:
+    try:
+        entry = pwd.getpwuid(os.getuid())
+        name, home, shell = entry.pw_name, entry.pw_dir, entry.pw_shell
+    except KeyError:  # a user of the container's host that the image does not know
+        name = home = shell = ""
+    return {
+        "uid": os.getuid(),
+        "gid": os.getgid(),
+        "name": name,
+        "home of the user": home,
+        "home exists": os.path.isdir(os.path.expanduser("~")),
+        "shell": shell,
+    }
+
+
+def instance(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the names and addresses of this instance and of the master."""
+    hostname = socket.gethostname()
+    masters = {name: environ[name].partition(":")[0] for name in _MASTERS if environ.get(name)}
+    return {
+        "hostname": hostname,
+        "address": address_of(hostname),
+        "masters resolve": {name: bool(address_of(master)) for name, master in masters.items()},
+        "processors": len(os.sched_getaffinity(0)),
+    }
+
+
+def address_of(name: str) -> str:
+    try:
+        return socket.gethostbyname(name)
+    except OSError:
+        return ""
+
+
+def current_umask() -> str:
+    mask = os.umask(0)
+    os.umask(mask)
+    return f"{mask:03o}"
+
+
+def stream_kind(descriptor: int) -> str:
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return "closed"
+    if stat.S_ISCHR(mode):
+        return "terminal" if os.isatty(descriptor) else "device"
+    return "pipe" if stat.S_ISFIFO(mode) else "file" if stat.S_ISREG(mode) else "socket"
+
+
+if __name__ == "__main__":
+    main()

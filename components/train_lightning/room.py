@@ -1,0 +1,55 @@
+"""Disk space for the outputs of a training."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import lightning
+from lightning.pytorch.callbacks import Callback
+
+from allranks.runtime.output_room import Content, checkpoints_at_once, full_output_refused, require_room
+
+COPIES = 3
+"""Numbers that a checkpoint has for each weight: the weight and AdamW's two moments."""
+
+
+class RoomCheck(Callback):
+    """Raises InputError on every rank, before the first step, if there is no room for the outputs."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+
+    def on_fit_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        weights = sum(value.numel() * value.element_size() for value in module.state_dict().values())
+        contents = [
+            Content("output model", self._args.model, weights),
+            Content(
+                "output checkpoints",
+                self._args.checkpoints,
+                size=COPIES * weights,
+                # Beside those to keep there is last.ckpt.
+                count=checkpoints_at_once(self._args.save_total_limit, best=True),
+                fix="use a larger disk, or a smaller save_total_limit",
+            ),
+        ]
+        require_room(contents, _Ranks(trainer))
+
+
+class _Ranks:
+    """Lightning's ranks, as require_room calls them."""
+
+    def __init__(self, trainer: lightning.Trainer) -> None:
+        self.is_main, self._strategy = trainer.is_global_zero, trainer.strategy
+
+    def broadcast(self, value: Any) -> Any:
+        return self._strategy.broadcast(value)
+
+
+class Trainer(lightning.Trainer):
+    """Lightning's Trainer, which names the output if a disk is full."""
+
+    def save_checkpoint(self, filepath: Any, *arguments: Any, **options: Any) -> None:
+        with full_output_refused("output checkpoints", Path(filepath).parent):
+            super().save_checkpoint(filepath, *arguments, **options)

@@ -1,0 +1,1 @@
+"""Compare what a workspace gives the processes of a job with what the local engine gives them."""
