@@ -70,6 +70,10 @@ class Recognised:
         return self.sizes[0] if len(self.sizes) == 1 else None
 
 
+NOTHING = Recognised((), "")
+"""What is recognised of a machine that is none of Azure's sizes with GPUs."""
+
+
 def hardware(root: Path = Path("/")) -> Hardware:
     """Return what is listed below root/sys. Unreadable files count as missing."""
     system = root / "sys/devices/system"
@@ -89,7 +93,7 @@ def recognise(found: Hardware) -> Recognised:
     """
     models = Counter(found.gpus)
     if len(models) != 1:
-        return Recognised((), "")
+        return NOTHING
     ((model, memory), count) = next(iter(models.items()))
     ports = sum(device.is_infiniband for device in found.devices)
     matches = tuple(

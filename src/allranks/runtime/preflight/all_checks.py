@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from allranks.contract import own_variables, variables
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime.preflight import declared, judging
+from allranks.runtime.preflight import declared, hardware_checks, judging
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import Finding
 from allranks.runtime.preflight.links import Link, Sum
@@ -28,6 +28,8 @@ def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: Rank
     gpus = sum(rank.gpu is not None for rank in ranks)
     torch_version = ranks[0].versions["torch"]
     spread = max(offsets) - min(offsets)
+    size = _size()
+    instances = judging.first_ranks(ranks)
     return [
         *outcome(
             "world size",
@@ -42,7 +44,9 @@ def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: Rank
             "/dev/shm", f"at least {min(rank.shm_bytes for rank in ranks) >> 20} MiB", judging.shared_memory(ranks)
         ),
         *outcome("GPUs", f"{gpus}, each rank its own" if gpus else "none: training on the CPU", judging.gpus(ranks)),
-        *outcome("InfiniBand", _ports_text(ranks), judging.infiniband(ranks, _size())),
+        *outcome("InfiniBand", _ports_text(ranks), judging.infiniband(ranks, size)),
+        *outcome("links", _ports_text(ranks), hardware_checks.links(instances, size)),
+        *outcome("topology", hardware_checks.topology_text(instances), hardware_checks.topology(instances, size)),
         *outcome("versions", f"torch {torch_version} and all else the same", judging.versions(ranks)),
     ]
 

@@ -51,7 +51,7 @@ def world_size(facts: Sequence[Facts], env: RankEnv, declared_instances: int, *,
 
 
 def names(facts: Sequence[Facts]) -> Iterable[Finding]:
-    for rank in _first_ranks(facts):
+    for rank in first_ranks(facts):
         for name in rank.unresolved:
             yield Finding(
                 "names",
@@ -65,7 +65,7 @@ def names(facts: Sequence[Facts]) -> Iterable[Finding]:
 
 
 def clocks(facts: Sequence[Facts], offsets: Sequence[float]) -> Iterable[Finding]:
-    first_ranks = {rank.instance: rank for rank in _first_ranks(facts)}
+    by_instance = {rank.instance: rank for rank in first_ranks(facts)}
     # The majority is right, even if instance 0's clock is wrong. Of two clocks, the first is right.
     reference = min(offsets, key=lambda offset: abs(offset - statistics.median(offsets)))
     for instance, offset in enumerate(offsets):
@@ -75,16 +75,16 @@ def clocks(facts: Sequence[Facts], offsets: Sequence[float]) -> Iterable[Finding
             yield Finding(
                 "clocks",
                 WARNING,
-                f"the clock of {first_ranks[instance].host} is {abs(difference):.1f} s {direction} the others'",
+                f"the clock of {by_instance[instance].host} is {abs(difference):.1f} s {direction} the others'",
                 f"clocks within {CLOCK_SECONDS:g} s",
                 "synchronise it (chrony, systemd-timesyncd), or replace the instance",
                 instance,
-                first_ranks[instance].rank,
+                by_instance[instance].rank,
             )
 
 
 def shared_memory(facts: Sequence[Facts]) -> Iterable[Finding]:
-    for rank in _first_ranks(facts):
+    for rank in first_ranks(facts):
         gpus = rank.gpu is not None
         count = sum(other.instance == rank.instance for other in facts)
         problem = memory.problem(rank.shm_bytes, count, gpus=gpus)
@@ -104,7 +104,7 @@ def shared_memory(facts: Sequence[Facts]) -> Iterable[Finding]:
 
 def infiniband(facts: Sequence[Facts], size: Size | None) -> Iterable[Finding]:
     """size: the size of every instance of the job; None if it is unknown"""
-    instances = _first_ranks(facts)
+    instances = first_ranks(facts)
     expected_ports = (
         (size.infiniband_ports or 0) if size and size.infiniband else max(len(rank.infiniband) for rank in instances)
     )
@@ -236,7 +236,8 @@ def said_well(check: str, text: str, findings: Iterable[Finding]) -> list[Findin
     return list(findings) or [Finding(check, OK, text)]
 
 
-def _first_ranks(facts: Sequence[Facts]) -> list[Facts]:
+def first_ranks(facts: Sequence[Facts]) -> list[Facts]:
+    """Return the facts of the first rank of each instance."""
     first: dict[int, Facts] = {}
     for rank in facts:
         first.setdefault(rank.instance, rank)
