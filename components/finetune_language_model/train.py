@@ -70,7 +70,10 @@ def train(ranks: runtime.Ranks) -> None:
     if watcher.evicted:
         raise runtime.Evicted
     if held_out is not None:
-        progress.print_evaluation(progress.last_evaluation(trainer), ranks)
+        evaluation = progress.last_evaluation(trainer)
+        if watcher.evicted:
+            raise runtime.Evicted
+        progress.print_evaluation(evaluation, ranks)
     progress.write_history(args.history, trainer, watcher, ranks, about)
     save(trainer, folder, tokenizer, args, ranks)
 

@@ -21,6 +21,7 @@ from allranks.contract import produce
 from allranks.contract.launch import Launch
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.runtime import started
 from forked import Forked
 
 Importer = Callable[[str, str], Any]
@@ -233,6 +234,33 @@ def test_ranks_that_would_not_train_together_are_refused(recipe: Callable[[str],
     recipe("trainer_settings").check_world(2, ranks)
     with pytest.raises(InputError, match=r"rank 1 of 2 \(launcher pytorch\): Transformers would train alone"):
         recipe("trainer_settings").check_world(1, ranks)
+
+
+def test_an_eviction_ends_an_evaluation_and_the_trainer_saves(recipe: Callable[[str], Any]) -> None:
+    progress, each_once = recipe("progress"), recipe("each_once")
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        watcher = progress.Progress(SimpleNamespace(any_rank=lambda flag: flag), 1)
+        control = SimpleNamespace(should_save=False, should_training_stop=False, should_evaluate=True)
+        scored: list[int] = []
+
+        def compute(batch: list[dict[str, Any]]) -> torch.Tensor:
+            scored.append(len(batch))
+            if len(scored) == 2:
+                signal.raise_signal(signal.SIGTERM)
+            return torch.zeros(len(batch), 1)
+
+        with started(), pytest.raises(progress.EvaluationEnded):
+            each_once.each_once(
+                torch.nn.Linear(1, 1), [{"input_ids": [0]}] * 5, 1, 1, compute,
+                lambda: watcher.on_prediction_step(None, None, control),
+            )  # fmt: skip
+        assert (scored, control.should_save, control.should_training_stop) == ([1, 1], True, True)
+        # At a step, too, the evaluation would come before the save.
+        watcher.on_step_end(None, None, control)
+        assert not control.should_evaluate
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture
