@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from allranks.components.check import rules as component_rules
+from allranks.environments import any_project
 from allranks.plan import check as plan_check
 from allranks.plan.check.rule import Level, Rule
 
@@ -31,7 +32,7 @@ $ allranks check --strict components
 | this machine | only this machine lacks something: a package, a GPU, an asset of a workspace | 0 |
 
 No rule speaks of what a component does not have: the rules about commands and environments are not applied to
-pipeline components.
+pipeline components. [public-specs.md](public-specs.md) shows what the rules find in specs that Microsoft publishes.
 
 ## Ignore a finding
 
@@ -50,11 +51,19 @@ A source that begins with `azure-ai-ml` is a file of the package `azure.ai.ml`, 
 project's own.
 """
 
-FOOT_PLAN = """
+HEAD_PLAN = """
 ## Pipelines and jobs
 
 These rules apply to each step of the compiled pipeline, at any depth. `allranks run` and `allranks submit` apply them
 too.
+
+"""
+HEAD_ENVIRONMENTS = """
+## Environments
+
+`allranks environments check PATH` applies these rules to the environments of any project, at any depth of a folder:
+YAML files with an image or a build context, and their conda files and Dockerfiles.
+[environments.md](environments.md) has the rules for the environments of this project.
 
 """
 HEAD_COMPONENTS = """
@@ -66,7 +75,8 @@ COLUMNS = ("rule", "level", "what it finds", "source", "fix")
 
 def page() -> str:
     """Return the page."""
-    return f"{HEAD}{HEAD_COMPONENTS}{table(component_rules.CATALOGUE)}{FOOT_PLAN}{table(plan_check.CATALOGUE)}"
+    parts = (HEAD, HEAD_COMPONENTS, table(component_rules.CATALOGUE), HEAD_PLAN, table(plan_check.CATALOGUE))
+    return "".join((*parts, HEAD_ENVIRONMENTS, table(any_project.CATALOGUE)))
 
 
 def table(rules: Iterable[Rule]) -> str:

@@ -34,3 +34,31 @@ def add_topology(folder: Path, family: str) -> None:
     (folder / family / "topo.xml").symlink_to(folder / f"{family}-topo.xml")
     if family == "ncv4":
         (folder / family / "graph.xml").symlink_to(folder / "ncv4-graph.xml")
+
+
+def add_instance(root: Path, description: str) -> None:
+    """The /sys of an instance, from a description: see tests/hardware/instances."""
+    pci, rdma = root / "sys/bus/pci/devices", root / "sys/class/infiniband"
+    for line in description.splitlines():
+        kind, *words = line.split("#")[0].split(maxsplit=2) or ("",)
+        if kind == "pci":
+            address, rest = words
+            ids, pci_class, numa = rest.split()
+            vendor, device = ids.split(":")
+            folder = pci / address
+            folder.mkdir(parents=True)
+            for file, text in (("vendor", vendor), ("device", device), ("class", pci_class)):
+                (folder / file).write_text(f"0x{text}\n")
+            (folder / "numa_node").write_text(f"{numa}\n")
+        elif kind in ("numa", "cpus"):
+            place, name = {"numa": ("node", "node"), "cpus": ("cpu", "cpu")}[kind]
+            for number in range(int(words[0])):
+                (root / "sys/devices/system" / place / f"{name}{number}").mkdir(parents=True)
+        elif kind == "infiniband":
+            add_device(rdma, words[0], rate=words[1])
+        elif kind == "down":
+            add_device(rdma, words[0], rate=words[1], state="1: DOWN")
+        elif kind == "ethernet":
+            add_device(rdma, words[0], rate=words[1], link_layer="Ethernet")
+        elif kind:
+            raise ValueError(line)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -45,9 +44,10 @@ def tune(args: argparse.Namespace) -> None:
     best = work / "results" / BEST
     if not best.is_file():
         raise RuntimeError(f"no run of {args.script} succeeded. The last one said:\n{_last_errors(work)}")
+    found = best_configuration(json.loads(best.read_text(encoding="utf-8")))
     args.best.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(best, args.best)
-    print(f"best configuration: {best.read_text(encoding='utf-8')}", flush=True)
+    args.best.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    print(f"best configuration: {json.dumps(found)}", flush=True)
 
 
 def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
@@ -79,6 +79,11 @@ def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
     from_user = config.get("autotuning", {})
     folders = {"exps_dir": str(work / "exps"), "results_dir": str(work / "results")}
     return config | {"autotuning": from_inputs | from_user | folders | {"enabled": True, "overwrite": True}}
+
+
+def best_configuration(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration that the autotuner found, for a training on any number of ranks."""
+    return {key: value for key, value in found.items() if key != "train_batch_size"}
 
 
 def _check(env: RankEnv) -> None:

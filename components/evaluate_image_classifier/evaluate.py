@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import full_output_refused
 
 MOST_CLASSES = 1000
 """Number of classes up to which there is a confusion matrix."""
@@ -34,7 +35,8 @@ def evaluate(ranks: runtime.Ranks) -> None:
     if args.baseline and not no_model.stands_in(args.baseline):
         baseline = count_images(load(args.baseline, data, ranks.device, "baseline"), data, args, ranks)
     if ranks.is_main:
-        report(args, data, counts, baseline, ranks)
+        with full_output_refused("output metrics", args.metrics):
+            report(args, data, counts, baseline, ranks)
 
 
 def read(args: argparse.Namespace) -> ImageData:

@@ -14,7 +14,12 @@ Record = dict[str, Any]
 
 @torch.no_grad()
 def each_once(
-    model: Any, examples: Sequence[Record], width: int, batch_size: int, compute: Callable[[list[Record]], Tensor]
+    model: Any,
+    examples: Sequence[Record],
+    width: int,
+    batch_size: int,
+    compute: Callable[[list[Record]], Tensor],
+    after_batch: Callable[[], object] = lambda: None,
 ) -> Tensor:
     """Return the figures of all examples, (len(examples), width) float64 on the CPU, on every rank. A collective.
 
@@ -22,6 +27,7 @@ def each_once(
     examples:   with input_ids; the same on every rank
     batch_size: number of examples that a rank computes at once
     compute:    returns the figures of a batch, (len(batch), width)
+    after_batch: called after each batch, on every rank
 
     Every rank makes the same number of calls, which sharded models require.
     """
@@ -39,6 +45,7 @@ def each_once(
         figures = compute([examples[index] for index in indices or order[:1]])
         if indices:
             table[indices] = figures.double().cpu()
+        after_batch()
     model.train(was_training)
     distributed.all_reduce(table)
     return table

@@ -23,13 +23,18 @@ COMPLETE = "complete.json"
 _PREFIX = "checkpoint-"
 
 
+class EvaluationEnded(Exception):
+    """Ends an evaluation on every rank, because a rank is evicted. The Trainer then saves."""
+
+
 class Progress(TrainerCallback):
     """Log what the Trainer logs, mark complete checkpoints, and end an evicted training.
 
     keep: number of checkpoints to keep
 
     Must be constructed on the main thread. From then on, SIGTERM does not end the process: the Trainer saves at the
-    next step, on every rank, and returns from `train`. Then `evicted` is True.
+    next step, on every rank, and returns from `train`. Then `evicted` is True. After each batch of an evaluation,
+    `on_prediction_step` must be called: it raises EvaluationEnded, and the Trainer's `evaluate` must return.
     """
 
     def __init__(self, ranks: runtime.Ranks, keep: int) -> None:
@@ -46,6 +51,12 @@ class Progress(TrainerCallback):
         # Trainer's own handler of SIGTERM saves on the rank that received it alone, which then waits for the others.
         if self._ranks.any_rank(self._eviction.requested):
             self.evicted = control.should_save = control.should_training_stop = True
+            control.should_evaluate = False  # it comes before the save
+
+    def on_prediction_step(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
+        if self._ranks.any_rank(self._eviction.requested):
+            self.evicted = control.should_save = control.should_training_stop = True
+            raise EvaluationEnded
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
         if "loss" in logs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +32,21 @@ class Scores:
     accuracy: float
 
 
-def score(model: Any, examples: Sequence[Record], batch_size: int, device: torch.device) -> Tensor:
+def score(
+    model: Any,
+    examples: Sequence[Record],
+    batch_size: int,
+    device: torch.device,
+    after_batch: Callable[[], object] = lambda: None,
+) -> Tensor:
     """Return, for each example, its number of scored tokens, their summed loss in nats, and how many of them the model
     predicts: (len(examples), 3) float64 on the CPU, the same on every rank. A collective.
 
     examples:   input_ids and labels, the same on every rank
     batch_size: number of examples that a rank scores at once
+    after_batch: called after each batch, on every rank
     """
-    return each_once(model, examples, 3, batch_size, lambda batch: _score_batch(model, batch, device))
+    return each_once(model, examples, 3, batch_size, lambda batch: _score_batch(model, batch, device), after_batch)
 
 
 def summarize(table: Tensor) -> Scores:

@@ -30,7 +30,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def train(ranks: runtime.Ranks) -> None:
-    args = arguments()
+    args = trainer_settings.resolved(parser(), ranks)
     check(args, ranks)
     folder = find(args.base_model, "base_model")
     config = read_config(folder)
@@ -70,7 +70,10 @@ def train(ranks: runtime.Ranks) -> None:
     if watcher.evicted:
         raise runtime.Evicted
     if held_out is not None:
-        progress.print_evaluation(progress.last_evaluation(trainer), ranks)
+        evaluation = progress.last_evaluation(trainer)
+        if watcher.evicted:
+            raise runtime.Evicted
+        progress.print_evaluation(evaluation, ranks)
     progress.write_history(args.history, trainer, watcher, ranks, about)
     save(trainer, folder, tokenizer, args, ranks)
 
@@ -217,8 +220,8 @@ def packages(args: argparse.Namespace) -> list[str]:
     return needed if args.method == "full" or args.merge else [*needed, "peft"]
 
 
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     trainer_settings.add_arguments(parser)
     parser.add_argument("--chat_template", type=Path)
@@ -233,7 +236,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--completion_only_loss", type=trainer_settings.boolean, default=True)
     parser.add_argument("--beta", type=float, default=0.1)
     parser.add_argument("--adapter", type=Path, required=True)
-    return parser.parse_args()
+    return parser
 
 
 if __name__ == "__main__":

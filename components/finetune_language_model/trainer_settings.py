@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,10 @@ from transformers import Trainer
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.strategies import deepspeed_config, deepspeed_file
+from allranks.runtime.strategies.deepspeed_optimizers import SCHEDULE_PARAMETERS
+
+_GATHER = "stage3_gather_16bit_weights_on_model_save"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--history", type=Path, required=True)
 
 
+def resolved(parser: argparse.ArgumentParser, ranks: runtime.Ranks) -> argparse.Namespace:
+    """Parse the command line, and return the inputs with the values of DeepSpeed's file. Raise InputError."""
+    return runtime.resolve_deepspeed_file(parser.parse_args(), parser.get_default, ranks.world_size)
+
+
 def boolean(text: str) -> bool:
     return text.lower() == "true"
 
@@ -68,9 +76,11 @@ def problems(args: argparse.Namespace, ranks: runtime.Ranks) -> list[Problem]:
     if args.precision == "bfloat16" and not on_cpu and not torch.cuda.is_bf16_supported(including_emulation=False):
         name = torch.cuda.get_device_name(ranks.device)
         found.append(Problem("input precision", f"bfloat16 on {name}", "a GPU that has it", "choose float16"))
-    if args.deepspeed is not None and args.strategy != "deepspeed":
-        fix = "set strategy to deepspeed, or leave the file out"
-        found.append(Problem("input deepspeed", f"a file, with strategy {args.strategy}", "strategy deepspeed", fix))
+    if args.max_steps == 0 or args.max_steps < -1:
+        fix = "leave it out to train by num_train_epochs"
+        found.append(Problem("input max_steps", str(args.max_steps), "a positive number, or -1", fix))
+    if args.num_train_epochs <= 0:
+        found.append(Problem("input num_train_epochs", f"{args.num_train_epochs:g}", "more than 0", "make it larger"))
     if ranks.device.type == "cuda" and ranks.device.index != ranks.local_rank:
         fix = "use a size with a GPU for each rank, or hide the GPUs"
         found.append(Problem("GPUs", "several ranks on one GPU", "a GPU for each rank", fix))
@@ -81,7 +91,7 @@ def problems(args: argparse.Namespace, ranks: runtime.Ranks) -> list[Problem]:
 
 
 def keywords(args: argparse.Namespace, ranks: runtime.Ranks) -> dict[str, Any]:
-    """Return the keyword arguments of TrainingArguments. Raise InputError for a DeepSpeed file that is no JSON."""
+    """Return the keyword arguments of TrainingArguments. Raise InputError for a DeepSpeed file that cannot be used."""
     return {
         "output_dir": str(args.checkpoints),
         "num_train_epochs": args.num_train_epochs,
@@ -119,6 +129,7 @@ def keywords(args: argparse.Namespace, ranks: runtime.Ranks) -> dict[str, Any]:
         "seed": args.seed,
         "disable_tqdm": True,
         "report_to": [],
+        **(_adam(args) if args.strategy == "deepspeed" else {}),
     }
 
 
@@ -166,18 +177,21 @@ def _fsdp(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _deepspeed(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the file's configuration, or one with the given stage. "auto" is what the other inputs say."""
-    if args.deepspeed is not None:
-        return _read(args.deepspeed)
-    zero: dict[str, Any] = {"stage": args.zero_stage}
-    if args.zero_stage == 3:
-        zero["stage3_gather_16bit_weights_on_model_save"] = True
+    """Return DeepSpeed's configuration. Keys that the file does not have are "auto": what TrainingArguments say.
+
+    Raise InputError.
+    """
+    file = deepspeed_file.read(args.deepspeed, "input deepspeed")
+    zero = file.section("zero_optimization") | {"stage": args.zero_stage}
+    if args.zero_stage == 3 and not zero.setdefault(_GATHER, True):
+        expected = "true, or the weights could not be written as one model"
+        raise file.error(f"zero_optimization.{_GATHER}", "false", expected, "set it to true, or leave it out")
+    if file.section("torch_autocast").get("enabled") is True:
+        raise file.error("torch_autocast", "enabled", "bf16 or fp16, which Transformers' Trainer has", "use bf16")
     if args.offload:
-        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
-        if args.zero_stage == 3:
-            zero["offload_param"] = {"device": "cpu", "pin_memory": True}
-    return {
-        "zero_optimization": zero,
+        for key in ("offload_optimizer", "offload_param")[: 2 if args.zero_stage == 3 else 1]:
+            zero[key] = {"pin_memory": True} | deepspeed_config.offloaded(file, key)
+    automatic = {
         "bf16": {"enabled": "auto"},
         "fp16": {"enabled": "auto"},
         "gradient_clipping": "auto",
@@ -185,18 +199,22 @@ def _deepspeed(args: argparse.Namespace) -> dict[str, Any]:
         "train_batch_size": "auto",
         "train_micro_batch_size_per_gpu": "auto",
     }
+    sections: dict[str, Any] = {}
+    if optimizer := file.section("optimizer"):
+        sections["optimizer"] = optimizer | {"params": {"lr": "auto"} | (optimizer.get("params") or {})}
+    if scheduler := file.section("scheduler"):
+        missing = dict.fromkeys(SCHEDULE_PARAMETERS.get(scheduler.get("type", ""), ()), "auto")
+        sections["scheduler"] = scheduler | {"params": missing | (scheduler.get("params") or {})}
+    return automatic | dict(file.content) | sections | {"zero_optimization": zero}
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-        zero = config.get("zero_optimization", {})
-        stage = zero.get("stage", 0)
-    except (OSError, ValueError, AttributeError) as error:
-        expected = "DeepSpeed's configuration as JSON"
-        raise InputError(Problem("input deepspeed", f"{file}: {error}", expected, "correct the file")) from error
-    if stage == 3 and not zero.get("stage3_gather_16bit_weights_on_model_save"):
-        found = "ZeRO 3 without stage3_gather_16bit_weights_on_model_save"
-        expected = "it is true, or the weights could not be written as one model"
-        raise InputError(Problem("input deepspeed", found, expected, "add it to zero_optimization"))
-    return dict(config)
+def _adam(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the keyword arguments of TrainingArguments for what DeepSpeed's file, but no input, says about Adam."""
+    optimizer = deepspeed_file.read(args.deepspeed, "input deepspeed").section("optimizer")
+    params = optimizer.get("params") or {}
+    found = {}
+    if isinstance(betas := params.get("betas"), list) and len(betas) == 2:
+        found |= {"adam_beta1": betas[0], "adam_beta2": betas[1]}
+    if isinstance(epsilon := params.get("eps"), (int, float)):
+        found["adam_epsilon"] = epsilon
+    return found

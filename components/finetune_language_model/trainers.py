@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from datasets import Dataset
+from progress import EvaluationEnded
 from scoring import score, summarize
 from tokens import Record
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
@@ -25,15 +26,21 @@ class ExactSFTTrainer(SFTTrainer):
         ignore_keys: list[str] | None = None,  # noqa: ARG002
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """Return loss, perplexity and accuracy of the tokens, each with the prefix."""
+        """Return loss, perplexity and accuracy of the tokens, each with the prefix; {} after an eviction."""
         examples = self.eval_dataset if eval_dataset is None else eval_dataset
-        with self.accelerator.autocast():
-            table = score(self.model, examples, self.args.per_device_eval_batch_size, self.args.device)
+        try:
+            with self.accelerator.autocast():
+                table = score(self.model, examples, self.args.per_device_eval_batch_size, self.args.device, self._poll)
+        except EvaluationEnded:
+            return {}
         scores = asdict(summarize(table))
         metrics = {f"{metric_key_prefix}_{name}": scores[name] for name in ("loss", "perplexity", "accuracy")}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def _poll(self) -> None:
+        self.callback_handler.on_prediction_step(self.args, self.state, self.control)
 
 
 class WholeDPOTrainer(DPOTrainer):
@@ -46,10 +53,13 @@ class WholeDPOTrainer(DPOTrainer):
         """Do not tell TRL's developers about the training, as TRL does by default."""
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Return what TRL returns: loss, rewards, their margins and their accuracy, each with the prefix."""
+        """Return what TRL returns: loss, rewards, their margins and their accuracy, each with the prefix; {} after an
+        eviction."""
         self.args.dataloader_drop_last = False
         try:
             return dict(super().evaluate(*args, **kwargs))
+        except EvaluationEnded:
+            return {}
         finally:
             self.args.dataloader_drop_last = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,17 @@ from torch.nn import functional
 Record = dict[str, Any]
 
 
-def predict(model: Any, examples: Sequence[Record], batch_size: int, tokenizer: Any, device: torch.device) -> Tensor:
+def predict(
+    model: Any,
+    examples: Sequence[Record],
+    batch_size: int,
+    tokenizer: Any,
+    device: torch.device,
+    after_batch: Callable[[], object] = lambda: None,
+) -> Tensor:
     """Return the prediction and the loss of each example, (len(examples), 2) float64 on every rank. A collective.
+
+    after_batch: called after each batch, on every rank
 
     The prediction is the number of the likeliest label, or the predicted number of a model with one label.
     """
@@ -30,7 +39,7 @@ def predict(model: Any, examples: Sequence[Record], batch_size: int, tokenizer: 
         losses = functional.cross_entropy(logits, labels.long(), reduction="none")
         return torch.stack([logits.argmax(dim=1).float(), losses], dim=1)
 
-    return each_once(model, examples, 2, batch_size, compute)
+    return each_once(model, examples, 2, batch_size, compute, after_batch)
 
 
 def metrics(table: Tensor, labels: Sequence[float], *, regression: bool) -> dict[str, float]:

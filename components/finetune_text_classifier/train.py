@@ -33,20 +33,26 @@ class ExactTrainer(Trainer):
         ignore_keys: list[str] | None = None,  # noqa: ARG002
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """Return the figures of `classifier_scores.metrics`, each with the prefix."""
+        """Return the figures of `classifier_scores.metrics`, each with the prefix; {} after an eviction."""
         examples = self.eval_dataset if eval_dataset is None else eval_dataset
         size, tokenizer = self.args.per_device_eval_batch_size, self.processing_class
-        with self.accelerator.autocast():
-            table = predict(self.model, examples, size, tokenizer, self.args.device)
+        try:
+            with self.accelerator.autocast():
+                table = predict(self.model, examples, size, tokenizer, self.args.device, self._poll)
+        except progress.EvaluationEnded:
+            return {}
         found = metrics(table, examples["labels"], regression=self.model.config.num_labels == 1)
         result = {f"{metric_key_prefix}_{name}": value for name, value in found.items() if name != "count"}
         self.log(dict(result))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, result)
         return result
 
+    def _poll(self) -> None:
+        self.callback_handler.on_prediction_step(self.args, self.state, self.control)
+
 
 def train(ranks: runtime.Ranks) -> None:
-    args = arguments()
+    args = trainer_settings.resolved(parser(), ranks)
     if problems := trainer_settings.problems(args, ranks):
         raise InputError.of(problems)
     folder = find(args.base_model, "base_model")
@@ -81,7 +87,10 @@ def train(ranks: runtime.Ranks) -> None:
     if watcher.evicted:
         raise runtime.Evicted
     if held_out is not None:
-        progress.print_evaluation(progress.last_evaluation(trainer), ranks)
+        evaluation = progress.last_evaluation(trainer)
+        if watcher.evicted:
+            raise runtime.Evicted
+        progress.print_evaluation(evaluation, ranks)
     progress.write_history(args.history, trainer, watcher, ranks, about)
 
     trainer.save_model(str(saving.weights_folder(args.model)))
@@ -145,15 +154,15 @@ def describe(args: argparse.Namespace, ranks: runtime.Ranks, model: Any, names: 
     return about
 
 
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the inputs and outputs that component.yaml describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     trainer_settings.add_arguments(parser)
     parser.add_argument("--text_column", default="text")
     parser.add_argument("--text_pair_column", default="")
     parser.add_argument("--label_column", default="label")
     parser.add_argument("--problem_type", choices=["classification", "regression"], default="classification")
-    return parser.parse_args()
+    return parser
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import no_model
 from classifier import ImageClassifier, build
 from image_data.images import ImageData
 from initial_model import InitialModel
-from presets import configuration, labels, network_size
+from presets import configuration, labels, network_size, require_stochastic_depth
 from transformers import PretrainedConfig
 
 from allranks.errors import InputError, Problem
@@ -67,6 +67,7 @@ def design(args: argparse.Namespace, data: ImageData, initial: InitialModel | No
         size = own or initial.size or data.size or (224, 224)
         config = initial_model.configuration(initial, channels=data.channels, size=size, labels=labels(data.classes))
         if args.drop_path_rate is not None:
+            require_stochastic_depth(args.drop_path_rate, config)
             config.drop_path_rate = args.drop_path_rate
         mean, std = initial.mean or mean, initial.std or std
     return Architecture(config, size, data.size or size, mean, std)

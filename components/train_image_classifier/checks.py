@@ -42,13 +42,26 @@ def check_room(args: argparse.Namespace, parameter_count: int, validates: bool, 
 
 
 def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks: runtime.Ranks) -> None:
-    """Raise InputError if there are fewer images than ranks, or a batch too small for batch normalization."""
+    """Raise InputError if there are fewer images than ranks or than a batch, or a batch is too small for batch
+    normalization.
+
+    count: number of training images
+    """
     if count < ranks.world_size:
         found = f"{count} training images for {ranks.world_size} ranks"
         raise InputError(Problem("input data", found, "at least one for each rank", "use fewer ranks"))
     batch_size = args.per_device_train_batch_size * ranks.world_size
+    if args.dataloader_drop_last and count < batch_size:
+        raise InputError(
+            Problem(
+                where="input dataloader_drop_last",
+                found=f"{count} training images do not fill a batch of {batch_size} over {ranks.world_size} ranks",
+                expected="at least one full batch",
+                fix="leave dataloader_drop_last out, or use a smaller per_device_train_batch_size or fewer ranks",
+            )
+        )
     last = 0 if args.dataloader_drop_last else count % batch_size
-    smallest = min(args.per_device_train_batch_size, last // ranks.world_size if last else batch_size)
+    smallest = min(args.per_device_train_batch_size, max(1, last // ranks.world_size) if last else batch_size)
     if has_batch_norm(model) and smallest < 2 and not args.sync_batchnorm:
         where = "dataloader_drop_last" if args.per_device_train_batch_size > 1 else "per_device_train_batch_size"
         raise InputError(
@@ -60,3 +73,55 @@ def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks:
                 "vit, swin)",
             )
         )
+
+
+def total_steps(args: argparse.Namespace, count: int, batches: int, ranks: runtime.Ranks) -> int:
+    """Return the number of optimizer steps. Raise InputError if there would be none, or only those of the warm-up.
+
+    count:   number of training images
+    batches: of an epoch
+    """
+    total: int = args.max_steps
+    if total == -1:
+        passes = args.num_train_epochs * batches
+        total = passes // args.gradient_accumulation_steps
+        if total == 0:
+            raise InputError(
+                Problem(
+                    where="input gradient_accumulation_steps",
+                    found=f"{args.gradient_accumulation_steps}, and {count} training images in batches of "
+                    f"{args.per_device_train_batch_size} on {ranks.world_size} ranks are {passes} backward passes in "
+                    f"num_train_epochs {args.num_train_epochs}",
+                    expected=f"at most {passes}, for one optimizer step",
+                    fix="use fewer gradient_accumulation_steps, a smaller per_device_train_batch_size, or more epochs",
+                )
+            )
+    if args.warmup_steps >= total and args.lr_scheduler_type != "constant":
+        raise InputError(
+            Problem(
+                where="input warmup_steps",
+                found=f"{args.warmup_steps}, and the training has {total} steps",
+                expected=f"fewer than {total}",
+                fix="use fewer warmup_steps, or warmup_ratio",
+            )
+        )
+    return total
+
+
+def steps_when_resumed(
+    args: argparse.Namespace, step: int, total: int, loader: runtime.DataLoader, ranks: runtime.Ranks
+) -> int:
+    """Return the number of optimizer steps of a training of epochs that resumes at a step, with a note if it is another
+    one than `total`, because the number of ranks or the batch size has changed."""
+    passes = loader.sampler.batches_left + (args.num_train_epochs - 1 - loader.epoch) * len(loader)
+    resumed = step + max(0, passes) // args.gradient_accumulation_steps
+    if resumed != total and ranks.is_main:
+        runtime.note(f"the batches have another size than before: {resumed} steps in all instead of {total}")
+    return resumed
+
+
+def note_without_effect(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
+    """Note the inputs that have no effect on CPUs."""
+    names = [name for name in ("tf32", "offload") if getattr(args, name)]
+    if names and ranks.device.type == "cpu" and ranks.is_main:
+        runtime.note(f"{' and '.join(names)}: no effect, because the ranks train on CPUs")

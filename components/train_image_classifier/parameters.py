@@ -14,6 +14,11 @@ from allranks.errors import InputError, Problem
 
 def arguments() -> argparse.Namespace:
     """Parse the inputs and outputs that component.yaml describes."""
+    return parser().parse_args()
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description="Train an image classifier.")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--initial_model", type=Path)
@@ -64,7 +69,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--checkpoints", type=Path, required=True)
     parser.add_argument("--history", type=Path, required=True)
-    return parser.parse_args()
+    return parser
 
 
 def boolean(text: str) -> bool:
@@ -100,9 +105,6 @@ def check(args: argparse.Namespace) -> None:
     require(args.learning_rate > 0, "learning_rate", "more than 0")
     require(0 < args.min_crop_scale <= 1, "min_crop_scale", "more than 0 and at most 1")
     require(args.max_steps == -1 or args.max_steps > 0, "max_steps", "more than 0, or -1 for num_train_epochs")
-    if args.deepspeed and args.strategy != "deepspeed":
-        found = f"{args.deepspeed.name}, with the strategy {args.strategy}"
-        problems.append(Problem("input deepspeed", found, "the strategy deepspeed", "leave deepspeed out"))
     if args.initial_model and args.pretrained_model:
         found = "given beside pretrained_model"
         problems.append(Problem("input initial_model", found, "one model to start from", "leave one of them out"))

@@ -121,16 +121,22 @@ def configuration(
     if drop_path_rate is not None:
         values["drop_path_rate"] = drop_path_rate
     config = preset.config(num_channels=channels, **labels(classes), **values)
-    if drop_path_rate and preset.config not in (ConvNextV2Config, SwinConfig):
+    if drop_path_rate is not None:
+        require_stochastic_depth(drop_path_rate, config)
+    return config
+
+
+def require_stochastic_depth(drop_path_rate: float, config: PretrainedConfig) -> None:
+    """Raise InputError if the architecture has no stochastic depth, and a rate is set."""
+    if drop_path_rate and "drop_path_rate" not in type(config)().to_dict():
         raise InputError(
             Problem(
                 where="input drop_path_rate",
-                found=f"{drop_path_rate}, and {name} has no stochastic depth",
+                found=f"{drop_path_rate}, and a model of the type {config.model_type} has no stochastic depth",
                 expected="a ConvNeXt V2 or Swin model",
                 fix="leave drop_path_rate out, or choose such a model",
             )
         )
-    return config
 
 
 def labels(classes: tuple[str, ...]) -> dict[str, Any]:

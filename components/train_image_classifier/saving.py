@@ -15,6 +15,7 @@ from classifier import ImageClassifier
 from transformers import PretrainedConfig
 
 from allranks.runtime.mlflow_pytorch import installed_requirements, mlflow_pytorch
+from allranks.runtime.output_room import full_output_refused
 
 
 def save(
@@ -25,7 +26,7 @@ def save(
     pixels: tuple[int, int, int],
     about: dict[str, Any],
 ) -> None:
-    """Write the model.
+    """Write the model. Raise InputError if a disk is full.
 
     config: of its network, from which a training that starts from this model builds it again
     pixels: channels, height and width of the images that it takes
@@ -42,18 +43,20 @@ def save(
     # The classes are in the metadata already.
     settings = {name: value for name, value in settings.items() if name not in ("id2label", "label2id")}
     metadata = about | {"config": settings, "code": code_digest()}
-    with tempfile.TemporaryDirectory() as temporary, installed_requirements():
-        flavor.save_model(
-            model,
-            temporary,
-            signature=signature,
-            input_example=example,
-            serialization_format="pt2",
-            pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
-            metadata=metadata,
-        )
-        # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
-        shutil.copytree(temporary, folder, dirs_exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        with full_output_refused("TMPDIR", Path(temporary)), installed_requirements():
+            flavor.save_model(
+                model,
+                temporary,
+                signature=signature,
+                input_example=example,
+                serialization_format="pt2",
+                pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
+                metadata=metadata,
+            )
+        with full_output_refused("output model", folder):
+            # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
+            shutil.copytree(temporary, folder, dirs_exist_ok=True)
 
 
 def code_digest() -> str:

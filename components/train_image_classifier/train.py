@@ -6,7 +6,6 @@ import argparse
 import resource
 import shutil
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import initial_model
@@ -15,7 +14,7 @@ import numpy as np
 import parameters
 import torch
 from architecture import Architecture, design, start_from
-from checks import check_batches, check_room
+from checks import check_batches, check_room, note_without_effect, steps_when_resumed, total_steps
 from classifier import blocks
 from history import History
 from image_data.augmentation import Augmentation
@@ -26,10 +25,10 @@ from image_data.open_data import kind, open_data
 from mixing import Mixing, mix
 from prepared_images import BadData
 from saving import save
-from schedule import schedule
+from schedule import Schedule
 from torch import nn
 from torch.nn import functional
-from validation import validate
+from validation import MODE, Validation
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
@@ -39,6 +38,7 @@ from allranks.runtime.output_room import full_output_refused
 def train(ranks: runtime.Ranks) -> None:
     args = parameters.arguments()
     parameters.check(args)
+    args = runtime.resolve_deepspeed_file(args, parameters.parser().get_default, ranks.world_size)
     data = read(args)
     if not data.count("train"):
         pass_on(args, ranks)
@@ -54,22 +54,15 @@ def train(ranks: runtime.Ranks) -> None:
     parameter_count = sum(parameter.numel() for parameter in model.parameters())
     check_room(args, parameter_count, data.count("validation") > 0, ranks)
     check_batches(args, model, data.count("train"), ranks)
+    note_without_effect(args, ranks)
     loader, collate = training_loader(args, data, architecture, ranks)
-    validation = validation_loader(args, data, architecture, ranks)
+    total = total_steps(args, data.count("train"), len(loader), ranks)
     mixing = Mixing(args.mixup_alpha, args.cutmix_alpha)
 
     if args.channels_last and args.strategy in ("ddp", "horovod"):  # the others keep contiguous shards of the weights
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    total = args.max_steps
-    if total == -1:
-        total = max(1, args.num_train_epochs * len(loader) // args.gradient_accumulation_steps)
-    warmup_steps = args.warmup_steps or round(args.warmup_ratio * total)
-    training = ranks.strategy.prepare(
-        model,
-        optimizer(args, model),
-        settings(args, model),
-        schedule(args.lr_scheduler_type, total, warmup_steps),
-    )
+    schedule = Schedule(args.lr_scheduler_type, total, args.warmup_steps or round(args.warmup_ratio * total))
+    training = ranks.strategy.prepare(model, optimizer(args, model), settings(args, model, schedule), schedule)
     average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
     history = History()
     parts = {"training": training, "loader": loader, "history": history}
@@ -79,8 +72,11 @@ def train(ranks: runtime.Ranks) -> None:
         parts | ({"average": average} if average else {}),
         every_steps=args.save_steps,
         keep=args.save_total_limit,
+        mode=MODE,
     )
     step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
+    if step and args.max_steps == -1:
+        total = schedule.total = steps_when_resumed(args, step, total, loader, ranks)
     samples_per_step = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
     about = {
         "strategy": args.strategy,
@@ -92,28 +88,22 @@ def train(ranks: runtime.Ranks) -> None:
     }
     ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     if ranks.is_main:
+        name = architecture.config.model_type if initial else args.preset
         print(
-            f"{args.preset}: {parameter_count:,} parameters, {data.count('train'):,} images, {total} steps of "
+            f"{name}: {parameter_count:,} parameters, {data.count('train'):,} images, {total} steps of "
             f"{samples_per_step} on {ranks.world_size} ranks by {args.strategy}",
             flush=True,
         )
 
-    evaluated = step
-
-    def evaluate(epoch: int) -> None:
-        nonlocal evaluated
-        if validation is None or step == evaluated:
-            return
-        evaluated = step
-        with history.paused(), average.averaged() if average else nullcontext():
-            figures = validate(training.model, validation, ranks)
-        ranks.metrics.log(
-            {f"validation_{name}": value for name, value in figures.items()}, step=step, total=total, epoch=epoch
-        )
-        if ranks.is_main:
-            print(f"step {step} of {total}: validation accuracy {figures['accuracy']:.4f}", flush=True)
+    images = validation_loader(args, data, architecture, ranks)
+    validation = Validation(images, training, average, checkpoints, history, ranks, total)
+    if checkpoints.metric is not None:
+        validation.evaluated = step
+    elif step and is_validated(args, step, total, loader):  # an earlier attempt ended within this validation
+        validation.run(step, loader.epoch)
 
     started = time.time()
+    epoch = loader.epoch
     loss_of_step, passes = torch.zeros((), device=ranks.device), 0
     training.model.train()
     while step < total and (args.max_steps != -1 or loader.epoch < args.num_train_epochs):
@@ -151,20 +141,20 @@ def train(ranks: runtime.Ranks) -> None:
                 ranks.metrics.log(figures, step=step, total=total, epoch=epoch)
             loss_of_step.zero_()
             passes = 0
+            if is_validated(args, step, total, loader):
+                validation.run(step, epoch)
             with history.paused():
                 checkpoints.save_if_due(step)
-            if args.eval_steps and step % args.eval_steps == 0:
-                evaluate(epoch)
             if step == total:
                 break
-        if not args.eval_steps:
-            evaluate(epoch)
+    validation.run(step, epoch)
 
     checkpoints.save(step)
     weights = average.weights() if average else training.weights()
     measured_on = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
     if ranks.is_main:
-        history.write(args.history, about | measured_on)
+        with full_output_refused("output history", args.history):
+            history.write(args.history, about | measured_on)
         trained = architecture.build()
         trained.load_state_dict(weights)
         preprocessing = {
@@ -174,15 +164,26 @@ def train(ranks: runtime.Ranks) -> None:
             "std": list(architecture.std),
         }
         name = initial.preset if initial else args.preset
-        with full_output_refused("output model", args.model):
-            save(
-                trained,
-                args.model,
-                config=architecture.config,
-                pixels=(data.channels, *architecture.image_size),
-                about={"classes": list(data.classes), "model": name, "preprocessing": preprocessing},
-            )
+        save(
+            trained,
+            args.model,
+            config=architecture.config,
+            pixels=(data.channels, *architecture.image_size),
+            about={"classes": list(data.classes), "model": name, "preprocessing": preprocessing},
+        )
     ranks.barrier()
+
+
+def is_validated(args: argparse.Namespace, step: int, total: int, loader: runtime.DataLoader) -> bool:
+    """Return whether the model is validated after this step.
+
+    Not at the very end of an epoch, but after its last step: a checkpoint in the middle of an accumulation would lose
+    its gradients."""
+    if step == total:
+        return True
+    if args.eval_steps:
+        return bool(step % args.eval_steps == 0)
+    return bool(loader.sampler.batches_left < args.gradient_accumulation_steps)
 
 
 def read(args: argparse.Namespace) -> ImageData:
@@ -235,23 +236,23 @@ def decoder_of(data: ImageData, architecture: Architecture) -> Decoder | None:
     return None if data.kind == "arrays" else Decoder(architecture.image_size, data.channels)
 
 
-def settings(args: argparse.Namespace, model: nn.Module) -> runtime.TrainingSettings:
-    """Return the settings of the strategy. Raise InputError.
-
-    With a file of DeepSpeed, an input at its default leaves the choice to the file."""
-    file = args.deepspeed is not None
+def settings(args: argparse.Namespace, model: nn.Module, schedule: Schedule) -> runtime.TrainingSettings:
+    """Return the settings of the strategy. Raise InputError."""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.gradient_accumulation_steps,
-        max_grad_norm=None if file and args.max_grad_norm == 0 else args.max_grad_norm,
-        precision=None if file and args.precision == "float32" else args.precision,
+        per_device_train_batch_size=args.per_device_train_batch_size,
+        max_grad_norm=args.max_grad_norm,
+        precision=args.precision,
         tf32=args.tf32,
         compile=args.compile,
         blocks=blocks(model),
         activation_checkpointing=args.activation_checkpointing,
         sync_batchnorm=args.sync_batchnorm,
-        zero_stage=args.zero_stage if args.strategy == "deepspeed" and not (file and args.zero_stage == 2) else None,
+        zero_stage=args.zero_stage if args.strategy == "deepspeed" else None,
         offload=args.offload,
         deepspeed_config=args.deepspeed,
+        warmup_steps=schedule.warmup_steps,
+        max_steps=schedule.total,
     )
 
 
@@ -279,7 +280,8 @@ def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
         raise InputError(Problem("input data", found, "images, or a model that can be passed on"))
     runtime.StepTimes(ranks, sample="image").write(args.history, strategy=args.strategy, launcher=ranks.launcher)
     if ranks.is_main:
-        shutil.copytree(args.initial_model, args.model, dirs_exist_ok=True)
+        with full_output_refused("output model", args.model):
+            shutil.copytree(args.initial_model, args.model, dirs_exist_ok=True)
         args.checkpoints.mkdir(parents=True, exist_ok=True)
         print("there is no training image: the model is passed on as it is", flush=True)
     ranks.barrier()

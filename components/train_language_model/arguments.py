@@ -11,6 +11,11 @@ from schedule import SCHEDULES
 
 def arguments() -> Namespace:
     """Parse the inputs and outputs that component.yaml describes. Inputs that are optional there can be None."""
+    return parser().parse_args()
+
+
+def parser() -> ArgumentParser:
+    """Return the parser of the command line."""
     parser = ArgumentParser(description="Train a GPT on the ranks that there are.")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--initial_model", type=Path)
@@ -49,7 +54,7 @@ def arguments() -> Namespace:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--checkpoints", type=Path, required=True)
     parser.add_argument("--history", type=Path, required=True)
-    return parser.parse_args()
+    return parser
 
 
 def boolean(text: str) -> bool:

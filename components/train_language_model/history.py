@@ -46,6 +46,10 @@ class History:
         """Add an evaluation."""
         self._evaluations.append(evaluation)
 
+    def has_evaluation(self, step: int) -> bool:
+        """Return whether there is an evaluation after this step."""
+        return any(evaluation.step == step for evaluation in self._evaluations)
+
     def state_dict(self) -> dict[str, Any]:
         return {"points": list(map(asdict, self._points)), "evaluations": list(map(asdict, self._evaluations))}
 

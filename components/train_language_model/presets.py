@@ -42,9 +42,6 @@ PRESETS = {
     "7B": Preset(4096, 32, 32, 32, 11008, 4096, False, 3e-4),
 }
 
-BATCH_SIZE = 8
-"""Sequences of a rank in one pass, unless they are given."""
-
 OVERRIDES = (
     "hidden_size",
     "num_hidden_layers",

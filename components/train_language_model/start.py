@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import presets
+from arguments import parser
 from gpt import Block, Gpt, Shape
 from language_model import TOKENIZER, BadModel, files, read_shape, read_weights, vocabulary
 from training_data import TrainingData
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import Content, checkpoints_at_once, require_room
+
+DEFAULTS = {
+    "per_device_train_batch_size": 8,
+    "gradient_accumulation_steps": 1,
+    "max_grad_norm": 1.0,
+    "precision": "float32",
+}
+"""Of inputs that have no default in the component, so that a file of DeepSpeed's can have their value."""
 
 FLOAT32_BYTES = 4
 CHECKPOINT_VALUES = 3
@@ -81,86 +86,76 @@ def build(shape: Shape, initial_model: Path | None) -> Callable[[], Gpt]:
     return built
 
 
-def settings(args: Namespace) -> runtime.TrainingSettings:
-    """Return the settings of the strategy. Raise InputError.
+def resolved(args: Namespace, world_size: int) -> Namespace:
+    """Return the inputs with the values of DeepSpeed's file, and with the defaults of inputs that are in neither.
 
-    With a file of DeepSpeed's, an input that is not given has the file's value.
+    Raise InputError.
     """
-    without_file = {"gradient_accumulation_steps": 1, "max_grad_norm": 1.0, "precision": "float32"}
-    given = {name: getattr(args, name) for name in without_file}
-    if args.deepspeed is None:
-        given = {name: without_file[name] if value is None else value for name, value in given.items()}
+    args = runtime.resolve_deepspeed_file(args, parser().get_default, world_size)
+    defaults = DEFAULTS | {"learning_rate": presets.PRESETS[args.model_size].learning_rate}
+    if args.strategy == "deepspeed":
+        defaults["zero_stage"] = 2
+    missing = {name: value for name, value in defaults.items() if getattr(args, name) is None}
+    return Namespace(**{**vars(args), **missing})
+
+
+def settings(args: Namespace, warmup_steps: int, total_steps: int) -> runtime.TrainingSettings:
+    """Return the settings of the strategy. Raise InputError."""
     return runtime.TrainingSettings(
-        **given,
+        gradient_accumulation_steps=args.gradient_accumulation_steps,
+        per_device_train_batch_size=args.per_device_train_batch_size,
+        max_grad_norm=args.max_grad_norm,
+        precision=args.precision,
         tf32=args.tf32,
         compile=args.compile,
         blocks=(Block,),
         activation_checkpointing=args.activation_checkpointing,
         shard_group_size=args.shard_group_size,
-        per_device_train_batch_size=args.per_device_train_batch_size,
         zero_stage=args.zero_stage,
         offload=args.offload,
         deepspeed_config=args.deepspeed,
+        warmup_steps=warmup_steps,
+        max_steps=total_steps,
     )
 
 
-@dataclass(frozen=True)
-class Passes:
-    """Forward and backward passes. batch_size: sequences of a rank in one; accumulation: passes of an optimizer step"""
-
-    batch_size: int
-    accumulation: int
-
-
-def passes(args: Namespace, world_size: int) -> Passes:
-    """Return the passes by the inputs, and by DeepSpeed's file where they are not given.
-
-    The strategy compares the two, and reports a file that cannot be read.
-    """
-    file: dict[str, Any] = {}
-    if args.deepspeed is not None:
-        with suppress(OSError, ValueError, AttributeError):
-            content = json.loads(args.deepspeed.read_text(encoding="utf-8"))
-            file = {name: value for name, value in content.items() if isinstance(value, int)}
-    batch_size = args.per_device_train_batch_size or file.get("train_micro_batch_size_per_gpu")
-    accumulation = args.gradient_accumulation_steps or file.get("gradient_accumulation_steps")
-    if total := file.get("train_batch_size"):
-        accumulation = accumulation or (total // (batch_size * world_size) if batch_size else 1)
-        batch_size = batch_size or total // (max(accumulation, 1) * world_size)
-    return Passes(batch_size or presets.BATCH_SIZE, accumulation or 1)
-
-
-def total_steps(args: Namespace, windows: int, passes: Passes, world_size: int) -> int:
+def total_steps(args: Namespace, windows: int, world_size: int) -> int:
     """Return the number of optimizer steps. windows: in the training data. Raise InputError."""
-    total = args.max_steps
-    if total < 0:
-        per_epoch = windows // (passes.batch_size * world_size)
-        total = max(1, int(args.num_train_epochs * per_epoch / passes.accumulation))
-    problems = []
-    if total == 0:
-        problems.append(Problem("input max_steps", "0", "a positive number, or -1", "leave it out to train by epochs"))
-    if args.warmup_steps is not None and args.warmup_steps >= total > 0:
-        found = f"{args.warmup_steps} of {total} steps"
-        problems.append(Problem("input warmup_steps", found, "fewer than the training has", "give a smaller number"))
-    if problems:
-        raise InputError.of(problems)
-    return total
+    if args.max_steps == 0 or args.max_steps < -1:
+        found = str(args.max_steps)
+        raise InputError(
+            Problem("input max_steps", found, "a positive number, or -1", "leave it out to train by epochs")
+        )
+    if args.max_steps > 0:
+        return int(args.max_steps)
+    passes = int(args.num_train_epochs * (windows // (args.per_device_train_batch_size * world_size)))
+    if total := passes // args.gradient_accumulation_steps:
+        return int(total)
+    raise InputError(
+        Problem(
+            "input num_train_epochs",
+            f"{args.num_train_epochs:g}, which makes {passes} forward and backward passes, and no optimizer step",
+            f"at least gradient_accumulation_steps ({args.gradient_accumulation_steps}) of them",
+            "give more num_train_epochs, max_steps, or a smaller gradient_accumulation_steps or "
+            "per_device_train_batch_size",
+        )
+    )
 
 
-def require_space(model: Path, checkpoints: Path, parameters: int) -> None:
-    """Raise InputError if the outputs have no room for the model and a checkpoint."""
-    sizes = {model: FLOAT32_BYTES * parameters, checkpoints: FLOAT32_BYTES * CHECKPOINT_VALUES * parameters}
-    places = {path: next(parent for parent in (path, *path.absolute().parents) if parent.is_dir()) for path in sizes}
-    for path, needed in sizes.items():
-        # Outputs on one disk share its room.
-        same = [other for other in sizes if places[other].stat().st_dev == places[path].stat().st_dev]
-        free, needed = shutil.disk_usage(places[path]).free, sum(sizes[other] for other in same)
-        if free < needed:
-            raise InputError(
-                Problem(
-                    f"output {'model' if path == model else 'checkpoints'}",
-                    f"{free / 2**30:.1f} GiB free at {places[path]}",
-                    f"{needed / 2**30:.1f} GiB for {parameters:,} parameters and the state of their optimizer",
-                    "free some space, or write to a larger disk",
-                )
-            )
+def require_warmup(warmup_steps: int | None, total: int) -> None:
+    """Raise InputError if the warm-up does not end before the training. warmup_steps: the input"""
+    if warmup_steps is not None and warmup_steps >= total:
+        found = f"{warmup_steps} of {total} steps"
+        raise InputError(Problem("input warmup_steps", found, "fewer than the training has", "give a smaller number"))
+
+
+def check_room(args: Namespace, parameters: int, ranks: runtime.Ranks) -> None:
+    """Raise InputError if the outputs have no room for the model and its checkpoints. A collective."""
+    checkpoints = Content(
+        "output checkpoints",
+        args.checkpoints,
+        size=FLOAT32_BYTES * CHECKPOINT_VALUES * parameters,
+        count=checkpoints_at_once(args.save_total_limit, best=args.eval_steps > 0),
+        fix="write to a larger disk, or give a smaller save_total_limit",
+    )
+    require_room([Content("output model", args.model, FLOAT32_BYTES * parameters), checkpoints], ranks)

@@ -12,7 +12,6 @@ from arguments import arguments
 from gpt import parameter_count
 from history import History
 from optimizer import adamw
-from presets import PRESETS
 from saving import save
 from schedule import schedule
 from throughput import flops_per_token, peak_flops
@@ -20,38 +19,37 @@ from training_log import TrainingLog
 from windows import divided
 
 from allranks import runtime
+from allranks.runtime.output_room import full_output_refused
 
 
 def train(ranks: runtime.Ranks) -> None:
-    args = arguments()
+    given = arguments()
+    args = start.resolved(given, ranks.world_size)
     data = training_data.read(args.data)
     shape = start.shape(args, data)
     windows, validation = (data.windows(split, shape.max_seq_length) for split in ("train", "validation"))
-    passes = start.passes(args, ranks.world_size)
-    training_data.require_batch(windows, passes.batch_size, ranks.world_size)
+    training_data.require_batch(windows, args.per_device_train_batch_size, ranks.world_size)
     if args.eval_steps:
         training_data.require_window(validation)
-    total = start.total_steps(args, len(windows), passes, ranks.world_size)
-    build, settings = start.build(shape, args.initial_model), start.settings(args)
+    total = start.total_steps(args, len(windows), ranks.world_size)
+    start.require_warmup(given.warmup_steps, total)
+    warmup_steps = total // 10 if args.warmup_steps is None else args.warmup_steps
+    build, settings = start.build(shape, args.initial_model), start.settings(args, warmup_steps, total)
     if args.verify_data:
         training_data.check_content(data, ranks)
 
     torch.manual_seed(args.seed)
     model = ranks.strategy.create(build)
     parameters = parameter_count(model)
-    if ranks.is_main:
-        start.require_space(args.model, args.checkpoints, parameters)
-    peak_rate = args.learning_rate or PRESETS[args.model_size].learning_rate
-    warmup_steps = total // 10 if args.warmup_steps is None else args.warmup_steps
+    start.check_room(args, parameters, ranks)
     training = ranks.strategy.prepare(
         model,
-        adamw(model, peak_rate, args.weight_decay, ranks.device),
+        adamw(model, args.learning_rate, args.weight_decay, ranks.device),
         settings,
         schedule=schedule(args.lr_scheduler_type, warmup_steps, total, args.min_lr_ratio),
     )
-    sampler = runtime.ResumableSampler(
-        len(windows), ranks, batch_size=passes.batch_size * ranks.world_size, seed=args.seed, drop_last=True
-    )
+    batch_size = args.per_device_train_batch_size * ranks.world_size
+    sampler = runtime.ResumableSampler(len(windows), ranks, batch_size=batch_size, seed=args.seed, drop_last=True)
     loader = runtime.DataLoader(windows, sampler, num_workers=args.dataloader_num_workers)
     history = History()
     checkpoints = runtime.Checkpoints(
@@ -61,9 +59,9 @@ def train(ranks: runtime.Ranks) -> None:
         every_steps=args.save_steps,
         keep=args.save_total_limit,
     )
-    step = checkpoints.load(start_from=args.resume_from_checkpoint)
+    step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
 
-    tokens_per_step = passes.batch_size * passes.accumulation * ranks.world_size * shape.max_seq_length
+    tokens_per_step = batch_size * args.gradient_accumulation_steps * shape.max_seq_length
     about = {
         "strategy": args.strategy,
         "zero_stage": args.zero_stage,
@@ -77,7 +75,7 @@ def train(ranks: runtime.Ranks) -> None:
     ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     if ranks.is_main:
         print(f"{parameters:,} parameters on {ranks.world_size} ranks by {args.strategy}, {total:,} steps", flush=True)
-    peak = peak_flops(ranks.device, settings.precision or "float32", args.tf32)
+    peak = peak_flops(ranks.device, args.precision, args.tf32)
     log = TrainingLog(
         ranks,
         history,
@@ -86,10 +84,31 @@ def train(ranks: runtime.Ranks) -> None:
         utilization_of_token=None if peak is None else flops_per_token(shape, parameters) / (peak * ranks.world_size),
     )
 
+    def evaluate() -> None:
+        """Compute and log the validation loss if it is due, and save the model with it. A collective."""
+        is_due = args.eval_steps and step and (step % args.eval_steps == 0 or step == total)
+        if not is_due or history.has_evaluation(step):
+            return
+        with log.paused():
+            loss_now = training_data.validation_loss(
+                training.model,
+                validation,
+                args.per_device_eval_batch_size,
+                args.max_eval_samples,
+                ranks,
+                interrupted=checkpoints.interrupted,
+            )
+            if loss_now is None:
+                checkpoints.save_if_due(step)  # saves, and ends the training
+                return
+            log.add_evaluation(step, loss_now)
+            checkpoints.save(step, metric=loss_now, wait=False)
+
     started = time.time()
     training.model.train()
     loss_of_step, passes_of_step = torch.zeros((), device=ranks.device), 0
     log.start(step)
+    evaluate()  # if the training was ended during an evaluation
     while step < total:
         for batch in loader:
             seen, following = divided(batch)
@@ -103,11 +122,7 @@ def train(ranks: runtime.Ranks) -> None:
             if step == 1 or step % args.logging_steps == 0 or step == total:
                 log.add(step, loss_of_step / passes_of_step, training)
             loss_of_step, passes_of_step = torch.zeros_like(loss_of_step), 0
-            if args.eval_steps and (step % args.eval_steps == 0 or step == total):
-                with log.paused():
-                    batch_size, most = args.per_device_eval_batch_size, args.max_eval_samples
-                    loss_now = training_data.validation_loss(training.model, validation, batch_size, most, ranks)
-                    log.add_evaluation(step, loss_now)
+            evaluate()
             checkpoints.save_if_due(step)
             if step == total:
                 break
@@ -117,7 +132,8 @@ def train(ranks: runtime.Ranks) -> None:
     measured_on = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
     if ranks.is_main:
         history.write(args.history, about | measured_on)
-        save(args.model, weights, shape, data.tokenizer, data.description.end)
+        with full_output_refused("output model", args.model):
+            save(args.model, weights, shape, data.tokenizer, data.description.end)
     ranks.barrier()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,16 +77,25 @@ def require_window(validation: Windows) -> None:
 
 @torch.no_grad()
 def validation_loss(
-    model: nn.Module, windows: Windows, batch_size: int, max_samples: int, ranks: runtime.Ranks
-) -> float:
+    model: nn.Module,
+    windows: Windows,
+    batch_size: int,
+    max_samples: int,
+    ranks: runtime.Ranks,
+    *,
+    interrupted: Callable[[], bool],
+) -> float | None:
     """Return the mean loss over the validation windows, each counted once; NaN if there is none. A collective.
 
     batch_size:  windows of one rank per forward pass
     max_samples: number of windows, the first ones; -1: all
+    interrupted: called on every rank before each forward pass. If it returns True, None is returned
     """
     count = len(windows) if max_samples < 0 else min(max_samples, len(windows))
     total = torch.zeros((), dtype=torch.float64, device=ranks.device)
     for start in range(0, count, batch_size * ranks.world_size):
+        if interrupted():
+            return None
         first = start + ranks.rank * batch_size
         own = range(first, min(first + batch_size, count))
         # Every rank calls the model equally often, as a sharded model requires.

@@ -33,13 +33,15 @@ Subsystem sftp internal-sftp
 SetEnv$variables
 CONFIG
 
-# Instances are new in every job, and make their host keys when they start: there is no key to compare with.
+# Instances are new in every job, and make their host keys when they start: there is no key to compare with. An sshd on
+# another instance may start later than mpirun: ssh tries once a second.
 cat > "$root/etc/ssh/ssh_config" <<'CONFIG'
 Host *
     StrictHostKeyChecking no
     UserKnownHostsFile /dev/null
     GlobalKnownHostsFile /dev/null
     LogLevel ERROR
+    ConnectionAttempts 60
 CONFIG
 
 # The program that starts sshd makes the host key: one in an image would be the same wherever the image runs.

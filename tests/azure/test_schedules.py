@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import call_command
+from fake.messages import user_error
 from fake.service import FakeAzure
 
 from allranks_command import Ended, write
@@ -110,6 +111,15 @@ def test_a_start_that_comes_back_in_another_form_is_the_same(start: str, azure: 
     azure.schedules["monthly"]["properties"]["trigger"]["startTime"] = start
     again = schedules("apply")
     assert (again.code, again.out.splitlines()) == (0, ["monthly: unchanged", "nightly: unchanged"])
+
+
+def test_an_operation_that_fails_at_its_end_is_told_and_mended(azure: FakeAzure, schedules: Command) -> None:
+    azure.operation_error = user_error("The workspace has too many schedules.")
+    done = schedules("apply")
+    assert done.code == 2
+    assert "the service accepted it, then it failed: UserError: The workspace has too many schedules." in done.err
+    assert schedules("apply").code == 0
+    assert set(azure.schedules) == {"monthly", "nightly"}
 
 
 CHANGES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from component_processes import COMPONENTS, run
+from component_processes import COMPONENTS, run, run_script
 from launches import environment
 
 from allranks.contract.rank_env import RankEnv
@@ -69,14 +69,69 @@ def test_several_instances_are_refused(start: Any) -> None:
         start._check(RankEnv(world_size=2, instance_count=2, launcher="pytorch"))
 
 
+def test_the_global_batch_size_is_left_to_the_training(start: Any) -> None:
+    found = {"train_batch_size": 4, "train_micro_batch_size_per_gpu": 2}
+    assert start.best_configuration(found) == {"train_micro_batch_size_per_gpu": 2}
+
+
+@pytest.fixture
+def text(code: Importer, tmp_path: Path) -> Path:
+    """A little text as prepare_text prepares it."""
+    preparation = code("prepare_text", "preparation")
+    (tmp_path / "texts").mkdir()
+    for number in range(4):
+        lines = [f"{count} green bottles hanging on the wall,\n" for count in range(number, number + 20)]
+        (tmp_path / "texts" / f"{number}.txt").write_text("".join(lines))
+    request = preparation.Request(
+        folder=tmp_path / "texts", vocabulary_size=280, validation_fraction=0.1, shard_tokens=5000
+    )
+    preparation.prepare(request, tmp_path / "text")
+    return tmp_path / "text"
+
+
+@pytest.fixture(scope="module")
+def best(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the smallest tuning that there is."""
+    folder = tmp_path_factory.mktemp("tuning")
+    config = folder / "ds_config.json"
+    config.write_text(json.dumps(CONFIG | {"gradient_clipping": 0.25}))
+    places = ["--source", str(SCRIPTS), "--config", str(config), "--results", str(folder / "results")]
+    command = [sys.executable, str(COMPONENTS / "autotune_deepspeed/start.py"), *places, "--script", "tunable.py"]
+    variables = environment(folder, ["autotune_deepspeed", "run_pytorch"])
+    ended = run([[*command, "--best", str(folder / "best.json")]], [variables], folder)
+    assert ended.codes == [0], ended
+    return folder / "best.json"
+
+
 @pytest.mark.slow
 @pytest.mark.recipe
-def test_the_smallest_tuning(config: Path, tmp_path: Path) -> None:
-    places = ["--source", str(SCRIPTS), "--config", str(config), "--results", str(tmp_path / "results")]
-    command = [sys.executable, str(COMPONENTS / "autotune_deepspeed/start.py"), *places, "--script", "tunable.py"]
-    variables = environment(tmp_path, ["autotune_deepspeed", "run_pytorch"])
-    ended = run([[*command, "--best", str(tmp_path / "best.json")]], [variables], tmp_path)
-    assert ended.codes == [0], ended
-    best = json.loads((tmp_path / "best.json").read_text())
-    assert best["train_micro_batch_size_per_gpu"] == 1
-    assert "autotuning" not in best
+@pytest.mark.xdist_group("autotuning")
+def test_the_smallest_tuning(best: Path) -> None:
+    found = json.loads(best.read_text())
+    assert (found["train_micro_batch_size_per_gpu"], found["gradient_accumulation_steps"]) == (1, 1)
+    assert found["gradient_clipping"] == 0.25
+    assert not {"autotuning", "train_batch_size"} & set(found)
+
+
+@pytest.mark.slow
+@pytest.mark.recipe
+@pytest.mark.xdist_group("autotuning")
+def test_what_the_tuning_finds_is_what_trainings_take(best: Path, text: Path, digits: Path, tmp_path: Path) -> None:
+    gpt = ["--max_seq_length", "16", "--num_hidden_layers", "1", "--num_attention_heads", "2", "--hidden_size", "16"]
+    for component, included, settings, samples in (
+        ("train_language_model", ("prepare_text",), ["--data", str(text), *gpt], 2 * 16),
+        (
+            "train_image_classifier",
+            ("prepare_images", "get_champion"),
+            ["--data", str(digits), "--preset", "convnextv2_micro"],
+            2,
+        ),
+    ):
+        folder = tmp_path / component
+        places = [word for name in ("model", "checkpoints", "history") for word in (f"--{name}", str(folder / name))]
+        tuned = ["--strategy", "deepspeed", "--deepspeed", str(best), "--max_steps", "2"]
+        script = COMPONENTS / component / "train.py"
+        words = [*settings, *places, *tuned]
+        ended = run_script(component, *words, script=script, folder=folder, ranks=2, included=included)
+        assert ended.codes == [0, 0], ended.errors
+        assert json.loads((folder / "history").read_text())["samples_per_step"] == samples

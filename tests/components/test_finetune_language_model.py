@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from allranks.contract import produce
 from allranks.contract.launch import Launch
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.runtime import started
 from forked import Forked
 
 Importer = Callable[[str, str], Any]
@@ -28,6 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
 """One process of pytest imports Transformers, for all of these."""
 
 RECIPE = "finetune_language_model"
+PLACES = ("base_model", "data", "model", "adapter", "checkpoints", "history")
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -218,10 +221,12 @@ def test_what_a_machine_without_gpus_cannot_do_is_refused_by_name(recipe: Callab
     assert qlora.where == "input method"
     assert "qlora needs a GPU for each rank" in qlora.expected
     args = SimpleNamespace(
-        strategy="fsdp", precision="float16", deepspeed=Path("x"), validation_data=Path("y"), validation_fraction=0.1
-    )
+        strategy="fsdp", precision="float16", validation_data=Path("y"), validation_fraction=0.1,
+        max_steps=0, num_train_epochs=0.0,
+    )  # fmt: skip
     found = [problem.where for problem in recipe("trainer_settings").problems(args, ranks)]
-    assert found == ["input strategy", "input precision", "input deepspeed", "input validation_fraction"]
+    inputs = ["strategy", "precision", "max_steps", "num_train_epochs", "validation_fraction"]
+    assert found == [f"input {name}" for name in inputs]
 
 
 def test_ranks_that_would_not_train_together_are_refused(recipe: Callable[[str], Any]) -> None:
@@ -231,15 +236,108 @@ def test_ranks_that_would_not_train_together_are_refused(recipe: Callable[[str],
         recipe("trainer_settings").check_world(1, ranks)
 
 
-def test_a_deepspeed_file_that_could_not_be_saved_from_is_refused(recipe: Callable[[str], Any], tmp_path: Path) -> None:
-    read = recipe("trainer_settings")._read
-    for content, said in (
-        ("[]", "DeepSpeed's configuration"),
-        ('{"zero_optimization": {"stage": 3}}', "stage3_gather"),
-    ):
-        (tmp_path / "deepspeed.json").write_text(content)
-        with pytest.raises(InputError, match=said):
-            read(tmp_path / "deepspeed.json")
+def test_an_eviction_ends_an_evaluation_and_the_trainer_saves(recipe: Callable[[str], Any]) -> None:
+    progress, each_once = recipe("progress"), recipe("each_once")
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        watcher = progress.Progress(SimpleNamespace(any_rank=lambda flag: flag), 1)
+        control = SimpleNamespace(should_save=False, should_training_stop=False, should_evaluate=True)
+        scored: list[int] = []
+
+        def compute(batch: list[dict[str, Any]]) -> torch.Tensor:
+            scored.append(len(batch))
+            if len(scored) == 2:
+                signal.raise_signal(signal.SIGTERM)
+            return torch.zeros(len(batch), 1)
+
+        with started(), pytest.raises(progress.EvaluationEnded):
+            each_once.each_once(
+                torch.nn.Linear(1, 1), [{"input_ids": [0]}] * 5, 1, 1, compute,
+                lambda: watcher.on_prediction_step(None, None, control),
+            )  # fmt: skip
+        assert (scored, control.should_save, control.should_training_stop) == ([1, 1], True, True)
+        # At a step, too, the evaluation would come before the save.
+        watcher.on_step_end(None, None, control)
+        assert not control.should_evaluate
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def deepspeed_settings(
+    recipe: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., dict[str, Any]]]:
+    """The keyword arguments of TrainingArguments for a file of DeepSpeed's, and inputs."""
+    from transformers.integrations.deepspeed import unset_hf_deepspeed_config
+
+    ranks = SimpleNamespace(world_size=1, device=torch.device("cpu"))
+
+    def settings(content: object, *words: str) -> dict[str, Any]:
+        (tmp_path / "deepspeed.json").write_text(json.dumps(content))
+        places = [word for name in PLACES for word in (f"--{name}", str(tmp_path / name))]
+        given = ["--strategy", "deepspeed", "--deepspeed", str(tmp_path / "deepspeed.json"), *words]
+        monkeypatch.setattr(sys, "argv", ["train.py", *places, *given])
+        args = recipe("trainer_settings").resolved(recipe("train").parser(), ranks)
+        found: dict[str, Any] = recipe("trainer_settings").keywords(args, ranks)
+        return found
+
+    yield settings
+    unset_hf_deepspeed_config()
+
+
+def test_transformers_agrees_with_a_tuned_deepspeed_file(deepspeed_settings: Callable[..., dict[str, Any]]) -> None:
+    from transformers import TrainingArguments
+
+    tuned = {
+        "train_micro_batch_size_per_gpu": 3,
+        "gradient_accumulation_steps": 4,
+        "gradient_clipping": 0.5,
+        "bf16": {"enabled": True},
+        "optimizer": {"type": "AdamW", "params": {"lr": 0.25, "weight_decay": 0.5, "betas": [0.5, 0.75], "eps": 0.01}},
+        "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 7}},
+        "zero_optimization": {"stage": 3},
+    }
+    found = TrainingArguments(**deepspeed_settings(tuned))
+    assert (found.per_device_train_batch_size, found.gradient_accumulation_steps, found.max_grad_norm) == (3, 4, 0.5)
+    assert (found.learning_rate, found.weight_decay, found.adam_beta1, found.bf16) == (0.25, 0.5, 0.5, True)
+    found.hf_deepspeed_config.trainer_config_finalize(found, None, 50)  # raises for what differs
+    config = found.hf_deepspeed_config.config
+    steps = {"warmup_num_steps": 7, "total_num_steps": 50}
+    assert config["scheduler"]["params"] == steps | {"warmup_max_lr": 0.25}
+    assert config["train_batch_size"] == 12
+    assert config["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] is True
+
+
+def test_keys_that_a_deepspeed_file_does_not_have_are_the_inputs(
+    deepspeed_settings: Callable[..., dict[str, Any]],
+) -> None:
+    words = ("--zero_stage", "3", "--offload", "true", "--max_grad_norm", "2")
+    found = deepspeed_settings({"zero_optimization": {"offload_param": {"pin_memory": False}}}, *words)
+    zero = found["deepspeed"]["zero_optimization"]
+    assert (zero["stage"], zero["offload_optimizer"]["device"]) == (3, "cpu")
+    assert zero["offload_param"] == {"device": "cpu", "pin_memory": False}
+    assert (found["max_grad_norm"], found["deepspeed"]["gradient_clipping"]) == (2, "auto")
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "said"),
+    [
+        ([], (), "input deepspeed: .* holds a list"),
+        (
+            {"zero_optimization": {"stage": 3, "stage3_gather_16bit_weights_on_model_save": False}},
+            (),
+            "stage3_gather_16bit_weights_on_model_save: false",
+        ),
+        ({"gradient_clipping": 0.5}, ("--max_grad_norm", "2"), "input max_grad_norm: 2.0, and 0.5"),
+        ({"zero_optimization": {"offload_optimizer": {"device": "none"}}}, ("--offload", "true"), "offload: enabled"),
+        ({"torch_autocast": {"enabled": True}}, (), "key torch_autocast: enabled"),
+    ],
+)
+def test_a_deepspeed_file_that_cannot_be_used_is_refused(
+    deepspeed_settings: Callable[..., dict[str, Any]], content: object, words: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        deepspeed_settings(content, *words)
 
 
 def test_examples_that_share_a_sequence_do_not_attend_to_each_other(recipe: Callable[[str], Any], base: Path) -> None:

@@ -39,7 +39,19 @@ def test_a_healthy_cluster(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "report" / "preflight.json").read_text())
     assert (report["world_size"], report["instance_count"]) == (2, 2)
     assert {finding["state"] for finding in report["findings"]} == {"ok"}
-    checks = ["world size", "names", "clocks", "/dev/shm", "GPUs", "InfiniBand", "versions", "network", "all-reduce"]
+    checks = [
+        "world size",
+        "names",
+        "clocks",
+        "/dev/shm",
+        "GPUs",
+        "InfiniBand",
+        "links",
+        "topology",
+        "versions",
+        "network",
+        "all-reduce",
+    ]
     assert [finding["check"] for finding in report["findings"]] == checks
 
 

@@ -14,6 +14,8 @@ import pytest
 import yaml
 from component_processes import COMPONENTS, Ended, clean, run_script
 
+from allranks.runtime.checkpoints.folder import complete
+
 # Each starts trainings in processes of its own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("language models")]
 
@@ -73,6 +75,21 @@ def main(ranks):
         train.train(replace(ranks, strategy=strategies.strategy(strategy, ranks.device)))
 
 runtime.main(main)
+"""
+
+EVICTED = """
+import os, signal, sys
+from allranks import runtime
+import train, training_data
+
+validation_loss = training_data.validation_loss
+
+def evicted(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGTERM)  # on both ranks: after that of one, the other may go on to the end
+    return validation_loss(*arguments, **options)
+
+training_data.validation_loss = evicted
+runtime.main(train.train, strategy="ddp")
 """
 
 SERVE = """
@@ -160,6 +177,25 @@ def test_one_process_resumes_what_two_ranks_left(model_of_verses: Path, verses: 
     assert "step 40 of 40" in ended.output
     assert "step 30 of" not in ended.output
     assert list(losses(tmp_path / "history.json")) == [1, 10, 20, 30, 40]
+
+
+def test_an_eviction_during_a_validation_saves_and_the_next_attempt_makes_it(verses: Path, tmp_path: Path) -> None:
+    words = ["--data", verses, *TINY, "--max_steps", 3, "--eval_steps", 2, "--max_eval_samples", 6]
+    words += ["--per_device_eval_batch_size", 1, "--save_steps", 100]
+    words += [word for name in ("model", "checkpoints", "history") for word in (f"--{name}", tmp_path / name)]
+    script = _script(tmp_path, EVICTED)
+    ended = run_ranks("train_language_model", *words, script=script, folder=tmp_path, ranks=2)
+    assert ended.codes == [143, 143], ended.errors
+    assert "validation loss" not in ended.output
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step_000000002"]
+    script = COMPONENTS / "train_language_model/train.py"
+    ended = run_ranks("train_language_model", *words, script=script, folder=tmp_path, ranks=2)
+    assert ended.codes == [0, 0], ended.errors
+    history = json.loads((tmp_path / "history").read_text())
+    assert [evaluation["step"] for evaluation in history["evaluations"]] == [2, 3]
+    assert [point["step"] for point in history["points"]] == [1, 3]
+    found = {entry.step: entry.manifest.metric for entry in complete(tmp_path / "checkpoints") if entry.manifest}
+    assert found == {evaluation["step"]: evaluation["loss"] for evaluation in history["evaluations"]}
 
 
 def test_a_training_starts_from_the_weights_of_another(model_of_verses: Path, verses: Path, tmp_path: Path) -> None:

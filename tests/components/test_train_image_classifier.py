@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from component_processes import evaluate, shard, train
+from component_processes import evaluate, run_script, shard, train
 
 from allranks.errors import InputError
+from allranks.runtime.checkpoints import folder as folders
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
@@ -97,8 +98,9 @@ def test_a_size_that_a_preset_cannot_take_is_refused(
 
 def test_a_preset_without_stochastic_depth_refuses_a_rate(presets: Any) -> None:
     assert presets.configuration("swin_tiny", (224, 224), 3, DIGITS, 0.3).drop_path_rate == 0.3
-    with pytest.raises(InputError, match="drop_path_rate"):
-        presets.configuration("vit_small", (224, 224), 3, DIGITS, 0.3)
+    for name in ("vit_small", "resnet18"):
+        with pytest.raises(InputError, match="input drop_path_rate"):
+            presets.configuration(name, (224, 224), 3, DIGITS, 0.3)
 
 
 def test_the_model_normalises_and_resizes_by_itself(code: Importer) -> None:
@@ -119,7 +121,7 @@ def test_the_model_normalises_and_resizes_by_itself(code: Importer) -> None:
 def test_the_learning_rate_rises_to_its_peak_and_does_not_rise_again(code: Importer, name: str, total: int) -> None:
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=0.1)
-    schedule = code("train_image_classifier", "schedule").schedule(name, total, total // 10)(optimizer)
+    schedule = code("train_image_classifier", "schedule").Schedule(name, total, total // 10)(optimizer)
     rates = []
     for _ in range(total):
         rates.append(optimizer.param_groups[0]["lr"])
@@ -201,15 +203,83 @@ def test_mixed_images_have_mixed_labels(code: Importer) -> None:
         torch.testing.assert_close(mixed.mean(dim=(1, 2, 3)) / 100, targets[:, 2], atol=1e-5, rtol=0)
 
 
-def test_wrong_parameters_are_refused_together(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
-    parameters = code("train_image_classifier", "parameters")
+def defaults(code: Importer, monkeypatch: pytest.MonkeyPatch) -> argparse.Namespace:
+    """The inputs of a training that gives only those that it must."""
     monkeypatch.setattr("sys.argv", ["train.py", "--data", "d", "--model", "m", "--checkpoints", "c", "--history", "h"])
-    args = parameters.arguments()
+    found: argparse.Namespace = code("train_image_classifier", "parameters").arguments()
+    return found
+
+
+def test_wrong_parameters_are_refused_together(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters, args = code("train_image_classifier", "parameters"), defaults(code, monkeypatch)
     parameters.check(args)
     wrong = {"ema_decay": 1.0, "max_steps": 0, "learning_rate": 0.0, "min_crop_scale": 0.0, "logging_steps": 0}
     with pytest.raises(InputError) as raised:
         parameters.check(argparse.Namespace(**vars(args) | wrong))
     assert {problem.where for problem in raised.value.problems} == {f"input {name}" for name in wrong}
+
+
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        ({}, 18),
+        ({"max_steps": 5}, 5),
+        ({"gradient_accumulation_steps": 18}, 1),
+        ({"gradient_accumulation_steps": 19}, "gradient_accumulation_steps"),
+        ({"max_steps": 5, "gradient_accumulation_steps": 19}, 5),
+        ({"warmup_steps": 18}, "warmup_steps"),
+    ],
+)
+def test_a_training_has_steps_after_its_warm_up(
+    code: Importer, monkeypatch: pytest.MonkeyPatch, values: dict[str, int], total: int | str
+) -> None:
+    checks, args = code("train_image_classifier", "checks"), defaults(code, monkeypatch)
+    args = argparse.Namespace(**vars(args) | {"num_train_epochs": 6} | values)
+    ranks = SimpleNamespace(world_size=2)
+    if isinstance(total, int):
+        assert checks.total_steps(args, 192, 3, ranks) == total
+        return
+    with pytest.raises(InputError) as raised:
+        checks.total_steps(args, 192, 3, ranks)
+    (problem,) = raised.value.problems
+    assert problem.where == f"input {total}"
+
+
+@pytest.mark.parametrize(
+    ("step", "epoch", "left", "resumed"), [(6, 3, 0, 9), (5, 3, 2, 9), (9, 6, 3, 9), (4, 0, 3, 13)]
+)
+def test_a_resumed_training_takes_the_steps_of_its_remaining_epochs(
+    code: Importer, monkeypatch: pytest.MonkeyPatch, step: int, epoch: int, left: int, resumed: int
+) -> None:
+    checks, args = code("train_image_classifier", "checks"), defaults(code, monkeypatch)
+    args.num_train_epochs, args.gradient_accumulation_steps = 6, 2
+
+    class Loader:
+        sampler = SimpleNamespace(batches_left=left)
+
+        def __init__(self) -> None:
+            self.epoch = epoch
+
+        def __len__(self) -> int:
+            return 3
+
+    assert checks.steps_when_resumed(args, step, 9, Loader(), SimpleNamespace(is_main=True)) == resumed
+
+
+@pytest.mark.parametrize(
+    ("count", "drop_last", "place"),
+    [(1, False, "data"), (63, True, "dataloader_drop_last"), (65, False, "dataloader_drop_last")],
+)
+def test_too_few_images_are_refused(
+    code: Importer, monkeypatch: pytest.MonkeyPatch, count: int, drop_last: bool, place: str
+) -> None:
+    checks, args = code("train_image_classifier", "checks"), defaults(code, monkeypatch)
+    args.dataloader_drop_last = drop_last
+    ranks, model = SimpleNamespace(world_size=2), torch.nn.BatchNorm2d(3)
+    checks.check_batches(args, model, 64, ranks)
+    with pytest.raises(InputError) as raised:
+        checks.check_batches(args, model, count, ranks)
+    assert raised.value.problems[0].where == f"input {place}"
 
 
 def test_two_ranks_leave_a_model_and_checkpoints(trained: Path) -> None:
@@ -245,13 +315,70 @@ def test_a_folder_without_images_ends_every_rank_with_a_message(tmp_path: Path) 
 
 
 def test_one_process_goes_on_from_what_two_ranks_left(trained: Path, digits: Path, tmp_path: Path) -> None:
-    settings = ["--preset", "resnet_micro", "--num_train_epochs", "7", "--per_device_train_batch_size", "90"]
+    """With batches of another size: what is left is one epoch of 8 batches, whatever the steps before."""
+    settings = ["--preset", "resnet_micro", "--num_train_epochs", "7", "--per_device_train_batch_size", "160"]
     ended = train(digits, tmp_path, *settings, "--resume_from_checkpoint", str(trained / "checkpoints"))
     assert ended.codes == [0], ended.errors
-    assert re.findall(r"step (\d+) of 98: validation", ended.output) == ["98"]
+    assert "another size than before: 92 steps in all instead of 56" in ended.errors[0]
+    assert re.findall(r"step (\d+) of (\d+): validation", ended.output) == [("92", "92")]
     history = json.loads((tmp_path / "history").read_text())
-    assert history["points"][0]["step"] == 10
+    assert [history["points"][number]["step"] for number in (0, -1)] == [10, 92]
     assert (tmp_path / "model/MLmodel").is_file()
+
+
+EVICTED_IN_VALIDATION = """
+import os, signal
+import train, validation
+from allranks import runtime
+
+validate = validation.validate
+
+def evicted(model, loader, ranks, interrupted):
+    if ranks.rank == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return validate(model, loader, ranks, interrupted)
+
+validation.validate = evicted
+runtime.main(train.train, strategy="fsdp")
+"""
+
+
+def test_a_sharded_training_that_is_evicted_in_a_validation_repeats_it(digits: Path, tmp_path: Path) -> None:
+    """With memory in channels_last and inputs that CPUs ignore."""
+    script = tmp_path / "evicted.py"
+    script.write_text(EVICTED_IN_VALIDATION)
+    places = [f"--{name}={tmp_path / name}" for name in ("model", "checkpoints", "history")]
+    settings = ["--strategy", "fsdp", "--preset", "resnet_micro", "--max_steps", "3", "--eval_steps", "1"]
+    settings += ["--channels_last", "True", "--tf32", "True", "--offload", "True", "--save_total_limit", "1"]
+    settings += ["--per_device_eval_batch_size", "16", "--ema_decay", "0.5"]
+    arguments = [f"--data={digits}", *places, *settings]
+    ended = run_script("train_image_classifier", *arguments, script=script, folder=tmp_path, ranks=2)
+    assert ended.codes == [143, 143], ended.errors
+    assert "tf32 and offload: no effect" in ended.errors[0]
+    assert "validation accuracy" not in ended.output
+    assert metrics(tmp_path / "checkpoints") == {1: None}
+
+    ended = train(digits, tmp_path, *settings, ranks=2)
+    assert ended.codes == [0, 0], ended.errors
+    printed = re.findall(r"step (\d) of 3: validation accuracy (\S+)", ended.output)
+    accuracies = {int(step): float(accuracy) for step, accuracy in printed}
+    assert list(accuracies) == [1, 2, 3]
+    best = max(accuracies, key=lambda step: (accuracies[step], step))
+    expected = {step: pytest.approx(accuracy, abs=1e-4) for step, accuracy in accuracies.items() if step in (best, 3)}
+    assert metrics(tmp_path / "checkpoints") == expected
+
+
+def metrics(checkpoints: Path) -> dict[int, float | None]:
+    """The metrics of the complete checkpoints by their steps."""
+    return {entry.step: entry.manifest.metric for entry in folders.complete(checkpoints) if entry.manifest}
+
+
+def test_a_folder_to_resume_from_must_have_a_checkpoint(digits: Path, tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    ended = train(digits, tmp_path, "--preset", "resnet_micro", "--resume_from_checkpoint", str(tmp_path / "none"))
+    assert ended.codes == [2]
+    assert "input resume_from_checkpoint: no complete checkpoint in" in ended.errors[0]
+    assert "Traceback" not in ended.errors[0]
 
 
 def test_a_training_starts_from_a_model_and_not_from_one_of_another_network(
@@ -328,7 +455,7 @@ def test_image_files_and_their_shards_train_with_every_option(photographs: Path,
     ended = train(tmp_path / "shards", tmp_path, *options, ranks=2)
     assert ended.codes == [0, 0], ended.errors
     # 24 images are 3 batches an epoch, and 2 of them a step.
-    assert re.findall(r"step (\d+) of 9: validation accuracy", ended.output) == ["5"]
+    assert re.findall(r"step (\d+) of 9: validation accuracy", ended.output) == ["5", "9"]
     described = yaml.safe_load((tmp_path / "model/MLmodel").read_text())
     assert described["metadata"]["classes"] == ["class.0", "class.1"]
     scores = []
@@ -366,10 +493,3 @@ def test_without_an_image_and_without_a_model_there_is_nothing_to_train(
     assert ended.codes == [2]
     assert "no model to start from" in ended.errors[0]
     assert not (tmp_path / "model").exists()
-
-
-def test_a_batch_of_one_image_is_refused_for_batch_normalization(digits: Path, tmp_path: Path) -> None:
-    # 1259 images are 37 batches of 34, and one of 1.
-    ended = train(digits, tmp_path, "--preset", "resnet_micro", "--per_device_train_batch_size", "34")
-    assert ended.codes == [2]
-    assert "input dataloader_drop_last" in ended.errors[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -181,44 +182,40 @@ def test_windows_and_what_follows(modules: Any) -> None:
     assert windows.Windows(tokens[:11], 5).rest().tolist() == [70_010]
 
 
-@pytest.mark.parametrize(
-    ("file", "given", "expected"),
-    [
-        (None, {}, (8, 1)),
-        (None, {"per_device_train_batch_size": 3, "gradient_accumulation_steps": 2}, (3, 2)),
-        ('{"train_batch_size": 24}', {}, (12, 1)),
-        ('{"train_batch_size": 24}', {"gradient_accumulation_steps": 4}, (3, 4)),
-        ('{"train_batch_size": 24, "train_micro_batch_size_per_gpu": 4}', {}, (4, 3)),
-        ('{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 5}', {}, (8, 5)),
-        ("[]", {}, (8, 1)),
-    ],
-)
-def test_passes_by_the_inputs_and_by_deepspeeds_file(
-    modules: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    file: str | None,
-    given: dict[str, int],
-    expected: tuple[int, int],
-) -> None:
-    if file is not None:
-        (tmp_path / "deepspeed.json").write_text(file)
-        given = given | {"deepspeed": tmp_path / "deepspeed.json"}  # type: ignore[dict-item]
-    found = modules("start").passes(arguments(modules, monkeypatch, **given), 2)
-    assert (found.batch_size, found.accumulation) == expected
+def test_the_inputs_in_effect(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """tests/runtime/test_deepspeed_inputs.py has the inputs and the file in every combination."""
+
+    def found(**given: object) -> Namespace:
+        resolved: Namespace = modules("start").resolved(arguments(modules, monkeypatch, **given), 2)
+        return resolved
+
+    plain = found(model_size="30M")
+    assert (plain.per_device_train_batch_size, plain.gradient_accumulation_steps) == (8, 1)
+    assert (plain.max_grad_norm, plain.precision, plain.learning_rate) == (1.0, "float32", 1e-3)
+    (tmp_path / "ds.json").write_text('{"train_batch_size": 24, "gradient_clipping": 0.5, "bf16": {"enabled": "auto"}}')
+    tuned = found(deepspeed=tmp_path / "ds.json", strategy="deepspeed", gradient_accumulation_steps=4)
+    assert (tuned.per_device_train_batch_size, tuned.gradient_accumulation_steps) == (3, 4)
+    assert (tuned.max_grad_norm, tuned.precision, tuned.learning_rate, tuned.zero_stage) == (0.5, "float32", 2e-3, 2)
+    with pytest.raises(InputError, match=r"input max_grad_norm: 1\.0, and 0\.5 in .*, key gradient_clipping"):
+        found(deepspeed=tmp_path / "ds.json", strategy="deepspeed", max_grad_norm=1.0)
 
 
 def test_the_number_of_steps(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     start = modules("start")
 
     def steps(**given: object) -> int:
-        return int(start.total_steps(arguments(modules, monkeypatch, **given), 100, start.Passes(4, 3), 2))
+        batches = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3}
+        return int(start.total_steps(arguments(modules, monkeypatch, **(batches | given)), 100, 2))
 
-    assert (steps(max_steps=7), steps(), steps(num_train_epochs=2.5), steps(num_train_epochs=0.01)) == (7, 4, 10, 1)
+    assert (steps(max_steps=7), steps(), steps(num_train_epochs=2.5)) == (7, 4, 10)
     with pytest.raises(InputError, match="input max_steps: 0"):
         steps(max_steps=0)
+    with pytest.raises(InputError, match=r"input num_train_epochs: 0\.2, which makes 2 forward and backward passes"):
+        steps(num_train_epochs=0.2)
+    start.require_warmup(None, 7)
+    start.require_warmup(6, 7)
     with pytest.raises(InputError, match="input warmup_steps: 7 of 7 steps"):
-        steps(max_steps=7, warmup_steps=7)
+        start.require_warmup(7, 7)
 
 
 def test_too_little_text(modules: Any) -> None:
@@ -250,10 +247,15 @@ def test_an_initial_model_that_does_not_fit(
 
 def test_a_full_output(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     start = modules("start")
-    monkeypatch.setattr(start.shutil, "disk_usage", lambda _: SimpleNamespace(free=16 * 1000))
-    start.require_space(tmp_path / "new/model", tmp_path / "checkpoints", 1000)
-    with pytest.raises(InputError, match=f"output model: 0.0 GiB free at {tmp_path}"):
-        start.require_space(tmp_path / "new/model", tmp_path / "checkpoints", 1001)
+    places = {"model": tmp_path / "new/model", "checkpoints": tmp_path / "checkpoints"}
+    args = arguments(modules, monkeypatch, **places, save_total_limit=2, eval_steps=5)
+    ranks = SimpleNamespace(is_main=True, broadcast=lambda value: value)
+    # The weights, and with AdamW's moments 2 checkpoints, the best one and the next.
+    usage = SimpleNamespace(total=1 << 30, free=4 * 1000 * (1 + 3 * 4))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    start.check_room(args, 1000, ranks)
+    with pytest.raises(InputError, match=f"output checkpoints: 50.8 KiB free in {tmp_path}"):
+        start.check_room(args, 1001, ranks)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,18 @@ def test_auto_stands_for_the_settings(tmp_path: Path) -> None:
     assert found.values["scheduler"]["params"] == {"warmup_min_lr": 0.0, "warmup_max_lr": 0.25}
 
 
+def test_the_training_has_what_the_files_optimizer_and_scheduler_lack(tmp_path: Path) -> None:
+    content = {"optimizer": {"type": "SGD"}, "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 3}}}
+    found = made(tmp_path / "ds.json", content, warmup_steps=5, max_steps=50).values
+    assert found["optimizer"]["params"] == {"lr": 0.25, "weight_decay": 0.1}
+    steps = {"warmup_num_steps": 3, "total_num_steps": 50}
+    assert found["scheduler"]["params"] == steps | {"warmup_max_lr": 0.25}
+    content = {"optimizer": {"type": "Rprop"}, "scheduler": {"type": "WarmupCosineLR"}}
+    found = made(tmp_path / "ds.json", content, warmup_steps=0, max_steps=50).values
+    assert found["optimizer"]["params"] == {"lr": 0.25}  # it has no weight decay
+    assert found["scheduler"]["params"] == {"warmup_num_steps": 1, "total_num_steps": 50}  # DeepSpeed takes no 0
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

@@ -90,6 +90,14 @@ def test_every_epoch_and_seed_has_its_order(place: Place) -> None:
     assert all(sorted(order) == list(range(50)) for order in orders)
 
 
+@pytest.mark.parametrize(("drop_last", "left"), [(False, [2, 1, 0]), (True, [1, 0])])
+def test_the_batches_left_of_an_epoch_are_counted(place: Place, drop_last: bool, left: list[int]) -> None:
+    sampler = ResumableSampler(10, place(0, 1), batch_size=4, drop_last=drop_last)
+    for _ in range(2):
+        assert sampler.batches_left == len(left)
+        assert [sampler.batches_left for _ in sampler.epoch_batches()] == left
+
+
 def test_batches_that_workers_drew_ahead_are_not_counted(place: Place) -> None:
     sampler = ResumableSampler(40, place(0, 1), batch_size=4, shuffle=False)
     loader = DataLoader(TensorDataset(torch.arange(40)), batch_sampler=sampler, num_workers=2)

@@ -212,6 +212,19 @@ def test_a_schedule_in_a_notebook_that_creates_it(tmp_path: Path) -> None:
             HEAD + "x = JobSchedule(name='x', trigger=None, create_job=echo)\n",
             "Azure ML schedules nothing else",
         ),
+        (
+            "a.py",
+            HEAD
+            + "from azure.ai.ml.sweep import Choice, SweepJob\n"
+            + "sweep = SweepJob(sampling_algorithm='random', search_space={'a': Choice([1, 2])})\n"
+            + "x = JobSchedule(name='x', trigger=None, create_job=sweep)\n",
+            "a SweepJob: Unsupported job type 'SweepJob' in schedule x",
+        ),
+        (
+            "a.yml",
+            "name: x\ntrigger: {type: cron, expression: '0 3 * * *'}\ncreate_job: {type: command, command: echo}\n",
+            r"key create_job \(.*a.yml:3\): a job's own keys(.|\n)*write: create_job: FILE",
+        ),
         ("a.py", "JobSchedule = (\n", "a.py:1: it is not Python"),
         ("a.py", "import nothing_like_it  # JobSchedule\n", "a.py:1: there is no module nothing_like_it"),
         ("a.yml", "a: [", "not YAML"),

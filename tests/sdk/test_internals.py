@@ -200,6 +200,8 @@ def test_a_job_gets_an_input(job: Any) -> None:
 
 def test_states_are_set(job: Any) -> None:
     from azure.ai.ml.entities import AmlCompute, CronTrigger, JobSchedule
+    from azure.ai.ml.exceptions import ValidationException
+    from azure.ai.ml.sweep import SweepJob
 
     assert internals.status(job) is None
     internals.set_status(job, "Completed")
@@ -210,6 +212,9 @@ def test_states_are_set(job: Any) -> None:
     schedule = JobSchedule(name="daily", trigger=CronTrigger(expression="0 0 * * *"), create_job=job)
     internals.set_enabled(schedule, False)
     assert schedule.is_enabled is False
+    sweep = SweepJob(sampling_algorithm="random")
+    with pytest.raises(ValidationException, match="Unsupported job type 'SweepJob' in schedule daily"):
+        internals.schedule_request(JobSchedule(name="daily", trigger=schedule.trigger, create_job=sweep))
 
 
 def test_a_command_that_is_swept_says_so(component: Any) -> None:

@@ -185,6 +185,7 @@ def run(
     gpus: Literal["auto", "share"] | int = "auto",
     track: bool = True,
     cold: bool = False,
+    mpi: Literal["rsh", "ssh"] = "rsh",
     start_timeout: float = 20.0,
     folder: Path | str | None = None,
 ) -> Run:
@@ -203,6 +204,8 @@ def run(
     track:       whether each step that runs Python gets an MLflow run
     cold:        whether every rank is started as a new process, instead of being forked from one that has imported the
                  packages of its script
+    mpi:         how mpirun starts ranks on other instances: rsh (through the engine) or ssh (through an sshd on each
+                 instance, with the configuration of the images)
     start_timeout: seconds that an emulated instance may take to start its processes
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 
@@ -225,6 +228,7 @@ def run(
         target=jobs.target_of(job),
         settings=texts,
         cold=cold,
+        mpi=mpi,
         start_timeout=start_timeout,
     )
     identity, engine = start(plan, workspace, options)

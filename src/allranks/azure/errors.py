@@ -75,12 +75,16 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
     """Return the error as InputError or AzureError; None for an error that is not the SDK's, which is a bug of
     allranks."""
     from azure.core import exceptions as core
+    from azure.core.polling.base_polling import OperationFailed
 
     if isinstance(error, core.ClientAuthenticationError) and error.status_code not in (401, 403):
         where, found = redact(doing), redact(_not_signed_in(error))
         return SignInError(Problem(where, found, "a sign-in", SIGN_IN, code="no-sign-in"))
     if isinstance(error, core.HttpResponseError) and (error.status_code or 200) >= 400:
         return _of_status(error, doing, fix)
+    if isinstance(error, core.HttpResponseError) and isinstance(error.__cause__, OperationFailed):
+        # The service accepted the request with 200 or 202, and its operation failed later.
+        return _wrong(doing, f"the service accepted it, then it failed: {_service_message(error)}", "", fix)
     if isinstance(error, core.ServiceRequestError):
         found = f"Azure cannot be reached: {_innermost(error)}"
         fix = "check the network, the proxy, and the endpoint, then try again"

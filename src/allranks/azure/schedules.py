@@ -268,10 +268,13 @@ def _digest(declared: Declared, workspace: WorkspaceName) -> str:
     from allranks.azure.dry_run import body_of
 
     schedule, job = declared.schedule, declared.entity.create_job
+    # Ignore the commit; ignore the default of the experiment's name, which is that of the current folder.
+    ignored = {"properties", "experimentName"}
+    if not getattr(job, "display_name", None):
+        ignored.add("displayName")  # the SDK makes one up for each request
     body: Any = job if isinstance(job, str) else body_of(job, workspace).get("properties", {})
     if isinstance(body, dict):
-        # Ignore the commit; ignore the default of the experiment's name, which is that of the current folder.
-        body = {key: value for key, value in body.items() if key not in ("properties", "experimentName")}
+        body = {key: value for key, value in body.items() if key not in ignored}
     content = {
         "trigger": {"kind": type(schedule.trigger).__name__, **asdict(schedule.trigger)},
         "texts": [schedule.display_name, schedule.description],

@@ -59,6 +59,13 @@ class InstancesChoice(str, Enum):
     LOOPBACK = "loopback"
 
 
+class MpiChoice(str, Enum):
+    """How mpirun reaches the instances."""
+
+    RSH = "rsh"
+    SSH = "ssh"
+
+
 InstancesOption: TypeAlias = Annotated[
     InstancesChoice,
     typer.Option(
@@ -95,6 +102,14 @@ ColdOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--cold", help="Start every rank as a new process, instead of forking it from one with the imported packages."
+    ),
+]
+MpiOption: TypeAlias = Annotated[
+    MpiChoice,
+    typer.Option(
+        "--mpi",
+        help="How mpirun starts ranks on other instances. rsh: through the engine. ssh: through an sshd on each "
+        "instance, with the configuration of the images; needs the distribution's Open MPI and OpenSSH.",
     ),
 ]
 StartTimeoutOption: TypeAlias = Annotated[

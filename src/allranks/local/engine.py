@@ -54,7 +54,7 @@ def run(
     Raise InputError for a plan that cannot run, before anything is started or written. Raise DiskFullError if the disk
     is full.
     """
-    if problems := requirements.problems(plan, track=options.track):
+    if problems := requirements.problems(plan, track=options.track, mpi=options.mpi):
         raise InputError(*problems)
     modes = modes_of(plan.graph, options.selection)
     identity = secrets.token_hex(4)
@@ -175,7 +175,7 @@ def _continue(
     record: RunRecord, plan: Plan, workspace: Workspace, store: Store, options: Options, observer: Observer | None
 ) -> RunRecord:
     """Execute every node of a new version of a run's plan. What is still valid of the run's results is kept."""
-    if problems := requirements.problems(plan, track=options.track):
+    if problems := requirements.problems(plan, track=options.track, mpi=options.mpi):
         raise InputError(*problems)
     folder = Path(record.folder)
     earlier = replace(record, steps=record.steps)

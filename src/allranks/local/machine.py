@@ -17,7 +17,7 @@ from allranks.local import interpreters, machine_variables
 from allranks.local.imports import code, interpreter, packages
 from allranks.local.imports.code import Import, Program
 from allranks.local.imports.commands import Start, starts
-from allranks.local.launchers.by_distribution import LAUNCHERS
+from allranks.local.launchers.by_distribution import launcher
 from allranks.plan.graph import Plan, Step, steps
 
 WHERE = "this machine"
@@ -32,10 +32,13 @@ _Key: TypeAlias = tuple[str, Start, tuple[str, ...]]
 """What the imports of a program depend on: the digest of its code, how it is started, PYTHONPATH."""
 
 
-def problems(plan: Plan) -> list[Problem]:
-    """Return what this machine lacks to run the plan: problems that have nothing to do with its files."""
+def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
+    """Return what this machine lacks to run the plan: problems that have nothing to do with its files.
+
+    mpi: how mpirun reaches the instances, a key of the launchers of mpi
+    """
     programs = list(_programs(plan))
-    return [*_missing_launchers(plan), *_missing_packages(programs), *_missing_mlflow(programs)]
+    return [*_missing_launchers(plan, mpi), *_missing_packages(programs), *_missing_mlflow(programs)]
 
 
 def untracked(plan: Plan) -> list[Problem]:
@@ -52,11 +55,11 @@ def untracked(plan: Plan) -> list[Problem]:
     ]
 
 
-def _missing_launchers(plan: Plan) -> Iterator[Problem]:
+def _missing_launchers(plan: Plan, mpi: str) -> Iterator[Problem]:
     for path, step in steps(plan.graph):
         python = interpreters.of_environment(step.environment, plan.source)
         search_path = machine_variables.search_path(os.environ, python)
-        if missing := LAUNCHERS[step.distribution.type].missing(search_path):
+        if missing := launcher(step.distribution.type, mpi).missing(search_path):
             where = f"{WHERE}, for step {path}, key {missing.where}{_at(step)}"
             yield replace(missing, where=where)
 

@@ -17,6 +17,10 @@ INHERITED = (
 """Variables that a rank inherits from the user's shell. All others are left out, because a stray RANK or MASTER_ADDR of
 the shell would not exist on Azure ML either."""
 
+OF_GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+OF_USER = frozenset({"PATH", *INHERITED} - set(OF_GPUS))
+"""Variables of the user's shell, which a session by ssh does not have or sets itself."""
+
 
 def search_path(environ: Mapping[str, str], interpreter: Path) -> str:
     """Return PATH for a rank, with its interpreter's folder first. environ: the engine's own environment"""

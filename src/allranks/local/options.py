@@ -31,6 +31,8 @@ class Options:
     settings:     the inputs that were set when the file was read, as text
     cold:         whether every rank is started as a new process, instead of being forked from one that has imported
                   what the script imports
+    mpi:          how mpirun reaches the instances: rsh (through the engine) or ssh (through an sshd on each instance,
+                  with the configuration of the images)
     start_timeout: seconds that an emulated instance may take to start its processes; the step then fails, and names
                   the instance
     """
@@ -48,4 +50,5 @@ class Options:
     target: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False
+    mpi: str = "rsh"
     start_timeout: float = 20.0

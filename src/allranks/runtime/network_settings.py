@@ -27,11 +27,12 @@ INTERFACE = "NCCL_SOCKET_IFNAME"
 
 @dataclass(frozen=True)
 class HardwarePaths:
-    """Paths of an instance's RDMA devices, Azure's topology files and NCCL's configuration file."""
+    """Paths of an instance's RDMA devices, Azure's topology files and NCCL's configuration file; root: that of /sys."""
 
     sysfs: Path = Path("/sys/class/infiniband")
     topology: Path = Path("/opt/microsoft")
     nccl_conf: Path = Path("/etc/nccl.conf")
+    root: Path = Path("/")
 
 
 INSTANCE_PATHS = HardwarePaths()
@@ -51,23 +52,29 @@ def apply(
     gpus:      number of GPUs that this process sees
     environ:   the environment to change
 
-    ALLRANKS_SIZE names the instance's size. Without it, the settings follow from the hardware that is found; an
+    ALLRANKS_SIZE names the instance's size. Without it, the size is recognised by the hardware that is found; an
     instance without InfiniBand and GPUs gets the interface only, and nothing is printed. Variables that the user or
     NCCL's own files have set do not change; the printed line names them. With ALLRANKS_SIZE=none, only the interface is
     set."""
     inherited = _remove_inherited(environ)
     name = variables.text(environ, own_variables.SIZE)
-    has_hardware = bool(name) or paths.sysfs.is_dir() or paths.topology.is_dir()
+    # Images have the topology files on every size.
+    has_hardware = bool(name) or paths.sysfs.is_dir() or (gpus > 0 and paths.topology.is_dir())
     if not has_hardware or name == own_variables.NO_SIZE:
         if interface is not None:
             environ.setdefault(INTERFACE, f"={interface}")
         return
     # Imported here because most instances do not need these modules.
-    from allranks.hardware import infiniband, nccl_conf, sizes
+    from allranks.hardware import infiniband, nccl_conf, recognition, sizes
 
-    size = sizes.known(name) if name else None
     devices = infiniband.devices(paths.sysfs)
-    settings = _settings(env, size, devices, interface, gpus, paths)
+    if name:
+        size = sizes.known(name)
+        family = size.topology if size else ""
+    else:
+        recognised = recognition.recognise(recognition.hardware(paths.root))
+        size, family = recognised.size, recognised.family
+    settings = _settings(env, size, family, devices, interface, gpus, paths)
     existing = {**nccl_conf.read(environ, paths.nccl_conf), **environ}
     added = {setting.name: setting.value for setting in settings if setting.name not in existing}
     environ.update(added)
@@ -90,13 +97,19 @@ def _remove_inherited(environ: MutableMapping[str, str]) -> bool:
 
 
 def _settings(
-    env: RankEnv, size: Size | None, devices: Sequence[Device], interface: str | None, gpus: int, paths: HardwarePaths
+    env: RankEnv,
+    size: Size | None,
+    family: str,
+    devices: Sequence[Device],
+    interface: str | None,
+    gpus: int,
+    paths: HardwarePaths,
 ) -> tuple[NetworkVariable, ...]:
     from allranks.hardware import infiniband, nccl, topology, ucx
 
     known = size is not None or gpus > 0 or bool(infiniband.usable(devices))
-    if size is not None:
-        files = topology.of_family(size.topology, paths.topology)
+    if size is not None or family:
+        files = topology.of_family(family, paths.topology)
     else:
         files = topology.here(paths.topology) if known else topology.Topology("")
     # The devices of an instance without InfiniBand and GPUs are Ethernet and irrelevant.

@@ -128,6 +128,12 @@ def _may_declare(file: Path) -> bool:
 
 def _yaml(file: Path) -> list[Declared]:
     text = yaml_text.parse(file)
+    job = text.tree.get("create_job")
+    if isinstance(job, dict) and "job" not in job:
+        # The SDK would call each key of the job unknown: it reads a job from another file only.
+        found = "a job's own keys, and no key job"
+        fix = "move the job to a file, and write: create_job: FILE"
+        raise InputError(Problem(_key(text, "create_job"), found, "a pipeline's file, or the id of a job", fix))
     if misspelt := list(known_keys.misspelt("schedule", text.tree)):
         raise InputError.of(unknown_key(_key(text, key), meant) for key, meant in misspelt)
     try:
@@ -209,10 +215,11 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
         expected = "letters, digits, - and _, at most 255, the first a letter or a digit"
         problems.append(Problem(f"schedule {name!r}, key name ({where})", repr(entity.name), expected))
     if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, internals.BaseNode):
-        found = f"a {type(entity.create_job).__name__}"
         expected = "a pipeline: Azure ML schedules nothing else"
         problems.append(
-            Problem(f"schedule {name}, key create_job ({where})", found, expected, "make it a pipeline's step")
+            Problem(
+                f"schedule {name}, key create_job ({where})", _why_not(entity), expected, "make it a pipeline's step"
+            )
         )
     trigger = None
     try:
@@ -226,6 +233,17 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
         raise InputError.of(problems)
     description = " ".join((entity.description or "").split())
     return Declared(Schedule(name, entity.display_name or name, description, trigger, file, member), entity)
+
+
+def _why_not(entity: Any) -> str:
+    """Return what the SDK says of a job that cannot be scheduled."""
+    found = f"a {type(entity.create_job).__name__}"
+    try:
+        internals.schedule_request(entity)
+    # The SDK's errors have no common class; any of them tells why it does not create the schedule.
+    except Exception as error:
+        return f"{found}: {complaints.one_line(error)}"
+    return found
 
 
 def _duplicates(declarations: list[Declared]) -> Iterator[Problem]:

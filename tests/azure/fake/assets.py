@@ -210,7 +210,7 @@ def start_pending_upload(azure: FakeAzure, request: Request, kind: str, name: st
     """A container of its own for what is to be uploaded, and a SAS for it."""
     container = f"{uuid.uuid4().hex[:10]}-{uuid.uuid4()}"
     uri = f"https://{BLOBS}:443/{container}"
-    sas = azure.blobs.sas()
+    sas = azure.blobs.signatures.sas(container, permissions="rwlac")
     credential = {"credentialType": "SAS", "sasUri": f"https://{BLOBS}/{container}?{sas}"}
     return Answer.of(
         {

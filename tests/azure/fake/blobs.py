@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
-import secrets
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, quote
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from fake import identity
 from fake.messages import Answer, Refusal, Request
-from fake.names import ACCOUNT, BLOBS
+from fake.names import BLOBS, STORAGE
 from fake.routing import route
+from fake.signatures import Signatures
 
 if TYPE_CHECKING:
     from fake.service import FakeAzure
@@ -48,37 +47,11 @@ class Blobs:
     def __init__(self, handed_out: set[str]) -> None:
         self.containers: dict[str, dict[str, Blob]] = {}
         self.blocks: dict[tuple[str, str], dict[str, bytes]] = {}
-        self.key = base64.b64encode(secrets.token_bytes(64)).decode()
-        self.signatures: set[str] = set()
-        self._handed_out = handed_out
-        handed_out.add(self.key)
+        self.signatures = Signatures(handed_out)
 
-    def sas(self) -> str:
-        """A new one, good for everything in the account."""
-        signature = base64.b64encode(secrets.token_bytes(32)).decode()
-        self.signatures.add(signature)
-        self._handed_out |= {signature, quote(signature, safe="")}
-        return f"sv=2023-11-03&ss=b&srt=sco&sp=rwlac&se=2099-01-01T00%3A00%3A00Z&sig={quote(signature, safe='')}"
-
-    def signed(self, request: Request) -> bool:
-        """Whether a request has a SAS that was handed out, or one for this blob that a client made with the key."""
-        signature = request.query.get("sig", "").replace(" ", "+")
-        if not signature or signature in self.signatures:
-            return bool(signature)
-        from azure.storage.blob import generate_blob_sas
-
-        container, _, blob = request.path.lstrip("/").partition("/")
-        own = generate_blob_sas(
-            ACCOUNT,
-            container,
-            blob,
-            account_key=self.key,
-            permission=request.query.get("sp"),
-            expiry=request.query.get("se"),
-        )
-        made = parse_qs(own)["sig"][0]
-        self._handed_out |= {made, quote(made, safe="")}
-        return made == signature
+    @property
+    def key(self) -> str:
+        return self.signatures.key
 
     def container(self, name: str) -> dict[str, Blob]:
         return self.containers.setdefault(name, {})
@@ -99,14 +72,16 @@ class Blobs:
         return target
 
 
-def _check(azure: FakeAzure, request: Request) -> None:
-    """A SAS, a token of the sign-in, or a request that is signed with the account's key."""
+def _check(azure: FakeAzure, request: Request, right: str) -> None:
+    """A SAS with that right, a token for storage, or a request that is signed with the account's key."""
+    refusal = azure.blobs.signatures.refusal(request, right)
+    if refusal is None or azure.blobs.signatures.signed(request):
+        return
     kind, _, given = request.headers.get("authorization", "").partition(" ")
-    by_sas = azure.blobs.signed(request)
-    by_token = kind == "Bearer" and given in azure.tokens
-    by_key = kind == "SharedKey" and given.startswith(f"{ACCOUNT}:")
-    if not (by_sas or by_token or by_key):
-        raise Refusal(403, "AuthenticationFailed", "Server failed to authenticate the request.")
+    if refusal == "" and kind == "Bearer" and identity.audience(azure, given) == STORAGE:
+        return
+    code = "AuthorizationPermissionMismatch" if "permit" in refusal else "AuthenticationFailed"
+    raise Refusal(403, code, f"Server failed to authenticate the request. {refusal}".strip())
 
 
 def _blob(azure: FakeAzure, container: str, name: str) -> Blob:
@@ -132,14 +107,14 @@ def _headers(blob: Blob) -> dict[str, str]:
 
 @route(BLOBS, "HEAD", "/{container}/{name:path}", signed=False)
 def head(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
-    _check(azure, request)
+    _check(azure, request, "r")
     blob = _blob(azure, container, name)
     return Answer(200, b"", {**_headers(blob), "Content-Length": str(blob.size)})
 
 
 @route(BLOBS, "GET", "/{container}/{name:path}", signed=False)
 def get(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
-    _check(azure, request)
+    _check(azure, request, "r")
     blob = _blob(azure, container, name)
     content = blob.read()
     wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("x-ms-range") or request.headers.get("range") or "")
@@ -157,7 +132,7 @@ def get(azure: FakeAzure, request: Request, container: str, name: str) -> Answer
 
 @route(BLOBS, "PUT", "/{container}/{name:path}", signed=False)
 def put(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
-    _check(azure, request)
+    _check(azure, request, "wc")
     operation = request.query.get("comp")
     blobs = azure.blobs.container(container)
     metadata = {key[10:]: value for key, value in request.headers.items() if key.startswith("x-ms-meta-")}
@@ -183,7 +158,7 @@ def _joined(azure: FakeAzure, container: str, name: str, body: bytes) -> bytes:
 
 @route(BLOBS, "GET", "/{container}", "/{container}/", signed=False)
 def list_blobs(azure: FakeAzure, request: Request, container: str) -> Answer:
-    _check(azure, request)
+    _check(azure, request, "l")
     prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
     entries: dict[str, str] = {}
     for name, blob in sorted(azure.blobs.container(container).items()):
@@ -195,10 +170,14 @@ def list_blobs(azure: FakeAzure, request: Request, container: str) -> Answer:
             entries[inner] = f"<BlobPrefix><Name>{escape(inner)}</Name></BlobPrefix>"
         else:
             entries[name] = _entry(name, blob)
+    marker, names = request.query.get("marker", ""), list(entries)
+    start = names.index(marker) if marker in names else 0
+    shown, rest = names[start : start + azure.page_size], names[start + azure.page_size :]
+    listed, following = "".join(entries[name] for name in shown), escape(rest[0]) if rest else ""
     body = (
         f'<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="https://{BLOBS}/" '
-        f'ContainerName="{container}"><Prefix>{escape(prefix)}</Prefix><Blobs>{"".join(entries.values())}</Blobs>'
-        "<NextMarker /></EnumerationResults>"
+        f'ContainerName="{container}"><Prefix>{escape(prefix)}</Prefix><Blobs>{listed}</Blobs>'
+        f"<NextMarker>{following}</NextMarker></EnumerationResults>"
     )
     return Answer(200, body.encode(), {"Content-Type": "application/xml"})
 

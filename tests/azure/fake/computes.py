@@ -95,7 +95,7 @@ def list_nodes(azure: FakeAzure, request: Request, name: str) -> Answer:
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/vmSizes")
 def list_sizes(azure: FakeAzure, request: Request, location: str) -> Answer:
-    return Answer.of({"value": list(SIZES.values())})
+    return arm.page(azure, request, list(SIZES.values()))
 
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/usages")
@@ -116,7 +116,9 @@ def list_usages(azure: FakeAzure, request: Request, location: str) -> Answer:
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/quotas")
 def list_quotas(azure: FakeAzure, request: Request, location: str) -> Answer:
-    return Answer.page(
+    return arm.page(
+        azure,
+        request,
         [
             {
                 "name": {"value": family, "localizedValue": family},
@@ -124,7 +126,7 @@ def list_quotas(azure: FakeAzure, request: Request, location: str) -> Answer:
                 "unit": "Count",
             }
             for family in _families()
-        ]
+        ],
     )
 
 

@@ -55,10 +55,12 @@ _ASTRAY = ("AZUREML_CURRENT_CLOUD", "ARM_CLOUD_METADATA_URL", "AZUREML_DEV_URL_M
 
 def _hurry(patch: pytest.MonkeyPatch) -> None:
     """Shortens waits of this process: how often the SDK looks at a job, which it reads at its import, and the 15 s that
-    storage's client lets pass before it tries again."""
+    storage's client lets pass before it tries again, and the second between looks at an operation."""
     from azure.ai.ml.operations._run_history_constants import RunHistoryConstants
+    from azure.core.polling.base_polling import LROBasePolling
     from azure.storage.blob import ExponentialRetry
 
     for end in ("MIN", "MAX"):
         patch.setattr(RunHistoryConstants, f"_WAIT_COMPLETION_POLLING_INTERVAL_{end}", 1)
+    patch.setattr(LROBasePolling, "_extract_delay", lambda _: 0.01)
     patch.setattr(ExponentialRetry, "get_backoff_time", lambda *_: 0.01)

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from fake.messages import Answer, Refusal, Request
-from fake.names import TENANT
+from fake.names import AUDIENCES, TENANT
 
 if TYPE_CHECKING:
     from fake.service import FakeAzure
@@ -27,7 +27,7 @@ def token(azure: FakeAzure, request: Request) -> Answer:
         raise Refusal(400, "invalid_request", "No managed identity is assigned.")
     expires = int(time.time()) + LIFETIME
     made = _jwt({"aud": resource, "tid": TENANT, "oid": "somebody", "exp": expires, "jti": secrets.token_hex(8)})
-    azure.tokens.add(made)
+    azure.tokens[made] = (resource, time.time() + azure.token_lifetime)
     azure.secrets.add(made)
     azure.sign_ins.append(resource)
     return Answer.of({"access_token": made, "expires_on": str(expires), "resource": resource, "token_type": "Bearer"})
@@ -36,7 +36,10 @@ def token(azure: FakeAzure, request: Request) -> Answer:
 def check(azure: FakeAzure, request: Request) -> None:
     """Raises Refusal where the request has no token that was handed out here."""
     kind, _, given = request.headers.get("authorization", "").partition(" ")
-    if kind != "Bearer" or given not in azure.tokens:
+    found = audience(azure, given) if kind == "Bearer" else ""
+    if found and found not in AUDIENCES[request.host]:
+        raise Refusal(401, "InvalidAuthenticationTokenAudience", f"The audience {found} is not that of {request.host}.")
+    if not found:
         header = {"WWW-Authenticate": f'Bearer authorization_uri="https://login.microsoftonline.com/{TENANT}"'}
         raise Refusal(401, "InvalidAuthenticationToken", "The access token is missing or invalid.", header)
     if not azure.allows:
@@ -47,6 +50,12 @@ def check(azure: FakeAzure, request: Request) -> None:
             f"'Microsoft.MachineLearningServices/{request.method.lower()}' over scope '{request.path}' or the scope is "
             "invalid.",
         )
+
+
+def audience(azure: FakeAzure, token: str) -> str:
+    """What a token is for; "" where none such was handed out, or where it has expired."""
+    resource, expires = azure.tokens.get(token, ("", 0.0))
+    return resource if expires > time.time() else ""
 
 
 def _jwt(claims: dict[str, object]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Request:
-    """A request, its path decoded. headers: by their names in lower case."""
+    """A request, its path decoded. headers: by their names in lower case; target: path and query as they were sent"""
 
     method: str
     host: str
@@ -19,6 +19,7 @@ class Request:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    target: str = ""
 
     @property
     def json(self) -> Any:

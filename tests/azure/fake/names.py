@@ -22,6 +22,12 @@ PROVIDER_PATH = f"{GROUP_PATH}/providers/Microsoft.MachineLearningServices"
 WORKSPACE_PATH = f"{PROVIDER_PATH}/workspaces/{WORKSPACE}"
 REGISTRY_PATH = f"{PROVIDER_PATH}/registries/{REGISTRY}"
 
+ARM, AML, STORAGE = "https://management.azure.com", "https://ml.azure.com", "https://storage.azure.com"
+"""The audiences of tokens: Resource Manager, Azure ML, storage."""
+
+AUDIENCES = {MANAGEMENT: (ARM,), API: (AML, ARM), REGISTRY_HOST: (AML, ARM)}
+"""The audiences that a host accepts."""
+
 STUDIO = "https://ml.azure.com"
 
 

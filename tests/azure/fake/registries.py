@@ -42,6 +42,9 @@ def temporary_data_reference(azure: FakeAzure, request: Request, name: str, vers
         raise Refusal(409, "Conflict", f"{kind} {name}:{version} already exists in registry {REGISTRY}.")
     container = f"{REGISTRY}-{uuid.uuid4()}"
     uri = f"https://{BLOBS}/{container}"
-    credential = {"credentialType": "SAS", "sasUri": f"{uri}?{azure.blobs.sas()}"}
+    credential = {
+        "credentialType": "SAS",
+        "sasUri": f"{uri}?{azure.blobs.signatures.sas(container, permissions='rwlac')}",
+    }
     reference = {"blobUri": uri, "storageAccountArmId": "", "credential": credential}
     return Answer.of({"blobReferenceForConsumption": reference, "temporaryDataReferenceId": str(uuid.uuid4())})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from fake import identity
+from fake import api_versions, identity
 from fake.messages import Answer, Refusal, Request
 from fake.names import GROUP, PROVIDER_PATH, REGISTRY_PATH, SUBSCRIPTION, WORKSPACE, WORKSPACE_PATH
 
@@ -80,6 +80,7 @@ def answer(azure: FakeAzure, request: Request) -> Answer:
     place, parts = found
     if place.signed:
         identity.check(azure, request)
+        api_versions.check(request)
     return place.handler(azure, request, **parts)
 
 

@@ -95,9 +95,8 @@ def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
     if azure.history_lag > 0 and not job.parent:
         azure.history_lag -= 1
         raise not_found(f"Run {name}")
-    logs = {
-        log: f"https://{BLOBS}/{ARTIFACTS}/{artifacts(job.name)}/{log}?{azure.blobs.sas()}" for log in sorted(job.logs)
-    }
+    place = f"https://{BLOBS}/{ARTIFACTS}/{artifacts(job.name)}"
+    logs = {log: f"{place}/{log}?{_sas(azure, job, log)}" for log in sorted(job.logs)}
     return Answer.of(
         {
             "runId": job.name,
@@ -114,6 +113,10 @@ def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
             "submittedBy": "somebody",
         }
     )
+
+
+def _sas(azure: FakeAzure, job: Job, log: str) -> str:
+    return azure.blobs.signatures.sas(ARTIFACTS, f"{artifacts(job.name)}/{log}")
 
 
 @route(API, "POST", _HISTORY + "/rundata")

@@ -6,7 +6,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from fake import arm, jobs
+from fake import arm, jobs, operations
 from fake.job_checks import check_job
 from fake.messages import Answer, Request, not_found, user_error
 from fake.names import MANAGEMENT, in_workspace
@@ -44,8 +44,13 @@ def put_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
     check_job(azure, _definition(azure, definition))
     kept = {**properties, "isEnabled": properties.get("isEnabled") is not False, "provisioningState": "Succeeded"}
     before = azure.schedules.get(name)
-    azure.schedules[name] = arm.resource(in_workspace("schedules", name), name, "schedules", kept, before)
-    return Answer.of(azure.schedules[name], 200 if before else 201)
+    made = arm.resource(in_workspace("schedules", name), name, "schedules", kept, before)
+
+    def store() -> None:
+        azure.schedules[name] = made
+
+    shown = {**made, "properties": {**kept, "provisioningState": "Updating" if before else "Creating"}}
+    return operations.begin(azure, request, 201, store, shown)
 
 
 @route(MANAGEMENT, "DELETE", "{workspace}/schedules/{name}")
@@ -53,8 +58,7 @@ def delete_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
     """An enabled one is not deleted."""
     if _named(azure, name)["properties"]["isEnabled"]:
         raise user_error(f"Schedule {name} is enabled. Disable it before deleting it.")
-    del azure.schedules[name]
-    return Answer()
+    return operations.begin(azure, request, 202, lambda: azure.schedules.pop(name, None))
 
 
 @route(MANAGEMENT, "POST", "{workspace}/schedules/{name}/trigger")

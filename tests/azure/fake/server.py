@@ -119,6 +119,7 @@ class _Connection(BaseHTTPRequestHandler):
             dict(parse_qsl(parts.query, keep_blank_values=True)),
             {name.lower(): value for name, value in self.headers.items()},
             body,
+            self.path,
         )
         if azure is None:
             self._send(Answer(503))

@@ -9,17 +9,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fake import assets, blobs, computes, jobs, names, registries, routing, run_history, schedules, workspaces
+from fake import (
+    assets,
+    blobs,
+    computes,
+    jobs,
+    names,
+    operations,
+    registries,
+    routing,
+    run_history,
+    schedules,
+    workspaces,
+)
 from fake.assets import Assets
 from fake.blobs import Blobs
 from fake.computes import Compute
 from fake.execution import Execution
 from fake.faults import Fault, Faults
 from fake.jobs import Job
-from fake.messages import Answer, Request
+from fake.messages import Answer, Refusal, Request
+from fake.operations import Operation
 from fake.server import IDENTITY, Server
 
-ROUTES = (assets, blobs, computes, jobs, registries, run_history, schedules, workspaces)
+ROUTES = (assets, blobs, computes, jobs, operations, registries, run_history, schedules, workspaces)
 """The modules whose import fills the table of routes."""
 
 
@@ -43,6 +56,8 @@ class FakeAzure:
     signs_in:    whether the identity endpoint gives tokens
     allows:      whether a token is good for anything
     history_lag: how many requests run history answers with 404 before it knows a new job
+    token_lifetime: seconds for which the service takes a token
+    operation_looks, operation_error: how often a long-running operation is seen in progress, and how the next one fails
     page_size:   how many items a list has at most before its next page
     """
 
@@ -57,7 +72,8 @@ class FakeAzure:
         self.strangers: list[str] = []
         self.unknown: list[tuple[str, str]] = []
         self.identity_header = secrets.token_hex(16)
-        self.tokens: set[str] = set()
+        self.tokens: dict[str, tuple[str, float]] = {}
+        self.token_lifetime = 3600.0
         self.secrets: set[str] = {self.identity_header}
         self.signs_in = self.allows = self.executes = True
         self.tracks = False
@@ -67,6 +83,9 @@ class FakeAzure:
         self.total_cores, self.low_priority_cores = 1000, 100
         self.page_size = 100
         self.history_lag = 0
+        self.operations: dict[str, Operation] = {}
+        self.operation_looks = 1
+        self.operation_error: Refusal | None = None
         self.assets = Assets(names.in_workspace)
         self.registry = Assets(names.in_registry)
         self.blobs = Blobs(self.secrets)

@@ -50,7 +50,7 @@ def get_workspace(azure: FakeAzure, request: Request) -> Answer:
 
 @route(MANAGEMENT, "GET", "{provider}/workspaces")
 def list_workspaces(azure: FakeAzure, request: Request) -> Answer:
-    return Answer.page([_workspace()])
+    return arm.page(azure, request, [_workspace()])
 
 
 @route(API, "GET", "/discovery", signed=False)
@@ -95,4 +95,4 @@ def list_secrets(azure: FakeAzure, request: Request, name: str) -> Answer:
     _datastore(azure, name)
     if azure.storage_access == "key":
         return Answer.of({"secretsType": "AccountKey", "key": azure.blobs.key})
-    return Answer.of({"secretsType": "Sas", "sasToken": azure.blobs.sas()})
+    return Answer.of({"secretsType": "Sas", "sasToken": azure.blobs.signatures.sas(permissions="rwlac")})

@@ -122,7 +122,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     from allranks.components import variants
     from allranks.components.check.rules import check as check_specs
     from allranks.errors import InputError
-    from allranks.plan.check import only_here
+    from allranks.plan.check import only_here, tolerated
     from allranks.plan.graph import steps
     from allranks.runs.formatting import count
 
@@ -150,6 +150,8 @@ def _result(file: str, values: dict[str, str]) -> _Result:
             machine += found.machine
     problems, lacking = only_here.separated(problems)
     machine += lacking
+    problems, of_no_effect = tolerated.separated(problems)
+    warnings += of_no_effect
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:

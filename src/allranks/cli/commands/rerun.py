@@ -16,6 +16,8 @@ from allranks.cli.options import (
     InstancesOption,
     JsonOption,
     LatestCodeOption,
+    MpiChoice,
+    MpiOption,
     OnlyOption,
     RetriesOption,
     RunArgument,
@@ -44,6 +46,7 @@ def rerun(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    mpi: MpiOption = MpiChoice.RSH,
     start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -72,6 +75,7 @@ def rerun(
         selection=selection,
         cold=cold,
         start_timeout=start_timeout,
+        mpi=mpi.value,
     )
     values = settings_of(settings, params)
     execute(

@@ -11,6 +11,8 @@ from allranks.cli.options import (
     InstancesOption,
     JsonOption,
     LatestCodeOption,
+    MpiChoice,
+    MpiOption,
     RetriesOption,
     RunArgument,
     SlotsOption,
@@ -31,6 +33,7 @@ def resume(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    mpi: MpiOption = MpiChoice.RSH,
     start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -46,7 +49,9 @@ def resume(
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    options = Options(instances.value, False, retries, slots, gpus, track, cold=cold, start_timeout=start_timeout)
+    options = Options(
+        instances.value, False, retries, slots, gpus, track, cold=cold, mpi=mpi.value, start_timeout=start_timeout
+    )
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values), json

@@ -16,6 +16,8 @@ from allranks.cli.options import (
     InstancesChoice,
     InstancesOption,
     JsonOption,
+    MpiChoice,
+    MpiOption,
     OnlyOption,
     RetriesOption,
     SlotsOption,
@@ -53,6 +55,7 @@ def run(
     gpus: GpusOption = "auto",
     track: TrackOption = True,
     cold: ColdOption = False,
+    mpi: MpiOption = MpiChoice.RSH,
     start_timeout: StartTimeoutOption = 20.0,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -95,6 +98,7 @@ def run(
             target=jobs.target_of(file),
             settings=values,
             cold=cold,
+            mpi=mpi.value,
             start_timeout=start_timeout,
         )
         execute(lambda observer: engine.run(plan, place, options, observer, tracker=tracker, starters=starters), json)

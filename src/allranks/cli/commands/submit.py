@@ -125,6 +125,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     from allranks.azure.changes import apply, place
     from allranks.azure.dry_run import NO_COMPUTE, NO_WORKSPACE, body_of
     from allranks.azure.requirements import without_compute
+    from allranks.azure.size_variable import set_sizes
     from allranks.azure.workspace import WorkspaceName, named
     from allranks.cli.console import errors
     from allranks.cli.views.uploads import print_uploads
@@ -143,6 +144,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
         if nowhere := without_compute(job.job):
             place(job.job, NO_COMPUTE)
         _checked(job)
+        set_sizes(job.job, {})
         uploads = uploads_of(job.job)
         body = body_of(job.job, where)
     if not (workspace.subscription_id and workspace.resource_group and workspace.workspace_name):
@@ -177,6 +179,7 @@ def submit_job(
     from allranks.azure.checks import of_workspace
     from allranks.azure.errors import service_errors
     from allranks.azure.run_records import add_record
+    from allranks.azure.size_variable import cluster_sizes, set_sizes
     from allranks.azure.workspace import connect, resolve
     from allranks.cli.console import console, errors
     from allranks.errors import InputError
@@ -194,6 +197,7 @@ def submit_job(
             client = connect(where.options())
         if problems := of_workspace(client, required):
             raise InputError(*problems)
+        set_sizes(job.job, cluster_sizes(client))
         name, studio = runs.submit(client, job.job)
         record = add_record(
             place, plan, name, where, studio or where.studio(name), pipeline=hasattr(type(job.job), "jobs")

@@ -24,6 +24,7 @@ PROBES: dict[str, Any] = {
     "ofed": system.ofed,
     "libraries": system.libraries,
     "commands": system.commands,
+    "files": system.files,
     "packages": frameworks.packages,
     "modules": frameworks.modules,
     "torch": frameworks.torch,

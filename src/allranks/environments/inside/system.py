@@ -104,6 +104,15 @@ def commands(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
     ]
 
 
+def files(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
+    """Check that each file exists and is not empty."""
+    sizes = {name: Path(name).stat().st_size if Path(name).is_file() else None for name in wanted}
+    return [
+        Finding(f"file {name}", "not empty", "not found" if size is None else f"{size} bytes", bool(size))
+        for name, size in sizes.items()
+    ]
+
+
 def version(what: str, wanted: str, found: str) -> Finding:
     return Finding(what, wanted, found, satisfies(found, wanted))
 

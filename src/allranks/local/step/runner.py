@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from allranks.contract import logs
+from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.local import interpreters, machine_variables, reuse
 from allranks.local.boot import SOURCE
@@ -23,7 +24,7 @@ from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.programs import StarterSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
-from allranks.local.launchers.by_distribution import LAUNCHERS
+from allranks.local.launchers.by_distribution import launcher
 from allranks.local.launchers.launching import Assignment
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
@@ -68,6 +69,7 @@ class Settings:
     origin:      the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
     earlier:     this run as it was before it continued with the latest code
     cold:        whether every rank is started as a new process, without a starter
+    mpi:         how mpirun reaches the instances, a key of the launchers of mpi
     start_timeout: seconds that an instance may take to start its processes
     """
 
@@ -77,6 +79,7 @@ class Settings:
     origin: RunRecord | None = None
     earlier: RunRecord | None = None
     cold: bool = False
+    mpi: str = "rsh"
     start_timeout: float = START_TIMEOUT
 
 
@@ -108,7 +111,7 @@ class CommandRunner:
         self._interpreter_paths = functools.cache(self._paths_of_interpreter)
         shell = shutil.which("bash") or "/bin/sh"
         self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shell, settings.cold)
-        self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, cold=settings.cold)
+        self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, self._is_cold)
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._temporary_folders = TemporaryFolders(workspace.temporary)
         self._next_folders = NextFolders(lambda: self._temporary_folders.folder)
@@ -128,6 +131,11 @@ class CommandRunner:
             origin=settings.origin,
             earlier=settings.earlier,
         )
+
+    def _is_cold(self, step: Step) -> bool:
+        """Return whether the ranks of a step start as new processes. A daemon of mpirun in a session by ssh starts
+        them itself."""
+        return self._settings.cold or (self._settings.mpi == "ssh" and step.distribution.type == Mpi.type)
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
         """Reuse an earlier result if the mode allows it and there is one. Return whether the step has ended.
@@ -307,7 +315,7 @@ class CommandRunner:
                 folder / logs.mpi_log(record.attempt),
                 forked=starter is not None,
             )
-            launching = LAUNCHERS[step.distribution.type].launch(assignment)
+            launching = launcher(step.distribution.type, self._settings.mpi).launch(assignment)
             record.status = Status.RUNNING
             self._recorder.changed(record)
             with self.running.launching(record.name, agents), _removed_at_end(launcher_folder):

@@ -30,7 +30,7 @@ class StepStarters:
     source: the pipeline's file
     shell:  runs the commands
     tracks: whether a step has an MLflow run
-    cold:   whether every rank is started as a new process, without a starter
+    cold:   whether the ranks of a step are started as new processes, without a starter
     used:   the starters that steps have used, the first one first
     """
 
@@ -41,8 +41,7 @@ class StepStarters:
         source: str,
         shell: str,
         tracks: Callable[[Step], bool],
-        *,
-        cold: bool,
+        cold: Callable[[Step], bool],
     ) -> None:
         self._supervisor = supervisor
         self._kind = kind
@@ -56,7 +55,7 @@ class StepStarters:
 
     def choose(self, step: Step, programs: Sequence[Program], interpreter: Path) -> StarterSpec | None:
         """Return the starter for the ranks of a step; None if they start cold."""
-        if self._cold:
+        if self._cold(step):
             return None
         spec = self._specs.of_programs(programs, interpreter, _code(step), tracked=self._tracks(step))
         if spec is not None and spec not in self.used:
@@ -68,13 +67,11 @@ class StepStarters:
 
         gpus: for each instance, the variables that select its GPUs, if they are known
         """
-        if not self._cold and (spec := self._expected(step, scope, gpus)) is not None:
+        if not self._cold(step) and (spec := self._expected(step, scope, gpus)) is not None:
             await self._supervisor.prepare(spec)
 
     async def prepare_followers(self, step: Step, scope: Scope) -> None:
         """Start the starters of the steps that need this one, which has started."""
-        if self._cold:
-            return
         for follower in self._followers_in(scope.graph).get(step.name, ()):
             await self.prepare(follower, scope)
 

@@ -21,6 +21,7 @@ from allranks.plan.check import (
     names,
     paths,
     requirements,
+    tolerated,
     values,
 )
 from allranks.plan.check.ignore import Ignored
@@ -41,7 +42,7 @@ SDK = Rule(
 
 CATALOGUE: tuple[Rule, ...] = (
     SDK,
-    *rules_in((names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles)),
+    *rules_in((names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles, tolerated)),
     *rules_in((ignored, hardware)),
     *mistakes.RULES,
 )

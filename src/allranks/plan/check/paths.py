@@ -136,7 +136,7 @@ def wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[
         yield Problem(where, found, f"a file or a folder ({port.type})", fix)
     elif port.type == "uri_file" and os.path.isdir(path):
         yield Problem(where, f"{paths.shown(path)} is a folder", "a file (uri_file)", fix)
-    elif port.type not in ("uri_file", "custom_model") and os.path.isfile(path):
+    elif port.type not in ("uri_file", "custom_model", "path") and os.path.isfile(path):
         yield Problem(where, f"{paths.shown(path)} is a file", f"a folder ({port.type})", fix)
     elif not os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0)):
         yield Problem(where, f"{paths.shown(path)} cannot be read: permission denied", "data that you may read", fix)

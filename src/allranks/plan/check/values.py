@@ -12,6 +12,7 @@ from allranks.plan import macros
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import meant, one_of
+from allranks.plan.check.tolerated import OUTSIDE_ENUM
 from allranks.plan.graph import Node
 from allranks.plan.ports import GraphInput, Input, Literal
 
@@ -94,7 +95,7 @@ def wrong(
         yield Problem(where, found, _EXPECTED[port.type], fix, code="wrong-type")
     elif port.enum and wire(value) not in port.enum:
         similar = meant(wire(value), port.enum)
-        yield Problem(where, found, one_of(port.enum, ""), similar or fix)
+        yield OUTSIDE_ENUM.problem(where, found, one_of(port.enum, ""), similar or fix)
     elif port.type in ("integer", "number"):
         number = float(value)
         if port.minimum is not None and number < port.minimum:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from allranks.errors import Problem
+from allranks.plan.check.tolerated import UNKNOWN_PORT
 from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
 from allranks.plan.reader import local_data
 from allranks.plan.reader.bindings import pipeline_output, value_of
@@ -36,7 +36,7 @@ def refuse_unknown(node: Any, place: Place, context: Context) -> None:
             fix = f"did you mean {similar[0]}?" if similar else f"remove it, or declare it in the component's {kind}"
             expected = f"one of {', '.join(known)}" if known else ""
             found = f"the component has no {kind.removesuffix('s')} {name}"
-            context.problems.append(Problem(place.key(f"{kind}.{name}"), found, expected, fix))
+            context.problems.append(UNKNOWN_PORT.problem(place.key(f"{kind}.{name}"), found, expected, fix))
 
 
 def flat_definitions(inputs: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.plan.check.mistakes import count_binding
+from allranks.plan.check.tolerated import IGNORED_KEY
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader import yaml_shapes
@@ -50,7 +51,7 @@ class YamlFile:
 
         overrides = [self._override(name, kind, value) for name, (kind, value) in values.items()]
         shapes = yaml_shapes.problems(self.text.tree, lambda key: where(self.text, key))
-        misspelt = (*_misspelt(self.text), *_unknown_distributions(self.text))
+        misspelt = (*_misspelt(self.text, overrides), *_unknown_distributions(self.text))
         files = (*_missing_components(self.text), *_environment_files(self.text))
         problems = list(dict.fromkeys((*shapes, *files, *misspelt)))
         if problems:
@@ -114,6 +115,10 @@ def read(path: Path) -> YamlFile:
         found = f"a job of type {kind} is not yet run by the local engine"
         where = f"key {key} ({text.place(key)})"
         raise InputError(Problem(where, found, "type pipeline or command", code="not-run-here"))
+    if kind == "pipeline" and "jobs" not in text.tree and isinstance(text.tree.get("component"), str):
+        found = "a pipeline job of a pipeline component is not yet run by the local engine"
+        where = f"key component ({text.place('component')})"
+        raise InputError(Problem(where, found, "a pipeline with jobs", "use it as a step", code="not-run-here"))
     if kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
         raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
@@ -276,10 +281,22 @@ _NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")
 _MISSING = "Missing data for required field."
 
 
-def _misspelt(text: YamlText) -> Iterator[Problem]:
+def _misspelt(text: YamlText, overrides: list[dict[str, Any]]) -> list[Problem]:
     """Report misspelt keys, some of which the SDK ignores."""
-    for key, meant in known_keys.misspelt(f"{_kind(text.tree, 'job')} job", text.tree):
-        yield unknown_key(where(text, key), meant)
+    keys = list(known_keys.misspelt(f"{_kind(text.tree, 'job')} job", text.tree))
+    problems = [unknown_key(where(text, key), meant) for key, meant in keys]
+    return list(IGNORED_KEY.mark(problems)) if problems and _loads(text.path, overrides) else problems
+
+
+def _loads(path: Path, overrides: list[dict[str, Any]]) -> bool:
+    from azure.ai.ml import load_job
+
+    try:
+        load_job(source=str(path), params_override=overrides)
+    # The SDK's errors have no common class; any of them means that it refuses the file.
+    except Exception:
+        return False
+    return True
 
 
 def _unknown_distributions(text: YamlText) -> Iterator[Problem]:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from allranks.contract import own_variables, variables
+from allranks.contract import own_variables, variables, world
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime.preflight import declared, judging
+from allranks.runtime.preflight import hardware_checks, judging
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import Finding
 from allranks.runtime.preflight.links import Link, Sum
@@ -28,11 +28,13 @@ def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: Rank
     gpus = sum(rank.gpu is not None for rank in ranks)
     torch_version = ranks[0].versions["torch"]
     spread = max(offsets) - min(offsets)
+    size = _size()
+    instances = judging.first_ranks(ranks)
     return [
         *outcome(
             "world size",
             f"{env.world_size} ranks on {env.instance_count} instance{'s' * (env.instance_count > 1)}, as declared",
-            judging.world_size(ranks, env, declared.instances(env), elastic=declared.elastic()),
+            judging.world_size(ranks, env, world.instances(env), elastic=world.elastic()),
         ),
         *outcome(
             "names", f"all resolve, and {env.master_addr} answers" if ranks[1:] else "none needed", judging.names(ranks)
@@ -42,7 +44,9 @@ def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: Rank
             "/dev/shm", f"at least {min(rank.shm_bytes for rank in ranks) >> 20} MiB", judging.shared_memory(ranks)
         ),
         *outcome("GPUs", f"{gpus}, each rank its own" if gpus else "none: training on the CPU", judging.gpus(ranks)),
-        *outcome("InfiniBand", _ports_text(ranks), judging.infiniband(ranks, _size())),
+        *outcome("InfiniBand", _ports_text(ranks), judging.infiniband(ranks, size)),
+        *outcome("links", _ports_text(ranks), hardware_checks.links(instances, size)),
+        *outcome("topology", hardware_checks.topology_text(instances), hardware_checks.topology(instances, size)),
         *outcome("versions", f"torch {torch_version} and all else the same", judging.versions(ranks)),
     ]
 
@@ -75,8 +79,12 @@ def _ports_text(ranks: Sequence[Facts]) -> str:
 
 def _size() -> Size | None:
     name = variables.text(os.environ, own_variables.SIZE)
-    if name is None or name == own_variables.NO_SIZE:
+    if name == own_variables.NO_SIZE:
         return None
+    if name is None:
+        from allranks.hardware import recognition
+
+        return recognition.recognise(recognition.hardware()).size
     from allranks.hardware.sizes import known
 
     return known(name)

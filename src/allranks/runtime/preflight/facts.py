@@ -15,7 +15,7 @@ import torch
 
 from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
-from allranks.hardware import infiniband, shared_memory
+from allranks.hardware import infiniband, nccl_conf, recognition, shared_memory
 
 LIBRARIES = ("numpy", "deepspeed", "horovod", "lightning", "transformers", "accelerate")
 """Libraries that, like torch and Python, must have the same version on every rank."""
@@ -38,6 +38,10 @@ class Facts:
     infiniband: rate in Gbit/s of each port that NCCL can use: InfiniBand ports that are up and that this process can
                 open
     infiniband_off: whether NCCL_IB_DISABLE disables InfiniBand
+    sizes:      names of the Azure sizes whose hardware the instance shows
+    family:     the family of NCCL's topology files of these sizes; "" if they have none
+    topology_file: the file that NCCL is told to read; "" if none
+    topology_exists: whether that file exists
     """
 
     rank: int
@@ -51,6 +55,10 @@ class Facts:
     shm_bytes: int
     infiniband: tuple[float, ...]
     infiniband_off: bool
+    sizes: tuple[str, ...] = ()
+    family: str = ""
+    topology_file: str = ""
+    topology_exists: bool = False
 
     def as_text(self) -> str:
         return json.dumps(asdict(self))
@@ -65,18 +73,26 @@ class Facts:
 def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
     """Return the facts about this rank. Only name resolution may take time."""
     memory = shared_memory.found()
+    gpu = _gpu(env, environ)
+    # Without a GPU nothing follows from the size.
+    recognised = recognition.recognise(recognition.hardware()) if gpu is not None else recognition.NOTHING
+    topology_file = environ.get("NCCL_TOPO_FILE") or nccl_conf.read(environ).get("NCCL_TOPO_FILE", "")
     return Facts(
         rank=env.rank,
         instance=env.instance_rank,
         world_size=env.world_size,
         host=socket.gethostname(),
         versions=_versions(),
-        gpu=_gpu(env, environ),
+        gpu=gpu,
         gpu_shared=gpus_shared(environ),
         unresolved=_unresolved(environ),
         shm_bytes=memory.total if memory else 0,
         infiniband=_infiniband(),
         infiniband_off=environ.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"),
+        sizes=tuple(size.name for size in recognised.sizes),
+        family=recognised.family,
+        topology_file=topology_file,
+        topology_exists=bool(topology_file) and Path(topology_file).is_file(),
     )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware import shared_memory as memory
 from allranks.runtime.preflight.facts import Facts
@@ -37,21 +38,13 @@ def world_size(facts: Sequence[Facts], env: RankEnv, declared_instances: int, *,
                 rank.instance,
                 rank.rank,
             )
-    if env.instance_count < declared_instances:
-        yield Finding(
-            "world size",
-            WARNING if elastic else FAILED,
-            f"{env.world_size} ranks on {env.instance_count} of the job's {declared_instances} instances (launcher "
-            f"{env.launcher})",
-            f"{env.local_world_size * declared_instances} ranks: {env.local_world_size} on each of the "
-            f"{declared_instances} instances",
-            "start ranks on all instances: mpirun of Open MPI 4.1 (5 ignores the hosts that Azure ML passes), torchrun "
-            "with --nnodes=$AZUREML_NODE_COUNT; or set resources.instance_count to fewer",
-        )
+    if (problem := world.smaller(env, declared_instances)) is not None:
+        state = WARNING if elastic else FAILED
+        yield Finding("world size", state, problem.found, problem.expected, problem.fix)
 
 
 def names(facts: Sequence[Facts]) -> Iterable[Finding]:
-    for rank in _first_ranks(facts):
+    for rank in first_ranks(facts):
         for name in rank.unresolved:
             yield Finding(
                 "names",
@@ -65,7 +58,7 @@ def names(facts: Sequence[Facts]) -> Iterable[Finding]:
 
 
 def clocks(facts: Sequence[Facts], offsets: Sequence[float]) -> Iterable[Finding]:
-    first_ranks = {rank.instance: rank for rank in _first_ranks(facts)}
+    by_instance = {rank.instance: rank for rank in first_ranks(facts)}
     # The majority is right, even if instance 0's clock is wrong. Of two clocks, the first is right.
     reference = min(offsets, key=lambda offset: abs(offset - statistics.median(offsets)))
     for instance, offset in enumerate(offsets):
@@ -75,16 +68,16 @@ def clocks(facts: Sequence[Facts], offsets: Sequence[float]) -> Iterable[Finding
             yield Finding(
                 "clocks",
                 WARNING,
-                f"the clock of {first_ranks[instance].host} is {abs(difference):.1f} s {direction} the others'",
+                f"the clock of {by_instance[instance].host} is {abs(difference):.1f} s {direction} the others'",
                 f"clocks within {CLOCK_SECONDS:g} s",
                 "synchronise it (chrony, systemd-timesyncd), or replace the instance",
                 instance,
-                first_ranks[instance].rank,
+                by_instance[instance].rank,
             )
 
 
 def shared_memory(facts: Sequence[Facts]) -> Iterable[Finding]:
-    for rank in _first_ranks(facts):
+    for rank in first_ranks(facts):
         gpus = rank.gpu is not None
         count = sum(other.instance == rank.instance for other in facts)
         problem = memory.problem(rank.shm_bytes, count, gpus=gpus)
@@ -104,7 +97,7 @@ def shared_memory(facts: Sequence[Facts]) -> Iterable[Finding]:
 
 def infiniband(facts: Sequence[Facts], size: Size | None) -> Iterable[Finding]:
     """size: the size of every instance of the job; None if it is unknown"""
-    instances = _first_ranks(facts)
+    instances = first_ranks(facts)
     expected_ports = (
         (size.infiniband_ports or 0) if size and size.infiniband else max(len(rank.infiniband) for rank in instances)
     )
@@ -236,7 +229,8 @@ def said_well(check: str, text: str, findings: Iterable[Finding]) -> list[Findin
     return list(findings) or [Finding(check, OK, text)]
 
 
-def _first_ranks(facts: Sequence[Facts]) -> list[Facts]:
+def first_ranks(facts: Sequence[Facts]) -> list[Facts]:
+    """Return the facts of the first rank of each instance."""
     first: dict[int, Facts] = {}
     for rank in facts:
         first.setdefault(rank.instance, rank)

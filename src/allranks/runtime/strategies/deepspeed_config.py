@@ -11,6 +11,7 @@ from torch import optim
 from allranks.errors import InputError, Problem
 from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies import deepspeed_file, deepspeed_keys, deepspeed_optimizers, deepspeed_precision
+from allranks.runtime.strategies.deepspeed_batches import batches
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile
 
 
@@ -35,8 +36,8 @@ def configuration(
     """Return the configuration of a training.
 
     A key of the file is used where the setting is None, and must have the same value otherwise. "auto" stands for the
-    setting, and in the file's optimizer for the value of `optimizer`. Where there is neither, DeepSpeed's default
-    applies.
+    setting, and in the file's optimizer for the value of `optimizer`. A missing learning rate or weight decay is that
+    of `optimizer`, too. Where there is neither, DeepSpeed's default applies.
 
     Raise InputError if the file cannot be read, has a key that a training cannot honour, contradicts the settings or
     the number of ranks, or requires what the device does not support.
@@ -46,20 +47,22 @@ def configuration(
     zero = file.section("zero_optimization")
     stage = file.agree("zero_stage", settings.zero_stage, "zero_optimization.stage", zero.get("stage"))
     stage = 2 if stage is None else stage
-    steps, batch_size = _batches(settings, file, world_size)
+    steps, batch_size = batches(
+        file, settings.gradient_accumulation_steps, settings.per_device_train_batch_size, world_size
+    )
     clipping = file.agree(
         "max_grad_norm", settings.max_grad_norm, "gradient_clipping", file.content.get("gradient_clipping")
     )
     precision, sections = deepspeed_precision.sections(settings.precision, file, stage, device)
     if settings.offload:
         for key in ("offload_optimizer", "offload_param")[: 2 if stage == 3 else 1]:
-            zero[key] = _offloaded(file, key, zero.get(key))
+            zero[key] = offloaded(file, key)
     values = {
         "zero_allow_untested_optimizer": True,
         "zero_force_ds_cpu_optimizer": False,  # a torch optimizer, which need not be compiled, can be offloaded too
         "steps_per_print": 1 << 30,
         **deepspeed_keys.passed_on(file),
-        **deepspeed_optimizers.sections(file, optimizer, device),
+        **deepspeed_optimizers.sections(file, optimizer, device, settings),
         **sections,
         "gradient_accumulation_steps": steps,
         "train_micro_batch_size_per_gpu": batch_size or 1,  # required; the training loop determines the batches
@@ -71,43 +74,12 @@ def configuration(
     )
 
 
-def _batches(settings: TrainingSettings, file: DeepSpeedFile, world_size: int) -> tuple[int, int | None]:
-    """Return the backward passes per step, and the samples of a rank in each of them if they are known."""
-    for key in ("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "train_batch_size"):
-        number = file.content.get(key)
-        if number not in (None, "auto") and (type(number) is not int or number < 1):
-            raise file.error(key, repr(number), 'a whole number, at least 1, or "auto"')
-    steps = file.agree(
-        "gradient_accumulation_steps",
-        settings.gradient_accumulation_steps,
-        "gradient_accumulation_steps",
-        file.content.get("gradient_accumulation_steps"),
-    )
-    batch_size = file.agree(
-        "per_device_train_batch_size",
-        settings.per_device_train_batch_size,
-        "train_micro_batch_size_per_gpu",
-        file.content.get("train_micro_batch_size_per_gpu"),
-    )
-    total = file.content.get("train_batch_size")
-    if total is None or total == "auto":
-        return steps or 1, batch_size
-    if steps is None:
-        steps = total // (batch_size * world_size) if batch_size else 1
-    if batch_size is None:
-        batch_size = total // (steps * world_size)
-    if batch_size * steps * world_size != total or not total:
-        raise file.error(
-            "train_batch_size",
-            f"{total}, on {world_size} ranks",
-            f"train_micro_batch_size_per_gpu {batch_size} x gradient_accumulation_steps {steps} x {world_size} ranks",
-            'set train_batch_size to "auto", or change the number of ranks',
-        )
-    return steps, batch_size
+def offloaded(file: DeepSpeedFile, key: str) -> dict[str, Any]:
+    """Return a section of zero_optimization, with the device that `offload` asks for. Raise InputError if it has none.
 
-
-def _offloaded(file: DeepSpeedFile, key: str, found: Any) -> dict[str, Any]:
-    section: dict[str, Any] = {"device": "cpu"} | (found or {})
+    key: offload_optimizer or offload_param
+    """
+    section: dict[str, Any] = {"device": "cpu"} | (file.section("zero_optimization").get(key) or {})
     if section["device"] == "none":
         raise InputError(
             Problem(

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from allranks.errors import InputError, Problem
 
 _T = TypeVar("_T")
-_FILE = "deepspeed_config"
 
 
 @dataclass(frozen=True)
@@ -53,19 +52,22 @@ class DeepSpeedFile:
         return InputError(Problem(f"{self.path}, key {key}", found, expected, fix))
 
 
-def read(path: str | Path | None) -> DeepSpeedFile:
-    """Return the content of a file; nothing without a path. Raise InputError if it is not a JSON object."""
+def read(path: str | Path | None, where: str = "deepspeed_config") -> DeepSpeedFile:
+    """Return the content of a file; nothing without a path. Raise InputError if it is not a JSON object.
+
+    where: what gives the path, for the error
+    """
     if path is None:
         return DeepSpeedFile()
     path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(Problem(_FILE, f"there is no file {path}", "a JSON file")) from None
+        raise InputError(Problem(where, f"there is no file {path}", "a JSON file")) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(Problem(_FILE, f"{path}: {error}", "a JSON file")) from None
+        raise InputError(Problem(where, f"{path}: {error}", "a JSON file")) from None
     if not isinstance(content, dict):
-        raise InputError(Problem(_FILE, f"{path} holds a {type(content).__name__}", "a JSON object"))
+        raise InputError(Problem(where, f"{path} holds a {type(content).__name__}", "a JSON object"))
     return DeepSpeedFile(str(path), content)
 
 

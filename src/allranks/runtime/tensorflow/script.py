@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
+from allranks.contract.own_variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, failure
 from allranks.runtime.eviction import EVICTED
@@ -76,7 +77,7 @@ def _run_alone(script: Script, role: str) -> int:
 
 
 def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
-    connections = roll_call(cluster, timeout_seconds)
+    connections = roll_call(cluster, join_seconds(os.environ, timeout_seconds))
     if cluster.parameter_servers:
         eviction_notices.receive(connections.values())
     metrics = Metrics(is_main=cluster.is_chief)
@@ -122,7 +123,7 @@ def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float)
 
 def _serve(cluster: Cluster, timeout_seconds: float) -> int:
     signal.signal(signal.SIGTERM, _exit_successfully)
-    (chief,) = roll_call(cluster, timeout_seconds).values()
+    (chief,) = roll_call(cluster, join_seconds(os.environ, timeout_seconds)).values()
     eviction_notices.send_on_sigterm(chief)
     server = strategy.server(cluster)
     # Not the server's `join`, during which Python cannot run signal handlers.

@@ -1,0 +1,68 @@
+"""Check the environments of any project: files that `az ml environment create` takes, conda files and Dockerfiles.
+
+Nothing is expected of them but what Azure ML needs. The rules for this project's own environments are in
+`allranks.environments.check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.environments.any_project import build_context, conda, registration
+from allranks.environments.any_project.finding import environment_files
+from allranks.errors import InputError, Problem
+from allranks.plan.check.ignore import Ignored
+from allranks.plan.check.mistakes.latest import IMAGE
+from allranks.plan.check.rule import Level, Rule, rules_in
+from allranks.sdk.yaml_lines import read_mapping
+
+CATALOGUE: tuple[Rule, ...] = (*rules_in((registration, conda, build_context)), IMAGE)
+"""Every rule about environments, for docs/checks.md."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What checking environments has found, by its level. files: the files that describe them"""
+
+    files: tuple[Path, ...]
+    errors: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    advice: tuple[Problem, ...]
+
+
+def check(path: Path) -> Findings:
+    """Return what is wrong with an environment's file, or with all environments below a folder.
+
+    Warnings and advice that a comment ignores are left out. Raise InputError if there is no environment.
+    """
+    files = environment_files(path)
+    if not files:
+        expected = "an environment's YAML with image or build, or a folder with some"
+        raise InputError(Problem(str(path), "it contains no environment", expected, "name another path"))
+    found = list(dict.fromkeys(problem for file in files for problem in _of_file(file)))
+    levels = {rule.code: rule.level for rule in CATALOGUE}
+    by_level = {level: [problem for problem in found if levels[problem.rule] is level] for level in Level}
+    return Findings(
+        files,
+        tuple(by_level[Level.ERROR]),
+        _remaining(by_level[Level.WARNING]),
+        _remaining(by_level[Level.ADVICE]),
+    )
+
+
+def _remaining(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    return tuple(Ignored().remaining(problems))
+
+
+def _of_file(file: Path) -> Iterator[Problem]:
+    try:
+        document = read_mapping(file)
+    except InputError as error:
+        yield from registration.REFUSED.mark(error.problems)
+        return
+    own: Iterable[Problem] = list(registration.problems(file, document))
+    yield from own
+    yield from conda.problems(file, document)
+    yield from build_context.problems(file, document)

@@ -1,0 +1,131 @@
+"""Recognise the Azure size of this machine by what Linux lists of its hardware in /sys. Nothing is asked of a network.
+
+Device ids are those of the PCI ID repository (pci-ids.ucw.cz). In a container /sys lists the hardware of the whole
+machine, also the GPUs that the container cannot use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.hardware import infiniband
+from allranks.hardware.infiniband import Device
+from allranks.hardware.sizes import Size, sizes
+
+GPU_IDS = {
+    "10de:102d": ("K80", 12),
+    "10de:1db4": ("V100", 16),
+    "10de:1db5": ("V100", 32),
+    "10de:1eb8": ("T4", 16),
+    "10de:20b0": ("A100", 40),
+    "10de:20b2": ("A100", 80),
+    "10de:20b5": ("A100", 80),
+    "10de:2321": ("H100 NVL", 94),
+    "10de:2330": ("H100", 80),
+    "10de:2335": ("H200", 141),
+    "10de:2941": ("GB200", 192),
+    "10de:31c2": ("GB300", 288),
+    "10de:31c3": ("GB300", 288),
+    "1002:74a1": ("MI300X", 192),
+    "1002:74b5": ("MI300X", 192),
+}
+"""GPU and GB of its memory, as in the table of sizes, by vendor and device."""
+
+# Display controllers (VGA, 3D) and processing accelerators. NVSwitches are bridges with ids of their own.
+_GPU_CLASSES = ("0x03", "0x12")
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What /sys lists.
+
+    gpus:      the GPUs whose ids are known, by PCI address: model and GB of memory
+    devices:   the ports of its RDMA devices
+    numa:      number of NUMA nodes; 0 if it is not listed
+    cpus:      number of logical CPUs; 0 if it is not listed
+    """
+
+    gpus: tuple[tuple[str, int], ...]
+    devices: tuple[Device, ...]
+    numa: int
+    cpus: int
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """The sizes of the table that have this hardware.
+
+    sizes:  all that match; several if /sys does not distinguish them
+    family: the family of NCCL's topology files, if all of them agree; else ""
+    """
+
+    sizes: tuple[Size, ...]
+    family: str
+
+    @property
+    def size(self) -> Size | None:
+        """The size, if there is only one that matches."""
+        return self.sizes[0] if len(self.sizes) == 1 else None
+
+
+NOTHING = Recognised((), "")
+"""What is recognised of a machine that is none of Azure's sizes with GPUs."""
+
+
+def hardware(root: Path = Path("/")) -> Hardware:
+    """Return what is listed below root/sys. Unreadable files count as missing."""
+    system = root / "sys/devices/system"
+    return Hardware(
+        gpus=_gpus(root / "sys/bus/pci/devices"),
+        devices=infiniband.devices(root / "sys/class/infiniband"),
+        numa=len(list(system.glob("node/node[0-9]*"))),
+        cpus=len(list(system.glob("cpu/cpu[0-9]*"))),
+    )
+
+
+def recognise(found: Hardware) -> Recognised:
+    """Return the sizes with these GPUs, their number and memory, and as many InfiniBand ports, active or not.
+
+    A machine with a second model of GPU, or with other numbers than any size has, is not recognised. CPUs distinguish
+    sizes that differ in nothing else, such as those with one T4.
+    """
+    models = Counter(found.gpus)
+    if len(models) != 1:
+        return NOTHING
+    ((model, memory), count) = next(iter(models.items()))
+    ports = sum(device.is_infiniband for device in found.devices)
+    matches = tuple(
+        size
+        for size in sizes()
+        if (size.gpu, size.gpu_memory_gb, size.gpus) == (model, memory, count) and _has_ports(size, ports)
+    )
+    if len(matches) > 1:
+        matches = tuple(size for size in matches if size.vcpus == found.cpus) or matches
+    families = {size.topology for size in matches}
+    return Recognised(matches, families.pop() if len(families) == 1 else "")
+
+
+def _has_ports(size: Size, ports: int) -> bool:
+    if size.infiniband_ports is None:
+        return ports > 0
+    # A container without access to InfiniBand lists it all the same; a host whose driver failed does not.
+    return ports == size.infiniband_ports
+
+
+def _gpus(folder: Path) -> tuple[tuple[str, int], ...]:
+    found = []
+    for device in sorted(folder.glob("*")):
+        if _text(device / "class").startswith(_GPU_CLASSES):
+            key = f"{_text(device / 'vendor')[2:]}:{_text(device / 'device')[2:]}"
+            if key in GPU_IDS:
+                found.append(GPU_IDS[key])
+    return tuple(found)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii", errors="replace").strip().lower()
+    except OSError:
+        return ""

@@ -1,0 +1,134 @@
+"""Distribution type mpi with --mpi ssh: mpirun reaches the instances through real sshds, as in the images on Azure ML.
+
+The daemon of mpirun, and the ranks that it starts, have the variables of a session by ssh on their instance instead of
+those of this engine, besides the job's own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from allranks.contract.produce import processes
+from allranks.errors import Problem
+from allranks.local import boot, machine_variables
+from allranks.local.instances.kinds import InstanceKind
+from allranks.local.instances.programs import Program
+from allranks.local.launchers.launching import Assignment, Launching
+from allranks.local.launchers.mpi import MPIRUN, is_wheel, mpirun_arguments, write_ranks
+from allranks.local.launchers.ssh import files
+
+DAEMON = "orted"
+"""The program that mpirun starts on an instance. It is found on the PATH of a session by ssh."""
+
+SSHD = "/usr/sbin/sshd"
+LIBRARIES = ("libmpi", "libopen-rte", "libopen-pal")
+
+
+def missing(path: str) -> Problem | None:
+    """Return a problem if this machine has no sshd, no ssh, or no Open MPI besides the wheel's, which an instance does
+    not find by PATH alone. path: PATH of the ranks"""
+    lacking = [program for program in ("ssh", "ssh-keygen") if not shutil.which(program, path=path)]
+    lacking += [] if os.access(SSHD, os.X_OK) else [SSHD]
+    lacking += [] if _mpirun(path) else [f"{MPIRUN} of an Open MPI that is found by PATH alone (not the wheel's)"]
+    if not lacking:
+        return None
+    return Problem(
+        where="distribution.type",
+        found=f"mpi, but this machine has no {', no '.join(lacking)}",
+        expected="Open MPI 4.1 and OpenSSH of the distribution, for --mpi ssh",
+        fix="apt-get install openmpi-bin openssh-server, or leave out --mpi ssh",
+        code="missing-launcher",
+    )
+
+
+def unfit(kind: InstanceKind, folder: Path) -> Problem | None:
+    """Return a problem if instances of this kind, or with files in this folder, cannot have an sshd."""
+    if not kind.isolated:
+        found = f"instances are on {kind.name}, which share this machine's ports and files"
+        return Problem("--mpi ssh", found, "instances that can have an sshd", "use --instances rack")
+    if ":" in str(folder):
+        fix = "use another folder: --folder DIR"
+        return Problem("--mpi ssh", f"{folder} has a colon", "a path that can stand in /etc/passwd", fix)
+    return None
+
+
+def launch(assignment: Assignment) -> Launching:
+    """Start an sshd on each instance, and mpirun on the first one. The step ends when mpirun exits."""
+    hosts, folder = assignment.launch.hostnames, assignment.folder
+    wrapper, events_file = write_ranks(assignment, list(_ranks(assignment)))
+    session = _session(assignment.environment[0]["PATH"], folder)
+    files.write(folder / "ssh", hosts, session)
+    command = (MPIRUN, *mpirun_arguments(assignment, {}), *wrapper)
+    programs = [
+        [_program(assignment, number, f"sshd {host}", ("/etc/ssh/start_sshd", "-D", "-e", "-o", "LogLevel=ERROR"))]
+        for number, host in enumerate(hosts)
+    ]
+    programs[0].append(_program(assignment, 0, MPIRUN, command, session))
+    return Launching(programs, frozenset({MPIRUN}), events_file=events_file)
+
+
+def _ranks(assignment: Assignment) -> Iterator[dict[str, Any]]:
+    """Yield the ranks for their wrappers, each without the variables that a session by ssh does not inherit."""
+    for process, rank in zip(processes(assignment.launch), assignment.ranks, strict=True):
+        engine = assignment.environment[process.instance_rank]
+        left_out = {name for name in machine_variables.OF_USER if rank.environment.get(name) == engine.get(name)}
+        own = {name: value for name, value in rank.environment.items() if name not in left_out}
+        yield {**rank.data(), "environment": own, "inherits": True}
+
+
+def _program(
+    assignment: Assignment, number: int, name: str, command: tuple[str, ...], session: Mapping[str, str] | None = None
+) -> Program:
+    """Return a program on an instance, as the user who can be reached by ssh there."""
+    host, folder = assignment.launch.hostnames[number], assignment.folder
+    etc, (user, group) = folder / "ssh" / host / "etc", files.user()
+    environment = {**assignment.environment[number], **(session or {})}
+    return Program(
+        name,
+        boot.command("launchers.ssh.instance", str(etc), str(user), str(group), *command),
+        environment,
+        str(folder),
+        str(assignment.log),
+    )
+
+
+def _mpirun(path: str) -> Path | None:
+    """Return the first mpirun on PATH that is not the wheel's."""
+    found = (shutil.which(MPIRUN, path=folder) for folder in path.split(os.pathsep) if folder)
+    return next((Path(mpirun) for mpirun in found if mpirun and not is_wheel(Path(mpirun))), None)
+
+
+def _session(path: str, folder: Path) -> dict[str, str]:
+    """Return the variables of a session by ssh: PATH, as in the images. Where the ranks' interpreter has the wheel's
+    Open MPI, which the images do not have, what is found first is the other one."""
+    mpirun = _mpirun(path)
+    assert mpirun is not None
+    if shutil.which(MPIRUN, path=path) == str(mpirun):
+        return {"PATH": path}
+    programs, libraries = folder / "openmpi" / "bin", folder / "openmpi" / "lib"
+    programs.mkdir(parents=True)
+    libraries.mkdir()
+    for name in (MPIRUN, DAEMON):
+        (programs / name).symlink_to(mpirun.with_name(name))
+    for library in _libraries(mpirun.with_name(DAEMON)):
+        (libraries / library.name).symlink_to(library)
+    (mpi,) = libraries.glob("libmpi.so.*[0-9]")
+    return {
+        "PATH": os.pathsep.join([str(programs), path]),
+        "LD_LIBRARY_PATH": str(libraries),
+        "MPI4PY_LIBMPI": str(mpi),
+    }
+
+
+def _libraries(daemon: Path) -> list[Path]:
+    """Return the libraries of an Open MPI, by the names that programs are linked with."""
+    linked = subprocess.run(["ldd", daemon], check=True, capture_output=True, text=True).stdout
+    paths = [Path(words[2]) for words in map(str.split, linked.splitlines()) if len(words) > 2]
+    runtime = next(path for path in paths if path.name.startswith("libopen-rte.so."))
+    version = runtime.name.removeprefix("libopen-rte.so.")
+    return [path for name in LIBRARIES if (path := runtime.with_name(f"{name}.so.{version}")).exists()]

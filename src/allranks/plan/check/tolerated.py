@@ -1,0 +1,43 @@
+"""Mistakes for which the local engine refuses a job, and which azure-ai-ml ignores: `allranks check` warns of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from allranks.errors import Problem
+from allranks.plan.check.rule import Level, Rule
+
+UNKNOWN_PORT = Rule(
+    "unknown-port",
+    Level.WARNING,
+    "A step sets an input or output that its component does not have. azure-ai-ml drops it.",
+    "azure-ai-ml, the request of Command._to_rest_object; Azure/azureml-examples, "
+    "`nyc_taxi_data_regression_with_pipeline_component/pipeline.yml`, which has one",
+    "remove it, or declare it in the component",
+)
+IGNORED_KEY = Rule(
+    "ignored-key",
+    Level.WARNING,
+    "A key that resembles a known one, where azure-ai-ml ignores unknown keys: the setting has no effect.",
+    "azure-ai-ml, load_job, which takes the file",
+    "correct the spelling",
+)
+OUTSIDE_ENUM = Rule(
+    "value-outside-enum",
+    Level.WARNING,
+    "A value in a pipeline's YAML is not in the enum of the component's input. azure-ai-ml does not compare them.",
+    "azure-ai-ml, PipelineJob._validate, which takes the file; Azure/azureml-examples, "
+    "`image_classification_with_densenet/pipeline.yml`, which has one",
+    "choose a value of the enum",
+)
+
+CODES = frozenset(rule.code for rule in (UNKNOWN_PORT, IGNORED_KEY, OUTSIDE_ENUM))
+
+
+def separated(problems: Iterable[Problem]) -> tuple[list[Problem], list[Problem]]:
+    """Return the problems that Azure ML has too, and those that azure-ai-ml ignores."""
+    refused: list[Problem] = []
+    ignored: list[Problem] = []
+    for problem in problems:
+        (ignored if problem.rule in CODES else refused).append(problem)
+    return refused, ignored

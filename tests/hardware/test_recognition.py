@@ -1,0 +1,100 @@
+"""The size and the family of an instance, from what it lists in /sys alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import fake_instance
+from allranks.hardware import infiniband, nccl, topology, ucx
+from allranks.hardware.recognition import GPU_IDS, hardware, recognise
+from allranks.hardware.sizes import sizes
+
+HERE = Path(__file__).parent
+INSTANCES = {file.stem: file.read_text() for file in sorted((HERE / "instances").glob("*.txt"))}
+
+RECOGNISED = {
+    "NC24ads_A100_v4": (["NC24ads_A100_v4"], ""),
+    "NC80adis_H100_v5": (["NC80adis_H100_v5"], ""),
+    "NC8as_T4_v3": (["NC8as_T4_v3"], ""),
+    "NC96ads_A100_v4": (["NC96ads_A100_v4"], "ncv4"),
+    "ND40rs_v2": (["ND40rs_v2"], "ndv2"),
+    "ND96amsr_A100_v4": (["ND96amsr_A100_v4"], "ndv4"),
+    "ND96asr_v4": (["ND96asr_v4"], "ndv4"),
+    "ND96isr_H100_v5": (["ND96isr_H100_v5"], "ndv5"),
+    # Nothing in /sys distinguishes these two.
+    "ND96isr_H200_v5": (["ND96isr_H200_v5", "ND96isrf_H200_v5"], "ndv5"),
+}
+
+
+def test_there_is_an_instance_of_every_family() -> None:
+    assert set(INSTANCES) == set(RECOGNISED)
+    assert {family for _, family in RECOGNISED.values()} == {"", *topology.FAMILIES}
+    assert {model for model, _ in GPU_IDS.values()} == {size.gpu for size in sizes()}
+
+
+@pytest.mark.parametrize("name", RECOGNISED)
+def test_a_size(tmp_path: Path, name: str) -> None:
+    fake_instance.add_instance(tmp_path, INSTANCES[name])
+    found = hardware(tmp_path)
+    assert found.numa == int(re.findall(r"^numa (\d+)", INSTANCES[name], re.MULTILINE)[0])
+    recognised = recognise(found)
+    names, family = RECOGNISED[name]
+    assert [size.name for size in recognised.sizes] == [f"Standard_{one}" for one in names]
+    assert recognised.family == family
+    assert recognised.size is (recognised.sizes[0] if len(names) == 1 else None)
+
+
+@pytest.mark.parametrize("golden", sorted((HERE / "golden").glob("*.conf")), ids=lambda file: file.stem)
+def test_golden_settings_without_a_size(tmp_path: Path, golden: Path) -> None:
+    """The settings of a family follow from /sys and from files that an image has for every family."""
+    fake_instance.add_instance(tmp_path, INSTANCES[golden.stem])
+    microsoft = tmp_path / "opt/microsoft"
+    microsoft.mkdir(parents=True)
+    for family in topology.FAMILIES:
+        (microsoft / f"{family}-topo.xml").touch()
+    (microsoft / "ncv4-graph.xml").touch()
+    recognised = recognise(hardware(tmp_path))
+    devices = infiniband.devices(tmp_path / "sys/class/infiniband")
+    files = topology.of_family(recognised.family, microsoft)
+    settings = [
+        f"{setting.name}={setting.value}"
+        for of in (nccl.settings, ucx.settings)
+        for setting in of(recognised.size, devices, files, interface="eth0")
+    ]
+    # The host has each family's file in a folder, the image beside it.
+    expected = re.sub(r"/opt/microsoft/(ncv4|nd\w+)/", rf"{microsoft}/\1-", golden.read_text())
+    assert settings == [line for line in expected.splitlines() if not line.startswith("#")]
+
+
+def test_a_port_that_is_down_still_counts(tmp_path: Path) -> None:
+    text = INSTANCES["ND96asr_v4"].replace("infiniband mlx5_ib3", "down mlx5_ib3")
+    fake_instance.add_instance(tmp_path, text)
+    assert recognise(hardware(tmp_path)).family == "ndv4"
+
+
+def test_an_nvswitch_is_no_gpu(tmp_path: Path) -> None:
+    fake_instance.add_instance(tmp_path, INSTANCES["NC24ads_A100_v4"] + "pci 0009:00:00.0 10de:20b5 068000 0\n")
+    assert recognise(hardware(tmp_path)).size is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "numa 1\ncpus 4\n",
+        "pci 0000:01:00.0 10de:2684 030000 0\n",  # a GPU of a workstation
+        "pci 0000:01:00.0 10de:20b2 030200 0\npci 0000:02:00.0 10de:2330 030200 0\n",
+        "".join(f"pci 000{number}:00:00.0 10de:20b2 030200 0\n" for number in range(3)),
+        "".join(
+            f"pci 000{number}:00:00.0 10de:20b0 030200 0\n" for number in range(8)
+        ),  # no size is without InfiniBand
+    ],
+    ids=["nothing", "no GPU", "another GPU", "two models", "three GPUs", "no InfiniBand"],
+)
+def test_hardware_of_no_size(tmp_path: Path, text: str) -> None:
+    fake_instance.add_instance(tmp_path, text)
+    recognised = recognise(hardware(tmp_path))
+    assert (recognised.sizes, recognised.size, recognised.family) == ((), None, "")
