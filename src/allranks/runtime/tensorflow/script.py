@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
+from allranks.contract.own_variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, failure
 from allranks.runtime.eviction import EVICTED
@@ -76,7 +77,7 @@ def _run_alone(script: Script, role: str) -> int:
 
 
 def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
-    roll_call(cluster, timeout_seconds)
+    roll_call(cluster, join_seconds(os.environ, timeout_seconds))
     metrics = Metrics(is_main=cluster.is_chief)
 
     def end_process(error: ConnectionError) -> None:
@@ -121,7 +122,7 @@ def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float)
 def _serve(cluster: Cluster, timeout_seconds: float) -> int:
     # Not the server's `join`, during which Python cannot run signal handlers.
     signal.signal(signal.SIGTERM, _exit_successfully)
-    roll_call(cluster, timeout_seconds)
+    roll_call(cluster, join_seconds(os.environ, timeout_seconds))
     server = strategy.server(cluster)
     wait_until_gone(CHIEF, cluster.endpoint(cluster.chief), timeout_seconds)
     del server
