@@ -7,34 +7,53 @@ arguments; `RANK` alone if this process is the rank itself. It raises InputError
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from allranks.contract import instance
+from allranks.contract import instance, world
+from allranks.contract.own_variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import RankEnv, detect, note
+from allranks.runtime.sockets.rendezvous import connect
 
 RANK = [sys.executable, str(Path(__file__).with_name("rank.py"))]
+
+CLOSE_SECONDS = 5.0
+"""How long rank 0 waits until another rank has closed its connection."""
 
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 """Files of which a machine with GPUs has one: of NVIDIA's driver, of AMD's, and of Windows' under WSL."""
 
 
-def pytorch(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
-    _expect(detect(), "pytorch", "pytorch")
+def pytorch(args: argparse.Namespace) -> list[str]:
+    env = detect()
+    _expect(env, "pytorch", "pytorch")
+    _join(env, args)
     return RANK
 
 
 def mpi(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
-    _expect(detect(), "mpi", "mpi")
+    """mpirun has started all ranks or none. An Open MPI that ignores the hosts starts a world on each instance."""
+    env = detect()
+    _expect(env, "mpi", "mpi")
+    world.check(env)
     return RANK
 
 
-def tensorflow(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
-    _expect(detect(), "tensorflow", "tensorflow")
+def tensorflow(args: argparse.Namespace) -> list[str]:
+    """Every task runs the program, once all tasks have started: TensorFlow would wait for a missing one for ever."""
+    env = detect()
+    _expect(env, "tensorflow", "tensorflow")
+    if env.world_size > 1:
+        # The other launches don't need these.
+        from allranks.runtime.tensorflow.cluster import listed
+        from allranks.runtime.tensorflow.roll_call import roll_call
+
+        roll_call(listed(), _join_seconds(args))
     return RANK
 
 
@@ -73,6 +92,8 @@ def torchrun(args: argparse.Namespace) -> list[str]:
     else:
         rendezvous = ["--nnodes", nodes, "--node-rank", str(env.instance_rank)]
         rendezvous += ["--master-addr", str(env.master_addr), "--master-port", str(env.master_port)]
+    if not elastic:
+        _join(env, args)
     options = [*rendezvous, "--nproc-per-node", str(_processes(args)), "--max-restarts", str(args.max_restarts)]
     return [sys.executable, "-m", "torch.distributed.run", *options, RANK[1]]
 
@@ -82,6 +103,7 @@ def accelerate(args: argparse.Namespace) -> list[str]:
     processes that there are none."""
     env = _per_node(detect())
     total = _processes(args) * env.instance_count
+    _join(env, args)
     options = ["--num_machines", str(env.instance_count), "--machine_rank", str(env.instance_rank)]
     options += ["--num_processes", str(total)]
     if env.instance_count > 1:
@@ -107,6 +129,7 @@ def deepspeed(args: argparse.Namespace) -> list[str]:
     if len(hosts) != env.instance_count:
         hosts = [f"instance-{number}" for number in range(env.instance_count)]
     processes = _processes(args)
+    _join(env, args)
     hostfile = Path("hostfile").resolve()
     hostfile.write_text("".join(f"{host} slots={processes}\n" for host in hosts), encoding="utf-8")
     options = ["--hostfile", str(hostfile), "--no_ssh", "--node_rank", str(env.instance_rank)]
@@ -130,7 +153,7 @@ def ray(args: argparse.Namespace) -> list[str]:
     if rank > 0:
         note("this instance serves the Ray cluster; the program runs on its head")
         return []
-    _wait_for_ray(count, args.join_seconds)
+    _wait_for_ray(count, _join_seconds(args))
     return RANK
 
 
@@ -153,7 +176,7 @@ def add_options(inputs: argparse.ArgumentParser) -> None:
     inputs.add_argument("--max_restarts", type=int, default=0)
     inputs.add_argument("--mixed_precision")
     inputs.add_argument("--config", type=Path)
-    inputs.add_argument("--join_seconds", type=float, default=300.0)
+    inputs.add_argument("--join_seconds", type=float)
 
 
 def _expect(env: RankEnv, launcher: str, distribution: str) -> None:
@@ -166,6 +189,27 @@ def _expect(env: RankEnv, launcher: str, distribution: str) -> None:
                 fix=f"set distribution.type to {distribution}, or use the component run_{env.launcher}",
             )
         )
+
+
+def _join_seconds(args: argparse.Namespace) -> float:
+    seconds: float = args.join_seconds or join_seconds(os.environ)
+    return seconds
+
+
+def _join(env: RankEnv, args: argparse.Namespace) -> None:
+    """Wait for the processes that the platform starts on the other instances, so that a missing one is named. They meet
+    at the master's port, which the launcher or the program uses afterwards.
+
+    Raise InputError if they are on fewer instances than declared, and ConnectionError if some are missing.
+    """
+    world.check(env)
+    connections = connect(env, _join_seconds(args)) if env.world_size > 1 else {}
+    for connection in connections.values():
+        with contextlib.suppress(OSError), connection:
+            # The other end closes first: then this end leaves nothing at the port.
+            if env.rank == 0:
+                connection.settimeout(CLOSE_SECONDS)
+                connection.recv(1)
 
 
 def _per_node(env: RankEnv) -> RankEnv:
@@ -217,8 +261,11 @@ def _wait_for_ray(count: int, seconds: float) -> None:
 
     library.init(log_to_driver=False, logging_level="warning")
     deadline = time.monotonic() + seconds
-    while (alive := sum(node["Alive"] for node in library.nodes())) < count:
+    while len(alive := [str(node["NodeManagerAddress"]) for node in library.nodes() if node["Alive"]]) < count:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{alive} of {count} instances have joined the Ray cluster within {seconds:g} s")
+            hosts = (os.environ.get("AZ_BATCH_HOST_LIST") or "").split(",")
+            missing = [world.instance_name(number) for number, host in enumerate(hosts) if number and host not in alive]
+            names = f": {', '.join(missing)} did not" if missing else ""
+            raise TimeoutError(f"{len(alive)} of {count} instances have joined the Ray cluster in {seconds:g} s{names}")
         time.sleep(0.2)
     library.shutdown()  # the program connects by itself

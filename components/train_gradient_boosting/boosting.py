@@ -47,6 +47,7 @@ class Boosting:
     ) -> None:
         self.progress = progress
         self.scores: Mapping[str, float] = {}
+        self.rank = ranks.rank
         self._ranks, self._validation, self._checkpoints = ranks, validation, checkpoints
         self._schedule, self._metric, self._rows = schedule, metric, rows
         self._eviction = Eviction()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import full_output_refused
 
 _NAME = re.compile(r"iteration_(\d+)\.json")
 
@@ -39,7 +40,14 @@ class Checkpoints:
         self._folder, self._keep = folder, keep
 
     def save(self, model: str, progress: Progress) -> None:
-        """Write a checkpoint, and remove those that are too old. model: LightGBM's text"""
+        """Write a checkpoint, and remove those that are too old. Raise InputError if the disk is full.
+
+        model: LightGBM's text
+        """
+        with full_output_refused("output checkpoints", self._folder):
+            self._save(model, progress)
+
+    def _save(self, model: str, progress: Progress) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._folder / f"iteration_{progress.iteration:09d}.json"
         partial = self._folder / f".{file.name}.partial"

@@ -80,32 +80,43 @@ def read(folder: Path, split: str, description: Description, rank: int, world_si
     return Rows(table.select(list(description.features)), label, weight)
 
 
-def with_classes(description: Description, rows: Rows, ranks: Ranks) -> Description:
-    """Return the description with the classes of all ranks' labels, where it has none, after a check of the labels. A
-    collective."""
+def with_classes(description: Description, rows: Rows, validation: Rows, ranks: Ranks) -> Description:
+    """Return the description with the classes of all ranks' training labels, where it has none.
+
+    Raise InputError if a label of the training or validation rows is no class's index. A collective.
+    """
     if description.task == REGRESSION:
         return description
-    whole = bool(np.all(rows.label == np.floor(rows.label)) and np.all(rows.label >= 0))
-    highest = ranks.all_gather([int(rows.label.max(initial=0)), whole])
-    count = max(label for label, _ in highest) + 1
+    labels = {"train": rows.label, "validation": validation.label}
+    highest = ranks.all_gather([[_whole(label), int(label.max(initial=0))] for label in labels.values()])
+    count = max(train[1] for train, _ in highest) + 1
     expected = len(description.classes) or count
-    if count > expected or not all(whole for _, whole in highest):
-        found = f"labels up to {count - 1}" if count > expected else "labels that are no whole numbers from 0"
-        fix = "prepare the table with prepare_table, or train a regression"
-        raise InputError(Problem("label_column", found, f"the index of one of {expected} classes", fix))
+    for number, split in enumerate(labels):
+        most = max(splits[number][1] for splits in highest)
+        if most >= expected or not all(splits[number][0] for splits in highest):
+            found = f"labels up to {most}" if most >= expected else "labels that are no whole numbers from 0"
+            fix = "prepare the table with prepare_table, or train a regression"
+            raise InputError(
+                Problem("label_column", f"{found} in {split}", f"the index of one of {expected} classes", fix)
+            )
     if expected < 2:
         raise InputError(Problem("label_column", "the same label in every row", "at least 2 classes"))
     return replace(description, classes=description.classes or tuple(map(str, range(count))))
 
 
-def check_counts(rows: Rows, validation: Rows, ranks: Ranks) -> int:
-    """Return the number of training rows of all ranks. Raise InputError if a rank has too few. A collective."""
+def check_counts(rows: Rows, validation: Rows, ranks: Ranks) -> tuple[int, int]:
+    """Return the number of training rows of all ranks, and of the rank with the fewest. Raise InputError if a rank has
+    too few. A collective."""
     counts = ranks.all_gather([len(rows), len(validation)])
     if min(train for train, _ in counts) < LEAST_ROWS or not all(count for _, count in counts):
         found = f"{sum(n for n, _ in counts)} training and {sum(n for _, n in counts)} validation rows"
         expected = f"at least {LEAST_ROWS} and 1 for each of the {ranks.world_size} ranks"
         raise InputError(Problem("input data", found, expected, "give more rows, or take fewer instances"))
-    return int(sum(train for train, _ in counts))
+    return int(sum(train for train, _ in counts)), int(min(train for train, _ in counts))
+
+
+def _whole(labels: NDArray[np.floating]) -> bool:
+    return bool(np.all(np.isfinite(labels)) and np.all(labels == np.floor(labels)) and np.all(labels >= 0))
 
 
 def _described_by(args: argparse.Namespace, names: list[str]) -> Description:

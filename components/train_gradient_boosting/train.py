@@ -15,15 +15,21 @@ import table
 from boosting import Boosting, Schedule
 from checkpoints import Checkpoints, Progress
 from prepared_table import CLASSIFICATION, REGRESSION, Description
+from room import check_room
+from sampling import Sampling, check_resumable, check_rows
 from saving import importance, save, write_json
 from validation import HIGHER_IS_BETTER, Validation, default_metric
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
+from allranks.runtime.output_room import full_output_refused
 
 NETWORK = ("machines", "num_machines", "local_listen_port", "time_out", "pre_partition")
 OURS = (*NETWORK, "objective", "num_class", "metric")
 """Parameters of LightGBM that follow from the launch, the data or the component's inputs."""
+
+TRIED_ROWS = 100
+"""Rows with which the parameters are tried before the training."""
 
 NAMES = (
     "learning_rate",
@@ -49,16 +55,20 @@ def train(ranks: sockets.Ranks) -> None:
     description = table.describe(args.data, args)
     rows = table.read(args.data, "train", description, ranks.rank, ranks.world_size)
     validation = table.read(args.data, "validation", description, ranks.rank, ranks.world_size)
-    description = table.with_classes(description, rows, ranks)
-    count = table.check_counts(rows, validation, ranks)
+    description = table.with_classes(description, rows, validation, ranks)
+    count, least = table.check_counts(rows, validation, ranks)
     metric = chosen_metric(args.metric, description)
     parameters = settings(args, description, ranks)
+    check_resumable(parameters)
+    check_rows(parameters, least)
+    check_accepted(parameters, rows, ranks)
 
     checkpoints = Checkpoints(args.checkpoints, args.save_total_limit)
     model, progress = start(args, checkpoints, description)
     schedule = Schedule(args.num_iterations, args.eval_steps, args.save_steps, args.early_stopping_round)
     scoring = Validation(validation, description, ranks)
     boosting = Boosting(ranks, scoring, checkpoints, schedule, progress, metric=metric, rows=count)
+    check_room(args, parameters, count, ranks)
     ranks.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     booster = boost(parameters | network.parameters(ranks), rows, validation, description, model, boosting)
 
@@ -69,7 +79,8 @@ def train(ranks: sockets.Ranks) -> None:
     hardware = ranks.measured_on()
     peak = max(ranks.all_gather(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10))
     if ranks.is_main:
-        save(booster, rows.features, description, args.model)
+        with full_output_refused("output model", args.model):
+            save(booster, rows.features, description, args.model)
         ranked = importance(booster)
         write_json(args.feature_importance, ranked)
         ranks.metrics.log_dict(ranked, "feature_importance.json")
@@ -128,7 +139,7 @@ def boost(
     model: lightgbm.Booster | None,
     boosting: Boosting,
 ) -> lightgbm.Booster:
-    """Add the trees that are missing. Raise InputError if LightGBM refuses a parameter."""
+    """Add the trees that are missing."""
     categorical = [name for name in description.features if name in description.categories]
     training = lightgbm.Dataset(rows.features, rows.label, weight=rows.weight, categorical_feature=categorical)
     held_out = lightgbm.Dataset(validation.features, validation.label, weight=validation.weight, reference=training)
@@ -136,14 +147,15 @@ def boost(
     if remaining <= 0:
         assert model is not None
         return model
+    sampling = Sampling(parameters, boosting.rank)
     booster = lightgbm.train(
-        parameters | {"num_iterations": remaining},
+        parameters | sampling.initial | {"num_iterations": remaining},
         training,
         valid_sets=[held_out],
         feval=boosting.evaluate,
         init_model=model,
         keep_training_booster=True,
-        callbacks=[boosting.after_iteration],
+        callbacks=[sampling, boosting.after_iteration],
     )
     booster.free_network()
     return booster
@@ -182,11 +194,28 @@ def more_parameters(text: str) -> dict[str, str]:
         main = next((main for main, others in aliases.items() if name == main or name in others), None)
         if main is None:
             raise InputError(Problem("params", f"{name} is no parameter of LightGBM", "one of its documentation"))
-        if main in OURS or main in NAMES or main == "num_iterations":
-            fix = f"set the input {main}" if main in (*NAMES, "num_iterations", "objective") else "leave it out"
+        if main in OURS or main in NAMES or main in ("num_iterations", "early_stopping_round"):
+            inputs = (*NAMES, "num_iterations", "objective", "metric", "early_stopping_round")
+            fix = f"set the input {main}" if main in inputs else "leave it out"
             raise InputError(Problem("params", f"{name} is set by the component", fix=fix))
         parameters[main] = value
     return parameters
+
+
+def check_accepted(parameters: dict[str, Any], rows: table.Rows, ranks: sockets.Ranks) -> None:
+    """Raise InputError if LightGBM refuses a parameter, or cannot do it on several ranks. A collective."""
+    if ranks.world_size > 1 and str(parameters.get("linear_tree", "")).lower() in ("true", "1", "+"):
+        fix = "leave linear_tree out, or train on one rank"
+        raise InputError(Problem("params", f"linear_tree on {ranks.world_size} ranks", "constant leaves", fix))
+    refused = None
+    try:
+        few = lightgbm.Dataset(rows.features.slice(0, TRIED_ROWS), rows.label[:TRIED_ROWS], params=parameters)
+        lightgbm.Booster(parameters, few)
+    except (lightgbm.basic.LightGBMError, ValueError, TypeError) as error:
+        refused = str(error).strip().splitlines()[0]
+    refused = next((said for said in ranks.all_gather(refused) if said), None)
+    if refused:
+        raise InputError(Problem("params", f"LightGBM refuses the parameters: {refused}", fix="see its documentation"))
 
 
 def chosen_metric(name: str, description: Description) -> str:

@@ -108,6 +108,18 @@ def total_steps(args: argparse.Namespace, count: int, batches: int, ranks: runti
     return total
 
 
+def steps_when_resumed(
+    args: argparse.Namespace, step: int, total: int, loader: runtime.DataLoader, ranks: runtime.Ranks
+) -> int:
+    """Return the number of optimizer steps of a training of epochs that resumes at a step, with a note if it is another
+    one than `total`, because the number of ranks or the batch size has changed."""
+    passes = loader.sampler.batches_left + (args.num_train_epochs - 1 - loader.epoch) * len(loader)
+    resumed = step + max(0, passes) // args.gradient_accumulation_steps
+    if resumed != total and ranks.is_main:
+        runtime.note(f"the batches have another size than before: {resumed} steps in all instead of {total}")
+    return resumed
+
+
 def note_without_effect(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
     """Note the inputs that have no effect on CPUs."""
     names = [name for name in ("tf32", "offload") if getattr(args, name)]

@@ -1,38 +1,39 @@
-"""Learning rate schedules, by torch's own schedulers."""
+"""Learning rate schedules, as factors of the highest rate, by torch's LambdaLR."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from dataclasses import dataclass
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, LinearLR, LRScheduler, SequentialLR
+from torch.optim.lr_scheduler import LambdaLR
 
 SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup")
 """Names of the schedules, as Transformers has them."""
 
 
-def schedule(name: str, total: int, warmup_steps: int) -> Callable[[Optimizer], LRScheduler]:
-    """Return a function that makes the schedule of an optimizer.
+@dataclass
+class Schedule:
+    """Makes the schedule of an optimizer.
 
-    total:        number of optimizer steps of the training
+    total:        number of optimizer steps of the training. It may change when the training resumes
     warmup_steps: steps in which the learning rate rises linearly to its highest value; `constant` has none
     """
-    warmup = 0 if name == "constant" else min(warmup_steps, total - 1)
 
-    def make(optimizer: Optimizer) -> LRScheduler:
-        after = _after(name, optimizer, total - warmup)
-        if not warmup:
-            return after
-        # The first step is taken with a positive rate.
-        rise = LinearLR(optimizer, start_factor=1 / (warmup + 1), end_factor=1.0, total_iters=warmup)
-        return SequentialLR(optimizer, [rise, after], milestones=[warmup])
+    name: str
+    total: int
+    warmup_steps: int
 
-    return make
+    def __call__(self, optimizer: Optimizer) -> LambdaLR:
+        """Return the schedule. Its state has the step, and no number of steps."""
+        return LambdaLR(optimizer, lambda step: self.factor(step))
 
-
-def _after(name: str, optimizer: Optimizer, steps: int) -> LRScheduler:
-    if name == "linear":
-        return LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=steps)
-    if name == "cosine":
-        return CosineAnnealingLR(optimizer, T_max=steps)
-    return ConstantLR(optimizer, factor=1.0, total_iters=0)
+    def factor(self, step: int) -> float:
+        """Return the factor of the highest learning rate in a step, from 0."""
+        warmup = 0 if self.name == "constant" else min(self.warmup_steps, self.total - 1)
+        if step < warmup:
+            return (step + 1) / (warmup + 1)  # the first step is taken with a positive rate
+        progress = min(1.0, (step - warmup) / (self.total - warmup))
+        if self.name == "linear":
+            return 1 - progress
+        return (1 + math.cos(math.pi * progress)) / 2 if self.name == "cosine" else 1.0

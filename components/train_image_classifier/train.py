@@ -14,7 +14,7 @@ import numpy as np
 import parameters
 import torch
 from architecture import Architecture, design, start_from
-from checks import check_batches, check_room, note_without_effect, total_steps
+from checks import check_batches, check_room, note_without_effect, steps_when_resumed, total_steps
 from classifier import blocks
 from history import History
 from image_data.augmentation import Augmentation
@@ -25,7 +25,7 @@ from image_data.open_data import kind, open_data
 from mixing import Mixing, mix
 from prepared_images import BadData
 from saving import save
-from schedule import schedule
+from schedule import Schedule
 from torch import nn
 from torch.nn import functional
 from validation import MODE, Validation
@@ -61,13 +61,8 @@ def train(ranks: runtime.Ranks) -> None:
 
     if args.channels_last and args.strategy in ("ddp", "horovod"):  # the others keep contiguous shards of the weights
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    warmup_steps = args.warmup_steps or round(args.warmup_ratio * total)
-    training = ranks.strategy.prepare(
-        model,
-        optimizer(args, model),
-        settings(args, model, warmup_steps, total),
-        schedule(args.lr_scheduler_type, total, warmup_steps),
-    )
+    schedule = Schedule(args.lr_scheduler_type, total, args.warmup_steps or round(args.warmup_ratio * total))
+    training = ranks.strategy.prepare(model, optimizer(args, model), settings(args, model, schedule), schedule)
     average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
     history = History()
     parts = {"training": training, "loader": loader, "history": history}
@@ -80,6 +75,8 @@ def train(ranks: runtime.Ranks) -> None:
         mode=MODE,
     )
     step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
+    if step and args.max_steps == -1:
+        total = schedule.total = steps_when_resumed(args, step, total, loader, ranks)
     samples_per_step = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
     about = {
         "strategy": args.strategy,
@@ -239,9 +236,7 @@ def decoder_of(data: ImageData, architecture: Architecture) -> Decoder | None:
     return None if data.kind == "arrays" else Decoder(architecture.image_size, data.channels)
 
 
-def settings(
-    args: argparse.Namespace, model: nn.Module, warmup_steps: int, total_steps: int
-) -> runtime.TrainingSettings:
+def settings(args: argparse.Namespace, model: nn.Module, schedule: Schedule) -> runtime.TrainingSettings:
     """Return the settings of the strategy. Raise InputError."""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.gradient_accumulation_steps,
@@ -256,8 +251,8 @@ def settings(
         zero_stage=args.zero_stage if args.strategy == "deepspeed" else None,
         offload=args.offload,
         deepspeed_config=args.deepspeed,
-        warmup_steps=warmup_steps,
-        max_steps=total_steps,
+        warmup_steps=schedule.warmup_steps,
+        max_steps=schedule.total,
     )
 
 

@@ -36,7 +36,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
     from recorder import Checkpointing, Recorder
     from room import RoomCheck, Trainer
     from saving import save
-    from schedule import schedule
+    from schedule import Schedule
 
     # Now, since Lightning removes the launch's variables at the end of the training.
     launcher = "lightning" if place.per_node else detect().launcher
@@ -56,7 +56,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
         args.learning_rate,
         args.weight_decay,
         args.label_smoothing_factor,
-        schedule(args.lr_scheduler_type, total, warmup_steps),
+        Schedule(args.lr_scheduler_type, total, warmup_steps),
     )
     module = ImageClassification(classifier, len(description.classes), optimization)
     samples = args.per_device_train_batch_size * world_size * args.gradient_accumulation_steps

@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import full_output_refused
 
 POINTS = "points.json"
 
@@ -61,9 +62,13 @@ class Checkpoints:
         return step, [point for point in points if point["step"] <= step]
 
     def save(self, step: int, points: list[dict[str, float]]) -> None:
-        """Save. Every worker must call it."""
+        """Save. Every worker must call it. Raise InputError if the disk is full."""
         if self._alone and not self._is_main:
             return
+        with full_output_refused("output checkpoints", self._own):
+            self._save(step, points)
+
+    def _save(self, step: int, points: list[dict[str, float]]) -> None:
         self._step.assign(step)
         if self._is_main:
             self._folder.mkdir(parents=True, exist_ok=True)

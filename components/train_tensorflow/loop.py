@@ -18,9 +18,11 @@ from parameters import data
 from prepared_images import Description, Images
 from presets import build
 from replicas import Replicas
+from room import check_room
 from saving import save
 
 from allranks.runtime.eviction import Evicted, Eviction
+from allranks.runtime.output_room import full_output_refused
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def train(replicas: Replicas, args: argparse.Namespace) -> None:
         alone=replicas.saves_alone,
     )
     step, points = checkpoints.load(args.resume_from_checkpoint)
+    check_room(args, model, optimizer, replicas)
     history = History(points, step=step, samples=plan.batch * plan.replicas)
     replicas.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     steps = compiled(replicas, model, optimizer, args, len(description.classes))
@@ -167,7 +170,8 @@ def write(replicas: Replicas, args: argparse.Namespace, description: Description
     trained = new_model(args, description)
     for variable, value in zip(trained.variables, weights, strict=True):
         variable.assign(value)
-    save(trained, description, args.model, preset=args.preset)
+    with full_output_refused("output model", args.model):
+        save(trained, description, args.model, preset=args.preset)
     gpus = len(tf.config.list_physical_devices("GPU"))
     history.write(
         args.history,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -9,6 +10,9 @@ import tensorflow as tf
 
 from allranks.runtime import tensorflow
 from allranks.runtime.metrics import Metrics
+
+LONGEST = 16_384
+"""Bytes of the longest value that is broadcast."""
 
 
 class Replicas(Protocol):
@@ -42,6 +46,9 @@ class Replicas(Protocol):
 
     def total(self, values: Any) -> Any:
         """Return values added up over the replicas. values: what `run` has returned"""
+
+    def broadcast(self, value: Any) -> Any:
+        """Return the main process's value. value: what JSON can hold, up to some kilobytes"""
 
     def wait_for_all(self) -> None:
         """Wait until every process has called this."""
@@ -80,8 +87,19 @@ class MirroredReplicas:
     def total(self, values: Any) -> Any:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
 
+    def broadcast(self, value: Any) -> Any:
+        if self.world_size == 1:
+            return value
+        total = self._total_of_replicas(_encoded(value if self.is_main else None))
+        return _decoded(total, self.count // self.world_size)
+
     def wait_for_all(self) -> None:
-        self.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.constant(1.0), axis=None)
+        if self.world_size > 1:
+            self._total_of_replicas(tf.constant(1.0))
+
+    def _total_of_replicas(self, own: tf.Tensor) -> tf.Tensor:
+        """Return the sum over all replicas. own: the value of each replica of this process"""
+        return self.total(self.strategy.experimental_distribute_values_from_function(lambda _: own))
 
     def start_alike(self, variables: Sequence[Any]) -> None:
         """The strategy has done so when it made the variables."""
@@ -116,6 +134,9 @@ class HorovodReplicas:
 
         return hvd.allreduce(values, op=hvd.Sum)
 
+    def broadcast(self, value: Any) -> Any:
+        return _decoded(self.total(_encoded(value if self.is_main else None)))
+
     def wait_for_all(self) -> None:
         self.total(tf.constant(1.0))
 
@@ -123,3 +144,16 @@ class HorovodReplicas:
         import horovod.tensorflow as hvd
 
         hvd.broadcast_variables(variables, root_rank=0)
+
+
+def _encoded(value: Any) -> tf.Tensor:
+    """Return a value's JSON as numbers, of None zeros: the sum over the processes is the value of one of them."""
+    text = json.dumps(value).encode() if value is not None else b""
+    if len(text) > LONGEST:
+        raise ValueError(f"a value of {len(text)} bytes is too long to broadcast, of at most {LONGEST}")
+    return tf.constant([*text, *[0] * (LONGEST - len(text))], tf.int32)
+
+
+def _decoded(total: tf.Tensor, times: int = 1) -> Any:
+    """Return the value. times: how often it is in the sum"""
+    return json.loads(bytes(number // times for number in total.numpy().tolist()).rstrip(b"\0"))

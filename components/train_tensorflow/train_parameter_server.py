@@ -16,6 +16,7 @@ from loop import due, make, mean_loss, write
 from parameters import arguments, data
 from prepared_images import Images
 from replicas import MirroredReplicas
+from room import check_room
 from worker_data import check_shares, worker_data
 
 from allranks.errors import InputError, Problem
@@ -40,6 +41,7 @@ def train(training: tensorflow.Training) -> None:
         model, optimizer = make(args, description, total)
     checkpoints = Checkpoints(args.checkpoints, model, optimizer, keep=args.save_total_limit, is_main=True)
     step, points = checkpoints.load(args.resume_from_checkpoint)
+    check_room(args, model, optimizer)
     history = History(points, step=step, samples=plan.batch)
     classes = len(description.classes)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from azure.core.exceptions import HttpResponseError
 from commands import add_step, quick, write_log
 from fake.jobs import Job
 from fake.service import FakeAzure
@@ -35,6 +38,25 @@ def test_the_steps_of_a_run_are_those_of_every_page(azure: FakeAzure) -> None:
         client = azure.client()
         assert [run.run_id for run in internals.child_runs(client, "run")] == names
         assert [run.run_id for run in internals.child_runs(client, names[0])] == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({"status": 401}, "InvalidAuthenticationToken"),
+        ({"status": 200, "body": "{}"}, "has none of run history"),
+        ({"status": 200, "body": "<html>"}, "has none of run history"),
+    ],
+    ids=["refused", "none", "a page"],
+)
+def test_a_refused_list_of_addresses_is_an_error_of_the_service(
+    fault: dict[str, Any], message: str, azure: FakeAzure
+) -> None:
+    """Where the SDK raises a KeyError."""
+    azure.jobs["run"] = Job("run", None)
+    azure.fail("/discovery", **fault)
+    with session.session(), pytest.raises(HttpResponseError, match=message):
+        internals.run_details(azure.client(), "run")
 
 
 def test_a_link_to_the_next_page_has_its_token() -> None:

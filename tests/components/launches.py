@@ -28,9 +28,17 @@ def environment(folder: Path, code: Sequence[str]) -> dict[str, str]:
 
 
 def by_platform(
-    distribution: Distribution, instance_count: int, command: Sequence[str], folder: Path, variables: Mapping[str, str]
+    distribution: Distribution,
+    instance_count: int,
+    command: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    missing: int | None = None,
 ) -> Ended:
-    """The command in every process that the platform starts, on instances of this machine's loopback."""
+    """The command in every process that the platform starts, on instances of this machine's loopback.
+
+    missing: an instance that never starts
+    """
     job = Launch(
         distribution,
         tuple(f"127.0.0.{number + 2}" for number in range(instance_count)),
@@ -40,7 +48,8 @@ def by_platform(
     processes = list(produce.processes(job))
     if distribution.type == "tensorflow":  # its servers listen at every address
         job = replace(job, ports=tuple(free_port() for _ in processes))
-    places = [produce.environment(job, process) for process in processes]
+    started = [process for process in processes if process.instance_rank != missing]
+    places = [produce.environment(job, process) for process in started]
     return run([list(command)] * len(places), [{**variables, **place} for place in places], folder)
 
 

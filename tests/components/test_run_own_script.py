@@ -17,6 +17,7 @@ import yaml
 from component_processes import COMPONENTS, Ended, run
 from launches import BIN, MPIRUN, by_mpirun, by_platform, environment, free_port
 
+from allranks.contract.launch import Distribution
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.tensorflow import TensorFlow
@@ -148,11 +149,46 @@ def test_the_script_runs_when_the_ray_cluster_is_whole(tmp_path: Path, variables
         try:
             started = command("ray", tmp_path, "on_ray.py", "--join_seconds", "100")
             ended = run([started], [variables | {"RAY_ADDRESS": address}], tmp_path)
+            of_two = {"AZUREML_NODE_COUNT": "2", "AZUREML_CR_NODE_RANK": "0"}
+            of_two |= {"AZ_BATCH_HOST_LIST": "127.0.0.1,127.0.0.9", "RAY_ADDRESS": address}
+            alone = run([command("ray", tmp_path, "on_ray.py", "--join_seconds", "1")], [variables | of_two], tmp_path)
         finally:
             head.terminate()
             head.wait()
     assert ended.codes == [0], (ended, (tmp_path / "head.log").read_text())
     assert (tmp_path / "results").read_text() == "[0, 1, 4, 9]"
+    assert alone.codes == [1]
+    missing = "1 of 2 instances have joined the Ray cluster in 1 s: instance 1 (127.0.0.9) did not"
+    assert missing in alone.errors[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("launch", "distribution", "missing"),
+    [
+        ("pytorch", PyTorch(2), "instance 2 (127.0.0.4), rank 4, 5 did not connect in time"),
+        ("torchrun", PyTorch(1), "instance 2 (127.0.0.4), rank 2 did not connect in time"),
+        ("tensorflow", TensorFlow(3), "worker 2 at 127.0.0.4:"),
+    ],
+)
+def test_a_missing_instance_is_named(
+    launch: str, distribution: Distribution, missing: str, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    path = os.pathsep.join([variables["PYTHONPATH"], str(COMPONENTS.parent / "src")])
+    started = command(launch, tmp_path, "sum_ranks.py", "--join_seconds", "2")
+    ended = by_platform(distribution, 3, started, tmp_path, {**variables, "PYTHONPATH": path}, missing=2)
+    assert set(ended.codes) == {1}, ended
+    assert missing in ended.errors[0]
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun here: pip install 'allranks[mpi]'")
+def test_a_world_of_mpi_that_is_smaller_than_declared(tmp_path: Path, variables: dict[str, str]) -> None:
+    """As Open MPI 5 starts it from the variables for 4: on one of the instances."""
+    ended = by_mpirun(2, command("mpi", tmp_path), tmp_path, variables | {"AZUREML_NODE_COUNT": "3"})
+    assert ended.codes != [0]
+    assert "2 ranks on 1 of the job's 3 instances (launcher mpi)" in ended.errors[0]
+    assert not (tmp_path / "results").exists()
 
 
 def test_what_is_no_script_is_refused(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +247,7 @@ def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.Monk
     env = RankEnv(world_size=2, instance_count=2, launcher="pytorch", master_addr="127.0.0.2", master_port=6105)
     monkeypatch.setattr(launchers, "detect", lambda: env)
     monkeypatch.setattr(launchers, "_gpus", lambda: 4)
+    monkeypatch.setattr(launchers, "_join", lambda *_: None)  # nobody is at the master's address
     given = {"processes": 0, "min_instances": 0, "max_restarts": 0}
     assert "--nproc-per-node 4" in " ".join(launchers.torchrun(Namespace(**given)))
     with pytest.raises(InputError, match="8 processes on the 4 GPUs of this instance"):

@@ -194,6 +194,17 @@ def test_own_files_with_categories_weights_and_several_classes(tmp_path: Path) -
         (["--params", "num_wings=2"], "params: num_wings is no parameter of LightGBM"),
         (["--params", "n_estimators=2"], "fix: set the input num_iterations"),
         (["--params", "machines=a:1"], "params: machines is set by the component"),
+        (["--params", "boosting=dart"], "params: boosting=dart, with which an evicted training cannot go on"),
+        (["--params", "boosting=rf bagging_seed=1"], "params: boosting=rf, with which"),
+        (["--params", "data_sample_strategy=goss"], "params: data_sample_strategy=goss, with which"),
+        (["--params", "use_quantized_grad=true"], "params: use_quantized_grad, with which"),
+        (["--params", "early_stopping_rounds=5"], "fix: set the input early_stopping_round"),
+        (["--params", "path_smooth=-1"], "params: LightGBM refuses the parameters: "),
+        (
+            ["--bagging_fraction", "0.01", "--bagging_freq", "1", "--params", "neg_bagging_fraction=0.001"],
+            "neg_bagging_",
+        ),
+        (["--num_iterations", "100000000000", "--save_total_limit", "3"], "output checkpoints: "),
         (["--resume_from_checkpoint", "."], "input resume_from_checkpoint: . holds no checkpoint"),
         (["--initial_model", "."], "input initial_model: . cannot be loaded"),
     ],
@@ -215,6 +226,27 @@ def test_what_cannot_be_trained_is_refused_by_name(
         training.train(Ranks(RankEnv(), Metrics(is_main=False)))
     assert said in str(error.value)
     assert not (tmp_path / "outputs").exists()
+
+
+def test_a_class_that_only_the_validation_rows_have_is_refused(
+    code: Importer, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from allranks.contract.rank_env import RankEnv
+    from allranks.runtime.metrics import Metrics
+    from allranks.runtime.sockets import Ranks
+
+    code("evaluate_table_model", "table_scores")
+    code("prepare_table", "prepared_table")
+    rows = code("train_gradient_boosting", "table")
+    description = code("prepare_table", "prepared_table").Description("made", "classification", "label", ("a",))
+    train, same, other = (
+        rows.Rows(pa.table({"a": [0.0, 1.0]}), np.array(labels, np.float64), None)
+        for labels in ([0, 1], [1, 1], [0, 2])
+    )
+    ranks = Ranks(RankEnv(), Metrics(is_main=False))
+    assert rows.with_classes(description, train, same, ranks).classes == ("0", "1")
+    with pytest.raises(InputError, match="label_column: labels up to 2 in validation"):
+        rows.with_classes(description, train, other, ranks)
 
 
 def running(data: Path, folder: Path, *arguments: str) -> AbstractContextManager[Running]:

@@ -121,7 +121,7 @@ def test_the_model_normalises_and_resizes_by_itself(code: Importer) -> None:
 def test_the_learning_rate_rises_to_its_peak_and_does_not_rise_again(code: Importer, name: str, total: int) -> None:
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=0.1)
-    schedule = code("train_image_classifier", "schedule").schedule(name, total, total // 10)(optimizer)
+    schedule = code("train_image_classifier", "schedule").Schedule(name, total, total // 10)(optimizer)
     rates = []
     for _ in range(total):
         rates.append(optimizer.param_groups[0]["lr"])
@@ -246,6 +246,27 @@ def test_a_training_has_steps_after_its_warm_up(
 
 
 @pytest.mark.parametrize(
+    ("step", "epoch", "left", "resumed"), [(6, 3, 0, 9), (5, 3, 2, 9), (9, 6, 3, 9), (4, 0, 3, 13)]
+)
+def test_a_resumed_training_takes_the_steps_of_its_remaining_epochs(
+    code: Importer, monkeypatch: pytest.MonkeyPatch, step: int, epoch: int, left: int, resumed: int
+) -> None:
+    checks, args = code("train_image_classifier", "checks"), defaults(code, monkeypatch)
+    args.num_train_epochs, args.gradient_accumulation_steps = 6, 2
+
+    class Loader:
+        sampler = SimpleNamespace(batches_left=left)
+
+        def __init__(self) -> None:
+            self.epoch = epoch
+
+        def __len__(self) -> int:
+            return 3
+
+    assert checks.steps_when_resumed(args, step, 9, Loader(), SimpleNamespace(is_main=True)) == resumed
+
+
+@pytest.mark.parametrize(
     ("count", "drop_last", "place"),
     [(1, False, "data"), (63, True, "dataloader_drop_last"), (65, False, "dataloader_drop_last")],
 )
@@ -294,12 +315,14 @@ def test_a_folder_without_images_ends_every_rank_with_a_message(tmp_path: Path) 
 
 
 def test_one_process_goes_on_from_what_two_ranks_left(trained: Path, digits: Path, tmp_path: Path) -> None:
-    settings = ["--preset", "resnet_micro", "--num_train_epochs", "7", "--per_device_train_batch_size", "90"]
+    """With batches of another size: what is left is one epoch of 8 batches, whatever the steps before."""
+    settings = ["--preset", "resnet_micro", "--num_train_epochs", "7", "--per_device_train_batch_size", "160"]
     ended = train(digits, tmp_path, *settings, "--resume_from_checkpoint", str(trained / "checkpoints"))
     assert ended.codes == [0], ended.errors
-    assert re.findall(r"step (\d+) of 98: validation", ended.output) == ["98"]
+    assert "another size than before: 92 steps in all instead of 56" in ended.errors[0]
+    assert re.findall(r"step (\d+) of (\d+): validation", ended.output) == [("92", "92")]
     history = json.loads((tmp_path / "history").read_text())
-    assert history["points"][0]["step"] == 10
+    assert [history["points"][number]["step"] for number in (0, -1)] == [10, 92]
     assert (tmp_path / "model/MLmodel").is_file()
 
 

@@ -148,9 +148,18 @@ def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_one: Path, tmp_
 
 
 def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: Path) -> None:
+    """SIGTERM to the parameter server first: the chief saves its variables, and the next attempt goes on."""
     settings = ("--per_device_train_batch_size", 64, "--num_train_epochs", 4, "--lr_scheduler_type", "cosine")
-    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings, "--save_steps", 40)
-    ended = finish(tmp_path, tasks)
+    settings = (*settings, "--save_steps", 40)
+    tasks = begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings)
+    try:
+        wait_for(lambda: b'"step": 10' in read(tmp_path / "worker-0.report"), tasks)
+        tasks["ps-0"].send_signal(signal.SIGTERM)
+    finally:
+        ended = finish(tmp_path, tasks)
+    assert {name: task.code for name, task in ended.items()} == {"worker-0": 143, "worker-1": 0, "ps-0": 0}, ended
+    assert list((tmp_path / "checkpoints").glob("*.index"))
+    ended = finish(tmp_path, begin("train_parameter_server.py", digits, tmp_path, cluster(worker=2, ps=1), *settings))
     assert {name: task.code for name, task in ended.items()} == {"worker-0": 0, "worker-1": 0, "ps-0": 0}, ended
     assert losses(tmp_path)[-1] < losses(tmp_path)[0] / 2
     assert (tmp_path / "model/MLmodel").is_file()
@@ -247,11 +256,13 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
         for argument, said in arguments.items():
             assert said in found[script][argument]
     assert "input per_device_train_batch_size: 700, while each of 2 workers has 629 of" in found["shares"]
+    assert "output checkpoints: " in found["room"]
+    assert "3 of 8192.0 TiB at a time" in found["room"]  # two to keep, and the next one
     assert not (tmp_path / "model").exists()
 
 
 TRY_ALL = """\
-import importlib, json, sys
+import importlib, json, sys, types
 
 from allranks.errors import InputError
 from allranks.runtime import tensorflow
@@ -269,6 +280,13 @@ for script, arguments in json.loads(tried).items():
             function(tensorflow.Training(0, 1, "worker", True, strategy.alone(), None, Metrics(is_main=True)))
         except InputError as error:
             found.setdefault(script, {})[argument] = str(error)
+room = importlib.import_module("room")
+too_large = types.SimpleNamespace(variables=[types.SimpleNamespace(shape=(2**26, 2**24), dtype="float32")])
+sys.argv[1:] = options
+try:
+    room.check_room(importlib.import_module("parameters").arguments(), too_large, too_large)
+except InputError as error:
+    found["room"] = str(error)
 try:
     importlib.import_module("worker_data").check_shares(1259, 700, 2)
 except InputError as error:

@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from allranks.contract import report
 from allranks.errors import InputError
 from allranks.runtime.tensorflow.cluster import Cluster, read
 from allranks.runtime.tensorflow.roll_call import roll_call
-from allranks.runtime.tensorflow.watch import Watch, wait_until_gone
+from allranks.runtime.tensorflow.watch import Sight, Watch, wait_until_gone
 from tensorflow_tasks import cluster, finish, needs_tensorflow, start
 
 SCRIPT = Path(__file__).parent / "scripts/tensorflow_tasks.py"
@@ -80,7 +81,8 @@ def test_tasks_meet() -> None:
     threads = [threading.Thread(target=roll_call, args=(other, 30), daemon=True) for other in others]
     for thread in threads:
         thread.start()
-    roll_call(chief, 30)
+    for connection in roll_call(chief, 30).values():
+        connection.close()
     for thread in threads:
         thread.join(30)
         assert not thread.is_alive()
@@ -149,16 +151,29 @@ def test_a_chief_that_fails_takes_its_workers_with_it_and_not_the_evaluator(tmp_
 
 @needs_tensorflow
 @pytest.mark.slow
-def test_a_server_that_is_told_to_end_has_ended_well(tmp_path: Path) -> None:
+def test_a_server_notifies_the_chief_of_an_eviction_and_ends_with_it(tmp_path: Path) -> None:
     tasks = cluster(chief=1, worker=1, ps=1)
     servers = {name: start(tmp_path, name, tasks, SCRIPT) for name in ("worker-0", "ps-0")}
     chief = read(config("chief", 0, **tasks))
     assert chief is not None
-    roll_call(chief, 120)
-    for process in servers.values():
+    connections = roll_call(chief, 120)
+    for name, process in servers.items():
+        role, _, index = name.partition("-")
+        wait_until_listening(chief.endpoint((role, int(index))))
         process.send_signal(signal.SIGTERM)
+    for connection in connections.values():  # each notifies the chief, and ends with it
+        assert connection.recv(100) == b"evicted\n"
+        connection.close()
     ended = finish(tmp_path, servers)
     assert {name: (task.code, task.of(report.Failure)) for name, task in ended.items()} == {
         "worker-0": (0, []),
         "ps-0": (0, []),
     }, ended
+
+
+def wait_until_listening(endpoint: str) -> None:
+    sight, deadline = Sight(endpoint), time.monotonic() + 100
+    while not sight.appeared:
+        assert time.monotonic() < deadline
+        sight.missing(100)
+        time.sleep(0.05)

@@ -22,7 +22,7 @@ app = lazy_group(
         "rerun": "Run the pipeline of a run again, as a new run.",
         "warm": "Keep imported packages in memory, so that runs start at once.",
         "submit": "Submit a pipeline to Azure ML.",
-        "verify-workspace": "Compare what a workspace gives processes with what the local engine gives.",
+        "verify-workspace": "Verify that a workspace gives the processes of a job what the local engine gives them.",
         "cancel": "End a run, or steps of it, here or on Azure ML.",
         "clean": "Remove old runs and files that no run needs.",
         "runs": "List the runs of this workspace, the newest first.",

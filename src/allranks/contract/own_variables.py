@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from allranks.contract import variables
+
 SIZE = "ALLRANKS_SIZE"
 """The Azure size of the instance, such as Standard_ND96asr_v4, set by `allranks submit`, a component or a user. Without
 it the runtime inspects the instance."""
@@ -18,3 +20,15 @@ GPUS_SHARED = "ALLRANKS_GPUS_SHARED"
 def gpus_shared(environ: Mapping[str, str]) -> bool:
     """Return whether the ranks of an instance share its GPUs."""
     return environ.get(GPUS_SHARED, "") == "1"
+
+
+JOIN_SECONDS = "ALLRANKS_JOIN_SECONDS"
+"""How long the ranks of a job wait at the start for those of other instances, which Azure ML starts minutes apart."""
+
+DEFAULT_JOIN_SECONDS = 600.0
+
+
+def join_seconds(environ: Mapping[str, str], default: float = DEFAULT_JOIN_SECONDS) -> float:
+    """Return how many seconds to wait for the ranks of other instances. Raise InputError if the variable is not a
+    whole number of at least 1."""
+    return float(variables.integer(environ, JOIN_SECONDS, minimum=1, default=None) or default)

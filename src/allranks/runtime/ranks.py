@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from torch import Tensor, distributed
 from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
 from allranks.contract.detect import detect
+from allranks.contract.own_variables import join_seconds
 from allranks.runtime import closing, collectives, libraries, strategies
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, wanted
@@ -122,12 +124,13 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
     group, and open the metrics.
 
     Raise InputError if the launch variables contradict each other, the strategy is unknown or not installed, or a
-    preflight check fails. Raise ConnectionError if the ranks do not connect in time.
+    preflight check fails. Raise ConnectionError if the ranks do not connect within ALLRANKS_JOIN_SECONDS, by default
+    timeout_seconds.
     """
     env = detect()
     strategies.check(strategy_name)
     libraries.set_variables(env)
-    store = connect_ranks(env, timeout_seconds) if env.world_size > 1 else HashStore()
+    store = connect_ranks(env, join_seconds(os.environ, timeout_seconds)) if env.world_size > 1 else HashStore()
     preflight = Preflight(env, store) if wanted(env) else None
     if preflight:
         preflight.before_the_group()

@@ -12,7 +12,8 @@ from allranks.errors import InputError, Problem
 if TYPE_CHECKING:
     from torch import nn
 
-PRECISIONS = ("float32", "bfloat16", "float16")
+AUTO = "auto"
+PRECISIONS = ("float32", "bfloat16", "float16", AUTO)
 COMPRESSIONS = ("none", "fp16")
 ZERO_STAGES = (0, 1, 2, 3)
 
@@ -27,7 +28,8 @@ class TrainingSettings:
     max_grad_norm: maximum L2 norm of the gradient of all parameters over all ranks; 0 or None: no clipping;
                 infinity: only measure the norm, as `training.gradient_norm`
     precision:  "float32", "bfloat16" or "float16": compute in this type, with weights, gradient sums and outputs in
-                float32; float16 scales the loss, and skips steps whose gradients overflow; None: float32. Under
+                float32; float16 scales the loss, and skips steps whose gradients overflow; None: float32; "auto":
+                bfloat16 on GPUs that have it, float16 on older ones (V100, T4), float32 on the CPU. Under
                 deepspeed, float16 (GPUs, ZeRO 1 to 3) and a file with the section bf16 have 16-bit weights, with
                 float32 copies in the optimizer
     tf32:       compute float32 matrix products in TF32 on GPUs that have it; applies to the whole process

@@ -349,7 +349,27 @@ def rest_response(request: Any, content: bytes) -> Any:
 
 def run_details(client: Any, name: str) -> Any:
     """Return what run history knows of a job. `jobs.get` returns neither times nor reasons nor logs."""
-    return client.jobs._runs_operations.get_run_details(name)
+    return _run_history(client).get_run_details(name)
+
+
+def _run_history(client: Any) -> Any:
+    """Return the SDK's client for run history.
+
+    The SDK takes any response for the list of addresses: after a refusal it raises KeyError (azure-ai-ml 1.35.2,
+    `JobOperations._get_workspace_url`). Raise HttpResponseError instead.
+    """
+    from azure.core.exceptions import HttpResponseError
+
+    jobs = client.jobs
+    if not jobs._api_base_url:
+        response = requests(client).get(client.workspaces.get(client.workspace_name).discovery_url)
+        if response.status_code != 200:
+            raise HttpResponseError(response=response)
+        try:
+            jobs._api_base_url = json.loads(response.body())["api"]
+        except (ValueError, KeyError, TypeError):
+            raise HttpResponseError("the list of addresses of the workspace has none of run history") from None
+    return jobs._runs_operations
 
 
 def child_runs(client: Any, name: str) -> Iterator[Any]:
@@ -358,7 +378,7 @@ def child_runs(client: Any, name: str) -> Iterator[Any]:
     Pages are requested one by one: the SDK's own iterator goes on with a `nextLink` only, and run history may return a
     continuation token alone (azure-ai-ml 1.35.2, `RunsOperations.get_child`).
     """
-    scope, operation = client.jobs._operation_scope, client.jobs._runs_operations._operation
+    scope, operation = client.jobs._operation_scope, _run_history(client)._operation
     where = (scope.subscription_id, scope.resource_group_name, client.workspace_name, name)
     bodies: list[Any] = []
     options = {"raw_response_hook": lambda response: bodies.append(json.loads(response.http_response.text()))}

@@ -33,6 +33,7 @@ class Fault:
 
     status: 400 or more: it is refused with this status, and nothing is done. Less: it is done, late or torn. 0: nothing
             is done, and the connection ends without an answer
+    body:   what is answered instead, with any status; nothing is done
     torn:   the request is done, but the connection ends in the middle of the answer
     delay:  seconds before anything happens
     """
@@ -47,7 +48,7 @@ class Fault:
 
     @property
     def refuses(self) -> bool:
-        return not self.torn and (self.status >= 400 or self.status == 0)
+        return not self.torn and (self.status >= 400 or self.status == 0 or self.body is not None)
 
     def answer(self, request: Request) -> Answer:
         """The refusal."""

@@ -89,6 +89,29 @@ def test_the_end_of_mpirun_is_the_end_of_its_ranks(kind: str, run_steps, workspa
     assert not [command for command in commands if str(workspace.root) in " ".join(command)]
 
 
+@needs_mpirun
+def test_a_world_of_mpi_that_is_smaller_than_declared(
+    run_steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Open MPI 5 starts it from the variables for 4: on one instance, as if the others did not exist."""
+    mpirun = Path(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") or "")
+    alone = tmp_path / "mpirun"
+    options = "--allow-run-as-root --oversubscribe -np 2 --mca btl self,tcp"
+    alone.write_text(
+        f"""#!/bin/sh
+        export OPAL_PREFIX={mpirun.parent.parent}
+        while [ "$1" != --bind-to ]; do shift; done
+        exec {mpirun} {options} "$@"
+        """
+    )
+    alone.chmod(0o700)
+    monkeypatch.setattr("allranks.local.launchers.mpi.MPIRUN", str(alone))
+    record = run_steps(Step("mpi", "sleep 600", distribution=Mpi(2), instance_count=3))
+    verdict = record.steps[0].verdict
+    assert verdict is not None
+    assert verdict.reason == "mpirun started a world of 2 ranks; the step was declared with 6"
+
+
 def test_no_mpirun(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allranks.local.launchers.mpi.MPIRUN", "no-such-mpirun")
     with pytest.raises(InputError) as raised:

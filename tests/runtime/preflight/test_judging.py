@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime.preflight import declared, judging
+from allranks.runtime.preflight import judging
 from allranks.runtime.preflight.checking import wanted
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import FAILED, OK, WARNING, Finding
@@ -89,15 +90,13 @@ def test_ranks_on_fewer_instances_than_declared(variables: dict[str, str], state
     """As with Open MPI 5, which ignores the hosts that Azure ML passes."""
     env = RankEnv(world_size=1, launcher="mpi")
     assert wanted(env, variables) == (state is not None)
-    found = judging.world_size(
-        ranks(1, 1), env, declared.instances(env, variables), elastic=declared.elastic(variables)
-    )
+    found = judging.world_size(ranks(1, 1), env, world.instances(env, variables), elastic=world.elastic(variables))
     assert [finding.state for finding in found] == ([] if state is None else [state])
 
 
 @pytest.mark.parametrize("launcher", ["none", "ray", "tensorflow"])
 def test_some_launchers_leave_instances_without_ranks(launcher: str) -> None:
-    assert declared.instances(RankEnv(launcher=launcher), {"AZUREML_NODE_COUNT": "3"}) == 1
+    assert world.instances(RankEnv(launcher=launcher), {"AZUREML_NODE_COUNT": "3"}) == 1
 
 
 def test_gpus_are_counted_for_each_instance_alone() -> None:

@@ -28,6 +28,7 @@ def read(path: Path, offset: int = 0) -> tuple[list[Event], int]:
             entry["time"],
             rank_name(entry["rank"]),
             entry.get("code"),
+            entry.get("reason", ""),
             pid=entry.get("pid"),
             cpu=entry.get("cpu"),
             memory=entry.get("memory"),

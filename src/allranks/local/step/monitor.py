@@ -176,7 +176,7 @@ class AttemptMonitor:
             if self._start_due is None:
                 self._start_due = now + self._handles.start_timeout
         elif event.kind == "failed":
-            self._broken = event.reason
+            self._broken = self._broken or event.reason
             if event.agent in self._starting:
                 self._broken = f"{self._handles.agents[event.agent]} {verdict.NOT_STARTED}: {event.reason}"
         elif event.kind.startswith("usage"):

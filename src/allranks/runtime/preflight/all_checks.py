@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from allranks.contract import own_variables, variables
+from allranks.contract import own_variables, variables, world
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime.preflight import declared, hardware_checks, judging
+from allranks.runtime.preflight import hardware_checks, judging
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import Finding
 from allranks.runtime.preflight.links import Link, Sum
@@ -34,7 +34,7 @@ def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: Rank
         *outcome(
             "world size",
             f"{env.world_size} ranks on {env.instance_count} instance{'s' * (env.instance_count > 1)}, as declared",
-            judging.world_size(ranks, env, declared.instances(env), elastic=declared.elastic()),
+            judging.world_size(ranks, env, world.instances(env), elastic=world.elastic()),
         ),
         *outcome(
             "names", f"all resolve, and {env.master_addr} answers" if ranks[1:] else "none needed", judging.names(ranks)

@@ -14,10 +14,10 @@ import torch
 from torch import distributed
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
-from allranks.contract import variables
+from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime.preflight import all_checks, clocks, declared, facts, links, report
+from allranks.runtime.preflight import all_checks, clocks, facts, links, report
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import FAILED, Finding
 
@@ -111,7 +111,7 @@ def wanted(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
     Raise InputError if the variable is neither 0 nor 1.
     """
     enabled = variables.integer(environ, VARIABLE, below=2, default=1)
-    several = env.world_size > 1 or declared.instances(env, environ) > env.instance_count
+    several = env.world_size > 1 or world.instances(env, environ) > env.instance_count
     return bool(enabled) and (several or bool(environ.get(report.VARIABLE)))
 
 

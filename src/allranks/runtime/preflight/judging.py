@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware import shared_memory as memory
 from allranks.runtime.preflight.facts import Facts
@@ -37,17 +38,9 @@ def world_size(facts: Sequence[Facts], env: RankEnv, declared_instances: int, *,
                 rank.instance,
                 rank.rank,
             )
-    if env.instance_count < declared_instances:
-        yield Finding(
-            "world size",
-            WARNING if elastic else FAILED,
-            f"{env.world_size} ranks on {env.instance_count} of the job's {declared_instances} instances (launcher "
-            f"{env.launcher})",
-            f"{env.local_world_size * declared_instances} ranks: {env.local_world_size} on each of the "
-            f"{declared_instances} instances",
-            "start ranks on all instances: mpirun of Open MPI 4.1 (5 ignores the hosts that Azure ML passes), torchrun "
-            "with --nnodes=$AZUREML_NODE_COUNT; or set resources.instance_count to fewer",
-        )
+    if (problem := world.smaller(env, declared_instances)) is not None:
+        state = WARNING if elastic else FAILED
+        yield Finding("world size", state, problem.found, problem.expected, problem.fix)
 
 
 def names(facts: Sequence[Facts]) -> Iterable[Finding]:

@@ -6,10 +6,10 @@ import io
 import json
 import socket
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _LENGTH = struct.Struct("!Q")
 
@@ -41,6 +41,8 @@ def decode(payload: bytes) -> Any:
 
 def encode_array(array: NDArray[Any]) -> bytes:
     """Encode an array in NumPy's format. Unlike a pickle, it cannot make its reader run code."""
+    import numpy as np
+
     file = io.BytesIO()
     np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
     return file.getvalue()
@@ -48,6 +50,8 @@ def encode_array(array: NDArray[Any]) -> bytes:
 
 def decode_array(payload: bytes) -> NDArray[Any]:
     """Decode an array."""
+    import numpy as np
+
     return np.lib.format.read_array(io.BytesIO(payload), allow_pickle=False)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 from allranks.runtime.sockets import messages
@@ -24,13 +25,14 @@ KEEPALIVE_SECONDS = 15
 """After how long a silent connection is probed. An instance that has lost its power closes no connection."""
 
 
-def connect(env: RankEnv, timeout_seconds: float) -> dict[int, socket.socket]:
+def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = None) -> dict[int, socket.socket]:
     """Return the connections of this rank, by the other rank: on rank 0 to every other rank, on the others to rank 0.
 
     Rank 0 listens at the master's port. Every rank says which rank of which job it is, and rank 0 answers when all are
     there.
 
-    timeout_seconds: how long to wait for the others, and the time-out of the connections
+    timeout_seconds: the time-out of the connections
+    join_seconds:    how long to wait for the others; None: timeout_seconds
 
     Raise InputError if there is no master address. Raise ConnectionError, which names the missing ranks, if not all
     ranks connect in time.
@@ -46,7 +48,7 @@ def connect(env: RankEnv, timeout_seconds: float) -> dict[int, socket.socket]:
                 fix="set MASTER_ADDR, and MASTER_PORT if the port is not 6105",
             )
         )
-    deadline = time.monotonic() + timeout_seconds
+    deadline = time.monotonic() + (timeout_seconds if join_seconds is None else join_seconds)
     connections = _accept(env, deadline) if env.rank == 0 else {0: _register(env, deadline)}
     for connection in connections.values():
         connection.settimeout(timeout_seconds)
@@ -71,7 +73,7 @@ def _accept(env: RankEnv, deadline: float) -> dict[int, socket.socket]:
                 connection, _ = listener.accept()
             except TimeoutError:
                 missing = sorted(set(range(1, env.world_size)) - connections.keys())
-                raise ConnectionError(f"ranks {', '.join(map(str, missing))} did not connect in time") from None
+                raise ConnectionError(f"{_names(env, missing)} did not connect in time") from None
             rank = _greeted(connection, env)
             if rank is None:
                 connection.close()
@@ -80,6 +82,15 @@ def _accept(env: RankEnv, deadline: float) -> dict[int, socket.socket]:
     for connection in connections.values():
         messages.send(connection, b"")
     return dict(sorted(connections.items()))
+
+
+def _names(env: RankEnv, ranks: Sequence[int]) -> str:
+    by_instance: dict[int, list[int]] = {}
+    for rank in ranks:
+        by_instance.setdefault(rank // env.local_world_size, []).append(rank)
+    return "; ".join(
+        f"{world.instance_name(number)}, rank {', '.join(map(str, missing))}" for number, missing in by_instance.items()
+    )
 
 
 def _greeted(connection: socket.socket, env: RankEnv) -> int | None:
@@ -108,8 +119,8 @@ def _register(env: RankEnv, deadline: float) -> socket.socket:
         else:
             return connection
     raise ConnectionError(
-        f"rank 0 at {env.master_addr}:{env.master_port} did not answer in time: either it is not there, or another "
-        "rank is missing, which it names in its own log"
+        f"{world.instance_name(0)}, rank 0 at {env.master_addr}:{env.master_port} did not answer in time: either it is "
+        "not there, or another rank is missing, which it names in its own log"
     )
 
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
+from allranks.contract import world
 from allranks.contract.detect import detect
+from allranks.contract.own_variables import join_seconds
 from allranks.runtime import clean_exit, failure
 from allranks.runtime.eviction import EVICTED
 from allranks.runtime.metrics import Metrics
@@ -38,7 +40,8 @@ def main(function: Callable[[Ranks], None], *, timeout_seconds: float = TIMEOUT_
     watch = None
     try:
         env = detect()
-        connections = connect(env, timeout_seconds)
+        world.check(env)
+        connections = connect(env, timeout_seconds, join_seconds(os.environ, timeout_seconds))
         metrics = Metrics(is_main=env.rank == 0)
         ranks = Ranks(env, metrics, connections)
         watch = Watch(connections, lambda error: _end_process(error, ranks.metrics))

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state
-from allranks.runtime.strategies.precision import with_precision
+from allranks.runtime.strategies.precision import settled, with_precision
 from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule
@@ -36,7 +36,7 @@ class Ddp:
         schedule: Schedule | None = None,
     ) -> DdpTraining:
         """Move the model to its device and wrap it in DistributedDataParallel. A collective."""
-        settings = settings or TrainingSettings()
+        settings = settled(settings or TrainingSettings(), self.device)
         reject_unsupported("ddp", settings, "shard_group_size", "zero_stage", "offload")
         reject_unsupported("ddp", settings, "deepspeed_config", "compression")
         model, blocks = transform(model, settings, self.device)

@@ -19,7 +19,7 @@ from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, deepspeed_optimizers, deferred, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
-from allranks.runtime.strategies.precision import with_precision
+from allranks.runtime.strategies.precision import settled, with_precision
 from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.schedules import create_schedule
 from allranks.runtime.strategies.training import Schedule
@@ -63,7 +63,7 @@ class DeepSpeed:
         """
         import deepspeed
 
-        settings = settings or TrainingSettings()
+        settings = settled(settings or TrainingSettings(), self.device)
         reject_unsupported("deepspeed", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
         reject_unsupported("deepspeed", settings, "shard_group_size", "compression")
         config = configuration(settings, optimizer, distributed.get_world_size(), self.device)

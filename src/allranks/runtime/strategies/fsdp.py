@@ -27,7 +27,7 @@ from allranks.runtime import collectives
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, deferred, dtensor_states
 from allranks.runtime.strategies.deferred import Recording
-from allranks.runtime.strategies.precision import DTYPES, with_precision
+from allranks.runtime.strategies.precision import DTYPES, settled, with_precision
 from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule
@@ -61,7 +61,7 @@ class Fsdp:
     ) -> FsdpTraining:
         """Broadcast rank 0's weights, shard the model, and replace the optimizer's parameters by the sharded ones. A
         collective."""
-        settings = settings or TrainingSettings()
+        settings = settled(settings or TrainingSettings(), self.device)
         reject_unsupported("fsdp", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
         reject_unsupported("fsdp", settings, "zero_stage", "deepspeed_config", "compression")
         mesh = _mesh(settings.shard_group_size, self.device)

@@ -12,7 +12,7 @@ from torch import nn, optim
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, horovod_launch
-from allranks.runtime.strategies.precision import with_precision
+from allranks.runtime.strategies.precision import settled, with_precision
 from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule
@@ -46,7 +46,7 @@ class Horovod:
         collective."""
         import horovod.torch as hvd
 
-        settings = settings or TrainingSettings()
+        settings = settled(settings or TrainingSettings(), self.device)
         reject_unsupported("horovod", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
         reject_unsupported("horovod", settings, "shard_group_size", "zero_stage", "offload", "deepspeed_config")
         model, blocks = transform(model, settings, self.device)

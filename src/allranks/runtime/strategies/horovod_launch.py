@@ -9,6 +9,7 @@ from torch import distributed
 
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
+from allranks.errors import InputError, Problem
 
 
 def initialise() -> None:
@@ -21,6 +22,15 @@ def initialise() -> None:
     if env.launcher != "mpi":
         os.environ.update(_gloo(env))
     hvd.init()
+    if hvd.size() != env.world_size:
+        raise InputError(
+            Problem(
+                where=f"rank {env.rank} of {env.world_size} (launcher {env.launcher})",
+                found=f"Horovod counts {hvd.size()} rank{'s' * (hvd.size() > 1)}: it was built for another MPI",
+                expected=f"{env.world_size}",
+                fix="build Horovod with the Open MPI whose mpirun starts the ranks",
+            )
+        )
 
 
 def _gloo(env: RankEnv) -> dict[str, str]:

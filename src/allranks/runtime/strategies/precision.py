@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
+from allranks.runtime.settings import AUTO, TrainingSettings
+
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 """The 16-bit types by the names that the settings have for them."""
+
+
+def settled(settings: TrainingSettings, device: torch.device) -> TrainingSettings:
+    """Return the settings with the precision that "auto" stands for on the device.
+
+    bfloat16 on GPUs that compute in it, float16 with a loss scale on older ones (V100, T4), float32 on the CPU.
+    """
+    if settings.precision != AUTO:
+        return settings
+    if device.type != "cuda":
+        return replace(settings, precision="float32")
+    # torch emulates bfloat16 on older GPUs, slower than float32.
+    has_bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    return replace(settings, precision="bfloat16" if has_bfloat16 else "float16")
 
 
 class LowPrecision(nn.Module):

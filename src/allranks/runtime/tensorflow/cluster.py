@@ -62,6 +62,17 @@ class Cluster:
         return self.tasks[role][index]
 
 
+def listed(environ: Mapping[str, str] = os.environ) -> Cluster:
+    """Return the cluster as TF_CONFIG lists it, for a script that uses TensorFlow by itself.
+
+    TF_CONFIG must be valid, as `contract.tensorflow.read` checks.
+    """
+    config = json.loads(environ["TF_CONFIG"])
+    tasks = {role: tuple(map(str, config["cluster"].get(role) or ())) for role in tensorflow.RANKED_ROLES}
+    existing = {role: endpoints for role, endpoints in tasks.items() if endpoints}
+    return Cluster(existing, str(config["task"]["type"]), int(config["task"]["index"]))
+
+
 def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
     """Return the cluster that TF_CONFIG describes; None if this process trains alone.
 
@@ -76,10 +87,8 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
     if env is None:
         _refuse_another_launcher(detect(environ))
         return None
-    config = json.loads(environ["TF_CONFIG"])
-    listed = {role: tuple(map(str, config["cluster"].get(role) or ())) for role in tensorflow.RANKED_ROLES}
-    tasks = {role: endpoints for role, endpoints in listed.items() if endpoints}
-    role, index = str(config["task"]["type"]), int(config["task"]["index"])
+    cluster = listed(environ)
+    tasks, role, index = dict(cluster.tasks), cluster.role, cluster.index
     _check(tasks)
     if "ps" in tasks and "chief" not in tasks:
         chief, *workers = tasks.pop("worker")

@@ -18,19 +18,20 @@ LINE = 100
 GO = "go"
 
 
-def roll_call(cluster: Cluster, timeout_seconds: float) -> None:
+def roll_call(cluster: Cluster, timeout_seconds: float) -> dict[str, socket.socket]:
     """Wait until every task of the cluster has started. The chief listens at its own port, which TensorFlow uses later.
+
+    Return the open connections by the other task's name: of the chief to all others, of the others to the chief.
 
     Raise ConnectionError, which names the missing tasks, if not all tasks connect within timeout_seconds.
     """
     deadline = time.monotonic() + timeout_seconds
     if cluster.is_chief:
-        _wait_for_tasks(cluster, deadline, timeout_seconds)
-    else:
-        _register(cluster, deadline, timeout_seconds)
+        return _wait_for_tasks(cluster, deadline, timeout_seconds)
+    return {_name(cluster.chief): _register(cluster, deadline, timeout_seconds)}
 
 
-def _wait_for_tasks(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
+def _wait_for_tasks(cluster: Cluster, deadline: float, timeout_seconds: float) -> dict[str, socket.socket]:
     endpoint = cluster.endpoint(cluster.chief)
     missing = {_name(task): cluster.endpoint(task) for task in cluster.others}
     with ExitStack() as stack:
@@ -38,7 +39,7 @@ def _wait_for_tasks(cluster: Cluster, deadline: float, timeout_seconds: float) -
             listener = stack.enter_context(socket.create_server(("", master.split(endpoint)[1] or 0)))
         except OSError as error:
             raise ConnectionError(f"the chief cannot listen at {endpoint}: {error.strerror}") from None
-        connections = []
+        connections: dict[str, socket.socket] = {}
         while missing:
             listener.settimeout(max(deadline - time.monotonic(), RETRY_SECONDS))
             try:
@@ -46,25 +47,30 @@ def _wait_for_tasks(cluster: Cluster, deadline: float, timeout_seconds: float) -
             except TimeoutError:
                 tasks = ", ".join(f"{name} at {address}" for name, address in missing.items())
                 raise ConnectionError(f"{tasks} did not appear within {timeout_seconds:g} s") from None
-            stack.enter_context(connection)
-            if missing.pop(_receive_line(connection, RETRY_SECONDS * LINE), None) is not None:
-                connections.append(connection)
-        for connection in connections:
+            name = _receive_line(connection, RETRY_SECONDS * LINE)
+            if missing.pop(name, None) is None:
+                connection.close()
+            else:
+                connections[name] = stack.enter_context(connection)
+        for connection in connections.values():
             with suppress(OSError):  # a task that has already ended is detected by the watch
                 connection.sendall(f"{GO}\n".encode())
+        listener.close()
+        stack.pop_all()
+        return connections
 
 
-def _register(cluster: Cluster, deadline: float, timeout_seconds: float) -> None:
+def _register(cluster: Cluster, deadline: float, timeout_seconds: float) -> socket.socket:
     endpoint = cluster.endpoint(cluster.chief)
     host, port = master.split(endpoint)
     while (remaining := deadline - time.monotonic()) > 0:
-        try:
-            with socket.create_connection((host, port or 0), timeout=remaining) as connection:
+        with suppress(OSError):
+            connection = socket.create_connection((host, port or 0), timeout=remaining)
+            with suppress(OSError):
                 connection.sendall(f"{_name((cluster.role, cluster.index))}\n".encode())
                 if _receive_line(connection, remaining) == GO:
-                    return
-        except OSError:
-            pass
+                    return connection
+            connection.close()
         time.sleep(RETRY_SECONDS)
     raise ConnectionError(
         f"the chief at {endpoint} did not call within {timeout_seconds:g} s: either it is not there, or another task is"

@@ -11,12 +11,13 @@ from importlib.util import find_spec
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
+from allranks.contract.own_variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, failure
 from allranks.runtime.eviction import EVICTED
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.notes import note
-from allranks.runtime.tensorflow import strategy
+from allranks.runtime.tensorflow import eviction_notices, strategy
 from allranks.runtime.tensorflow.cluster import EVALUATOR, Cluster, read
 from allranks.runtime.tensorflow.roll_call import roll_call
 from allranks.runtime.tensorflow.training import Training
@@ -40,8 +41,8 @@ def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: floa
     timeout_seconds: how long a task waits for the others, at the start and in every collective
 
     Workers call train together. With parameter servers, only the chief calls it; workers and parameter servers serve
-    it. Every task except the chief runs until the chief has ended, or until SIGTERM, with which a platform ends it.
-    Both count as success, because the chief reports the result of the training.
+    it. Every task except the chief runs until the chief has ended, which counts as success, because the chief reports
+    the result of the training. A SIGTERM to one of them is one to the chief.
 
     Exit codes: 0 success, 1 an exception (recorded with its traceback) or a task that did not start or was lost,
     2 wrong input (an InputError), 143 saved and stopped for an eviction, 130 Ctrl-C. SystemExit determines its own
@@ -76,7 +77,9 @@ def _run_alone(script: Script, role: str) -> int:
 
 
 def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
-    roll_call(cluster, timeout_seconds)
+    connections = roll_call(cluster, join_seconds(os.environ, timeout_seconds))
+    if cluster.parameter_servers:
+        eviction_notices.receive(connections.values())
     metrics = Metrics(is_main=cluster.is_chief)
 
     def end_process(error: ConnectionError) -> None:
@@ -119,11 +122,12 @@ def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float)
 
 
 def _serve(cluster: Cluster, timeout_seconds: float) -> int:
-    # Not the server's `join`, during which Python cannot run signal handlers.
     signal.signal(signal.SIGTERM, _exit_successfully)
-    roll_call(cluster, timeout_seconds)
+    (chief,) = roll_call(cluster, join_seconds(os.environ, timeout_seconds)).values()
+    eviction_notices.send_on_sigterm(chief)
     server = strategy.server(cluster)
-    wait_until_gone(CHIEF, cluster.endpoint(cluster.chief), timeout_seconds)
+    # Not the server's `join`, during which Python cannot run signal handlers.
+    wait_until_gone(CHIEF, cluster.endpoint(cluster.chief), timeout_seconds, chief)
     del server
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import time
@@ -78,10 +79,16 @@ def lost(name: str, sight: Sight, timeout_seconds: float) -> ConnectionError:
     return ConnectionError(f"{name} at {sight.endpoint} {reason}")
 
 
-def wait_until_gone(name: str, endpoint: str, timeout_seconds: float) -> None:
-    """Wait for a task's end. Raise ConnectionError if it did not appear within timeout_seconds."""
+def wait_until_gone(name: str, endpoint: str, timeout_seconds: float, connection: socket.socket | None = None) -> None:
+    """Wait for a task's end. Raise ConnectionError if it did not appear within timeout_seconds.
+
+    connection: to the task, which sends nothing. Its end is the task's, also before the task listens
+    """
     sight = Sight(endpoint)
     while not sight.missing(timeout_seconds):
-        time.sleep(INTERVAL_SECONDS)
+        if connection is None:
+            time.sleep(INTERVAL_SECONDS)
+        elif select.select([connection], [], [], INTERVAL_SECONDS)[0]:
+            return
     if not sight.appeared:
         raise lost(name, sight, timeout_seconds)

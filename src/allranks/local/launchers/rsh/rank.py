@@ -23,11 +23,18 @@ def main(ranks: str, events_file: str) -> None:
     ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the server of its
                  instance that forks it, if there is one. With `inherits`, it also has the variables of this process:
                  those that mpirun was started with, or those of the session in which its daemon was started.
-    events_file: the file for `started` and `exited` events, one JSON object per line
+    events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
     with open(ranks, encoding="utf-8") as file:
-        program = json.load(file)[number]
+        programs = json.load(file)
+    world_size = int(os.environ["OMPI_COMM_WORLD_SIZE"])
+    if world_size != len(programs):
+        # Such as an mpirun that ignores the hosts: each instance would train alone.
+        reason = f"mpirun started a world of {world_size} ranks; the step was declared with {len(programs)}"
+        _write_event(events_file, event="failed", rank=number, reason=reason, time=time.time())
+        os._exit(1)
+    program = programs[number]
     from_mpirun = {name: value for name, value in os.environ.items() if name.startswith(FROM_MPIRUN)}
     inherited = os.environ if program.pop("inherits", False) else {}
     program["environment"] = {**inherited, **program["environment"], **from_mpirun}

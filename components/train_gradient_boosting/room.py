@@ -1,0 +1,38 @@
+"""Disk space for the outputs of a boosting."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from allranks.runtime.output_room import Content, checkpoints_at_once, require_room
+from allranks.runtime.sockets import Ranks
+
+BYTES_PER_LEAF = 115
+"""Of LightGBM's text: a split with its gain, threshold and counts, and a leaf with its value and count."""
+
+
+def check_room(args: argparse.Namespace, parameters: Mapping[str, Any], rows: int, ranks: Ranks) -> None:
+    """Raise InputError if the disks of the outputs have no room for them. A collective.
+
+    rows: training rows of all ranks, which limit the leaves of a tree
+    """
+    trees = args.num_iterations * int(parameters.get("num_class", 1))
+    leaves = min(args.num_leaves, max(1, rows // max(1, args.min_data_in_leaf)))
+    if args.max_depth > 0:
+        leaves = min(leaves, 2**args.max_depth)
+    model = trees * leaves * BYTES_PER_LEAF
+    require_room(
+        [
+            Content("output model", args.model, model),
+            Content(
+                "output checkpoints",
+                args.checkpoints,
+                size=model,
+                count=checkpoints_at_once(args.save_total_limit),
+                fix="use a larger disk, or a smaller save_total_limit",
+            ),
+        ],
+        ranks,
+    )

@@ -1,0 +1,63 @@
+"""The instances that a job was declared with, compared with those that its ranks came up on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from allranks.contract import variables
+from allranks.contract.rank_env import RankEnv
+from allranks.errors import InputError, Problem
+
+LAUNCHERS = ("mpi", "pytorch", "slurm", "torchrun")
+"""Launchers whose ranks are the whole job. A Ray cluster, for one, may have instances without a rank."""
+
+FIX = (
+    "start ranks on all instances: mpirun of Open MPI 4.1 (5 ignores the hosts that Azure ML passes), torchrun with "
+    "--nnodes=$AZUREML_NODE_COUNT; or set resources.instance_count to fewer"
+)
+
+
+def instances(env: RankEnv, environ: Mapping[str, str] = os.environ) -> int:
+    """Return the number of instances that ranks should run on: what Azure ML declares in AZUREML_NODE_COUNT, else what
+    the launcher says."""
+    if env.launcher not in LAUNCHERS:
+        return env.instance_count
+    return variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=env.instance_count)
+
+
+def elastic(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether torchrun may go on with fewer instances than declared. It sets TORCHELASTIC_MAX_RESTARTS from its
+    option --max-restarts, which is 0 for a job that is not elastic."""
+    return bool(variables.integer(environ, "TORCHELASTIC_MAX_RESTARTS", default=0))
+
+
+def smaller(env: RankEnv, declared: int) -> Problem | None:
+    """Return the problem of a world on fewer instances than declared; None if it is complete.
+
+    env:      of any rank
+    declared: number of instances, of `instances`
+    """
+    if env.instance_count >= declared:
+        return None
+    return Problem(
+        where="world size",
+        found=f"{env.world_size} ranks on {env.instance_count} of the job's {declared} instances (launcher "
+        f"{env.launcher})",
+        expected=f"{env.local_world_size * declared} ranks: {env.local_world_size} on each of the {declared} instances",
+        fix=FIX,
+    )
+
+
+def check(env: RankEnv, environ: Mapping[str, str] = os.environ) -> None:
+    """Raise InputError if the ranks came up on fewer instances than the job was declared with, so that each instance
+    would train alone, as with Open MPI 5 (kubeflow/trainer#4028). A torchrun that may go on with fewer is accepted."""
+    problem = smaller(env, instances(env, environ))
+    if problem is not None and not elastic(environ):
+        raise InputError(problem)
+
+
+def instance_name(number: int, environ: Mapping[str, str] = os.environ) -> str:
+    """Return an instance's name for messages, with its address if Azure ML lists it: "instance 2 (10.0.0.6)"."""
+    addresses = (environ.get("AZ_BATCH_HOST_LIST") or "").split(",")
+    return f"instance {number}" + (f" ({addresses[number]})" if number < len(addresses) and addresses[number] else "")
