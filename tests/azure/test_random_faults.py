@@ -151,6 +151,7 @@ def download(trial: Trial) -> Iterator[Any]:
     name = trial.submitted()
     trial.end()
     yield lambda: trial.run("logs", name, "say")
+    assert trial.run("logs", name, "say").code == 0
     (log,) = (trial.folder / ".allranks").rglob("std_log.txt")
     assert log.read_bytes() == LOG
 

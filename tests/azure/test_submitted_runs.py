@@ -133,6 +133,16 @@ def test_a_torn_download_leaves_no_half(azure: FakeAzure, command: Command, name
     assert command("logs", name).out == "one\ntwo\n"
 
 
+def test_a_log_that_is_not_there_yet_is_asked_for_again(azure: FakeAzure, command: Command, name: str) -> None:
+    end(azure, name)
+    azure.fail("std_log", status=404, times=1)
+    assert command("logs", name).code == 0
+    assert command("logs", name, "prepare").out == "one\ntwo\n"
+    azure.clear()
+    command("logs", name)
+    assert azure.requests == []
+
+
 def test_logs_of_the_last_attempt(azure: FakeAzure, command: Command, name: str) -> None:
     write_log(azure, azure.jobs[f"{name}-prepare"], "retry_001/std_log", b"again\n")
     assert command("logs", name).out == "again\n"

@@ -24,11 +24,12 @@ def download_logs(client: Any, record: RunRecord) -> None:
         if step.mlflow_run_id is None or step.name in settled:
             continue
         ended = step.status.ended
-        runs.download(client, runs.logs(client, step.reused_from or step.mlflow_run_id), Path(step.folder))
+        exist = runs.download(client, runs.logs(client, step.reused_from or step.mlflow_run_id), Path(step.folder))
         step.ranks = _ranks(step)
         if step.verdict is not None:
             step.verdict = _with_log(step, step.verdict)
-        if ended:
+        # A log that is listed and cannot be read is requested again by the next command.
+        if ended and exist:
             settled.add(step.name)
     complete = record.status.ended and all(step.name in settled or not step.mlflow_run_id for step in record.steps)
     record.submitted = replace(record.submitted, settled=tuple(sorted(settled)), complete=complete)

@@ -81,15 +81,18 @@ def logs(client: Any, name: str) -> Logs:
     return Logs({log: address for log, address in log_files.items() if log.startswith(LOGS) and _is_safe(log)})
 
 
-def download(client: Any, found: Logs, folder: Path) -> None:
+def download(client: Any, found: Logs, folder: Path) -> bool:
     """Download new parts of the logs into the folder. Only the rest of a partial file is requested.
 
-    A log never ends in the middle of a response. Raise InputError or AzureError.
+    A log never ends in the middle of a response. Return whether every log exists: the service lists a log before its
+    first line is written. Raise InputError or AzureError.
     """
+    exists = True
     for log, address in found.addresses.items():
         path = folder / log
         with service_errors(f"downloading {log}"):
-            _append(client, address, path)
+            exists = _append(client, address, path) and exists
+    return exists
 
 
 def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
@@ -152,16 +155,19 @@ def _is_safe(log: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts and re.search(r"[\x00\\]", log) is None
 
 
-def _append(client: Any, address: str, path: Path) -> None:
+def _append(client: Any, address: str, path: Path) -> bool:
     from azure.core.exceptions import HttpResponseError
 
     size = path.stat().st_size if path.exists() else 0
     response = internals.requests(client).get(address, headers={"Range": f"bytes={size}-"} if size else {})
-    if response.status_code == 416 or response.status_code == 404:
-        return  # nothing new or not started
+    if response.status_code == 404:
+        return False  # not started
+    if response.status_code == 416:
+        return True  # nothing new
     if response.status_code not in (200, 206):
         raise HttpResponseError(response=response)
     content = response.body()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab" if response.status_code == 206 else "wb") as file:
         file.write(content)
+    return True
