@@ -105,7 +105,7 @@ def test_steps_without_a_compute_have_a_placeholder(command: Command, project: P
 
 def test_it_needs_no_workspace_and_no_network(tmp_path: Path) -> None:
     """In a process of its own, where every request would fail."""
-    write(tmp_path, "job.yml", json.dumps({"command": "echo", "environment": {"image": "x"}, "compute": "azureml:c"}))
+    write(tmp_path, "job.yml", json.dumps({"command": "echo", "environment": {"image": "x:1"}, "compute": "azureml:c"}))
     nowhere = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
     done = allranks("submit", "job.yml", "--dry-run", folder=tmp_path, **nowhere)
     assert done.code == 0, done.err
