@@ -15,7 +15,7 @@ from fake.names import SUBSCRIPTION
 from fake.service import FakeAzure
 from fake.workspaces import DATASTORES
 
-from allranks.azure import watch
+from allranks.azure import polling
 
 __all__ = ["command", "project", "quick"]
 
@@ -91,7 +91,7 @@ def change_records(azure: FakeAzure, name: str, apply: Callable[[Record], None],
 def test_the_report_names_what_differs_and_nothing_else(
     azure: FakeAzure, command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "POLL", 0.5)  # seconds; the machine has other things to do
+    monkeypatch.setattr(polling, "POLL", 0.5)  # seconds; the machine has other things to do
     monkeypatch.setenv("COLUMNS", "300")
     forget_components()
     (project / "expect.yaml").write_text(EXPECTATIONS)
@@ -113,8 +113,9 @@ def test_the_report_names_what_differs_and_nothing_else(
     run = only_run(azure)
     for private in (run.name, SUBSCRIPTION, "127.", str(project)):
         assert private not in report
-    registered = {path.split("/")[-3] for method, path, _ in azure.requests if method == "PUT" and "/versions/" in path}
-    assert registered == {"azureml_anonymous"}, "registered by name"
+    put = [path.split("/")[-4:-2] for method, path, _ in azure.requests if method == "PUT" and "/versions/" in path]
+    registered = {(kind, name) for kind, name in put if kind != "codes"}
+    assert registered == {("components", "azureml_anonymous"), ("environments", "CliV2AnonymousEnvironment")}
 
     seeded = [apply for apply, _ in SEEDED.values()]
     for apply, rank in zip(seeded, (0, 1, 2, 3) * 3, strict=True):

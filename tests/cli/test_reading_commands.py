@@ -129,6 +129,6 @@ def test_check_tells_everything_that_is_wrong(tmp_path: Path) -> None:
     problems = found.json["problems"]
     assert len(problems) >= 3
     for problem in problems:
-        assert set(problem) == {"where", "found", "expected", "fix", "code"}
+        assert set(problem) == {"where", "found", "expected", "fix", "code", "rule"}
         assert problem["where"] in told.err
     assert [path.name for path in tmp_path.iterdir()] == ["wrong.yml"]
