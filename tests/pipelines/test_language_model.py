@@ -120,7 +120,7 @@ def test_from_texts_to_a_registered_model_by_deepspeed_under_mpi(tmp_path: Path)
 
     outputs = {name: Path(path) for name, path in run["outputs"].items()}
     history = json.loads(outputs["history"].read_text())
-    assert (history["strategy"], history["zero_stage"], history["launcher"]) == ("deepspeed", None, "mpi")
+    assert (history["strategy"], history["zero_stage"], history["launcher"]) == ("deepspeed", 2, "mpi")
     assert [point["step"] for point in history["points"]] == [1, 10, 20, 30, 40, 50, 60]
     metrics = json.loads((outputs["metrics"] / "metrics.json").read_text())
     assert metrics["perplexity"] < 55 < metrics["unigram_perplexity"] / 2.5
