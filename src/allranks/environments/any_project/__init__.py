@@ -6,7 +6,7 @@ Nothing is expected of them but what Azure ML needs. The rules for this project'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,17 +43,13 @@ def check(path: Path) -> Findings:
         raise InputError(Problem(str(path), "it contains no environment", expected, "name another path"))
     found = list(dict.fromkeys(problem for file in files for problem in _of_file(file)))
     levels = {rule.code: rule.level for rule in CATALOGUE}
-    by_level = {level: [problem for problem in found if levels[problem.rule] is level] for level in Level}
-    return Findings(
-        files,
-        tuple(by_level[Level.ERROR]),
-        _remaining(by_level[Level.WARNING]),
-        _remaining(by_level[Level.ADVICE]),
-    )
+    ignored = Ignored()
 
+    def remaining(level: Level) -> tuple[Problem, ...]:
+        return tuple(ignored.remaining(problem for problem in found if levels[problem.rule] is level))
 
-def _remaining(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    return tuple(Ignored().remaining(problems))
+    errors = tuple(problem for problem in found if levels[problem.rule] is Level.ERROR)
+    return Findings(files, errors, remaining(Level.WARNING), remaining(Level.ADVICE))
 
 
 def _of_file(file: Path) -> Iterator[Problem]:
@@ -62,7 +58,6 @@ def _of_file(file: Path) -> Iterator[Problem]:
     except InputError as error:
         yield from registration.REFUSED.mark(error.problems)
         return
-    own: Iterable[Problem] = list(registration.problems(file, document))
-    yield from own
+    yield from registration.problems(file, document)
     yield from conda.problems(file, document)
     yield from build_context.problems(file, document)

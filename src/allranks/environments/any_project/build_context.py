@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from allranks.environments.any_project.finding import is_template
-from allranks.environments.any_project.registration import is_moving
 from allranks.environments.check import secrets
 from allranks.environments.dockerfile import read
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import InputError, Problem
-from allranks.plan.check.mistakes.latest import IMAGE
+from allranks.plan.check.mistakes.latest import IMAGE, is_moving
 from allranks.plan.check.rule import Level, Rule
 
 DOCKERFILE = Rule(
@@ -50,7 +49,7 @@ def problems(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
     for stage in parsed.stages:
         # FROM --platform=linux/amd64 IMAGE AS NAME
         image = next((word for word in stage.image.split() if not word.startswith("--")), "")
-        if image not in stages and image != "scratch" and is_moving(image):
+        if image not in stages and image != "scratch" and not is_template(image) and is_moving(image):
             yield IMAGE.problem(f"{dockerfile}:{stage.start.line}", f"FROM {image}", "an image that does not change")
     as_folder = EnvironmentFolder(folder.name, folder, parsed, dict(document), {})
     yield from SECRET.mark(secrets.problems(as_folder, folder))

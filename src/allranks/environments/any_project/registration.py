@@ -8,7 +8,7 @@ from typing import Any
 
 from allranks.environments.any_project.finding import is_template
 from allranks.errors import Problem
-from allranks.plan.check.mistakes.latest import IMAGE
+from allranks.plan.check.mistakes.latest import IMAGE, is_moving
 from allranks.plan.check.rule import Level, Rule
 from allranks.sdk import complaints, known_keys
 from allranks.sdk.messages import unknown_key
@@ -58,7 +58,7 @@ def problems(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         found = "image and build" if image else "neither image nor build"
         yield SOURCE.problem(at(file, "build" if build else "image"), found, "one of the two")
         return
-    if isinstance(image, str) and is_moving(image):
+    if isinstance(image, str) and not is_template(image) and is_moving(image):
         yield IMAGE.problem(at(file, "image"), f"image {image}", "an image that does not change")
     if isinstance(build, dict):
         yield from _context(file, build)
@@ -70,12 +70,6 @@ def problems(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         yield from REFUSED.mark(misspelt)
     else:
         yield from _loading(file, document)
-
-
-def is_moving(image: str) -> bool:
-    """Return whether an image has no tag, or the tag latest, and no digest."""
-    tag = image.rpartition("/")[2].partition(":")[2]
-    return "@" not in image and not is_template(image) and "$" not in image and tag in ("", "latest")
 
 
 def _context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:

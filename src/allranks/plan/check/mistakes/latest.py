@@ -30,10 +30,14 @@ LABEL = Rule(
 def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a finding if the environment of a step is a moving one."""
     environment = step.environment
-    if environment.image and "@" not in environment.image:
-        tag = environment.image.rpartition("/")[2].partition(":")[2]
-        if tag in ("", "latest"):
-            fix = f"name a tag or a digest: {environment.image.removesuffix(':latest')}:TAG"
-            yield IMAGE.problem("environment", f"image {environment.image}", "an image that does not change", fix)
+    if is_moving(environment.image):
+        fix = f"name a tag or a digest: {environment.image.removesuffix(':latest')}:TAG"
+        yield IMAGE.problem("environment", f"image {environment.image}", "an image that does not change", fix)
     elif environment.version == "@latest":
         yield LABEL.problem("environment", str(environment), "a version")
+
+
+def is_moving(image: str) -> bool:
+    """Return whether an image has no tag, or the tag latest, and no digest. False for no image, and for a variable."""
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return image != "" and "@" not in image and "$" not in image and tag in ("", "latest")
