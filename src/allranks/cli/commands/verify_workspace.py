@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,17 +22,10 @@ from allranks.cli.options import (
 from allranks.cli.params import SetOption, settings_of
 
 if TYPE_CHECKING:
-    from allranks.azure.verification.comparison import Compared
     from allranks.runs.records import RunRecord
     from allranks.runs.workspace import Workspace
 
 PIPELINE = "pipelines/verify_workspace.py"
-
-RECORDS = {"pytorch": ("record", "records"), "mpi": ("record_mpi", "records_mpi")}
-"""By launch, the step that writes the records of its ranks, and the output of the pipeline that they are."""
-
-EVIDENCE = ("preflight", "bandwidth", "verification")
-"""Outputs of the pipeline that are kept beside the report."""
 
 
 def verify_workspace(
@@ -128,6 +120,7 @@ def _agree(file: str, where: str, yes: bool) -> None:
 def _run_here(file: str, settings: dict[str, str], place: Workspace, instances: str, json: bool) -> RunRecord:
     """Run the steps that record their launch on this machine. Exit with 1 if one fails."""
     from allranks.api import jobs
+    from allranks.azure.verification.results import RECORDS
     from allranks.cli.execute import execute
     from allranks.local import engine
     from allranks.local.options import Options
@@ -160,10 +153,14 @@ def _submitted(identity: str, folder: Path | None) -> RunRecord:
 
 def _report(record: RunRecord, local: RunRecord, size: str, folder: Path, json: bool) -> None:
     from allranks.azure.verification import report
+    from allranks.azure.verification.results import compare_runs, save_reports
+    from allranks.azure.watch import connected
     from allranks.cli.console import console
 
-    compared, versions = _compare(record, local, folder), _versions()
-    found = report.Report(record, size, versions, compared)
+    with connected(record) as client:
+        compared = compare_runs(client, record, local)
+        save_reports(client, record, folder)
+    found = report.Report(record, size, _versions(), compared)
     report.write(found, folder)
     if json:
         print((folder / report.DATA).read_text(encoding="utf-8"), end="")
@@ -182,41 +179,6 @@ def _report(record: RunRecord, local: RunRecord, size: str, folder: Path, json: 
         )
     if found.differences or found.failed:
         sys.exit(1)
-
-
-def _compare(record: RunRecord, local: RunRecord, folder: Path) -> tuple[Compared, ...]:
-    """Compare the records of both runs. What else the run on Azure ML found is saved in the folder."""
-    import shutil
-    import tempfile
-
-    from allranks.azure import runs
-    from allranks.azure.verification import launch_records
-    from allranks.azure.verification.comparison import compare
-    from allranks.azure.watch import connected
-    from allranks.errors import InputError, Problem
-
-    compared: list[Compared] = []
-    with connected(record) as client, tempfile.TemporaryDirectory(prefix="allranks-") as temporary:
-        for launch, (step, output) in RECORDS.items():
-            target = Path(temporary) / output
-            if not runs.download_output(client, record.id, output, target):
-                fix = f"see why: allranks logs {record.id} {step}"
-                raise InputError(
-                    Problem(f"run {record.id}, step {step}", "it wrote no records", "one for each rank", fix)
-                )
-            mine = launch_records.read(Path(_outputs(local, step)["records"]))
-            compared += compare(launch, mine, launch_records.read(target))
-        for output in EVIDENCE:
-            target = Path(temporary) / output
-            if runs.download_output(client, record.id, output, target):
-                folder.mkdir(parents=True, exist_ok=True)
-                for path in sorted(path for path in target.rglob("*") if path.suffix in (".json", ".svg")):
-                    shutil.copyfile(path, folder / path.name)
-    return tuple(sorted(compared, key=lambda each: not each.differs))
-
-
-def _outputs(run: RunRecord, step: str) -> Mapping[str, str]:
-    return {output.name: output.path for record in run.steps if record.name == step for output in record.outputs}
 
 
 def _versions() -> dict[str, str]:

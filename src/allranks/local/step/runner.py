@@ -35,6 +35,7 @@ from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.file_digests import FileDigests
 from allranks.local.step.file_work import judged, run_io
 from allranks.local.step.launch import launch_of
+from allranks.local.step.masked_logs import mask_logs
 from allranks.local.step.monitor import START_TIMEOUT, AttemptHandles, AttemptMonitor
 from allranks.local.step.next_folders import NextFolders
 from allranks.local.step.rank_programs import JobSettings, rank_programs
@@ -49,7 +50,6 @@ from allranks.plan.graph import Step
 from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import Given
-from allranks.runs.log_redaction import mask_in_file
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
@@ -344,7 +344,8 @@ class CommandRunner:
                 await AttemptMonitor(
                     handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)
                 ).until_gone()
-                await self._mask_logs(record, assignment.log)
+                logs_of_attempt = {*(rank.log for rank in record.ranks), str(assignment.log)}
+                await mask_logs(self._recorder, record, logs_of_attempt)
         is_complete = record.status is Status.COMPLETED
         collect = functools.partial(outputs.save, record, places, ports, stops.saving, self._file_digests)
         with judged(record) if is_complete else contextlib.suppress(OSError):
@@ -359,17 +360,6 @@ class CommandRunner:
         record.ended = time.time()
         if record.status is Status.COMPLETED and not self._next_folders.take_back(folder):
             self._remove_later(folder / "instances")
-
-    async def _mask_logs(self, record: StepRecord, *others: Path) -> None:
-        """Mask the plan's secrets in the logs of an attempt that has ended: what reads them later does not know these
-        secrets any more."""
-        if not self._recorder.known:
-            return
-        for log in {rank.log for rank in record.ranks} | {str(path) for path in others}:
-            try:
-                await asyncio.to_thread(mask_in_file, log, self._recorder.known)
-            except OSError as error:
-                self._recorder.note(record, f"{log}: secrets in it could not be masked: {error.strerror}")
 
     def _remove_later(self, folder: str | Path) -> None:
         """Remove a folder in a thread. Only the end of the event loop waits for it."""
