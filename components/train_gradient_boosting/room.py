@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from allranks.runtime.output_room import Content, checkpoints_at_once, require_room
+from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.sockets import Ranks
 
 BYTES_PER_LEAF = 115
@@ -23,16 +23,4 @@ def check_room(args: argparse.Namespace, parameters: Mapping[str, Any], rows: in
     if args.max_depth > 0:
         leaves = min(leaves, 2**args.max_depth)
     model = trees * leaves * BYTES_PER_LEAF
-    require_room(
-        [
-            Content("output model", args.model, model),
-            Content(
-                "output checkpoints",
-                args.checkpoints,
-                size=model,
-                count=checkpoints_at_once(args.save_total_limit),
-                fix="use a larger disk, or a smaller save_total_limit",
-            ),
-        ],
-        ranks,
-    )
+    require_room(outputs_of_training(args.model, model, args.checkpoints, model, args.save_total_limit), ranks)

@@ -11,7 +11,7 @@ from torch import nn
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks.runtime.output_room import Content, checkpoints_at_once, require_room
+from allranks.runtime.output_room import Content, outputs_of_training, require_room
 
 OPTIMIZER_COPIES = {"adamw_torch": 2, "sgd": 1}
 """Numbers that an optimizer keeps for each weight: AdamW's two moments, SGD's momentum."""
@@ -27,13 +27,8 @@ def check_room(args: argparse.Namespace, parameter_count: int, validates: bool, 
     temporary = Path(tempfile.gettempdir())
     require_room(
         [
-            Content("output model", args.model, weights),
-            Content(
-                "output checkpoints",
-                args.checkpoints,
-                size=copies * weights,
-                count=checkpoints_at_once(args.save_total_limit, best=validates),
-                fix="use a larger disk, or a smaller save_total_limit",
+            *outputs_of_training(
+                args.model, weights, args.checkpoints, copies * weights, args.save_total_limit, best=validates
             ),
             Content(f"TMPDIR {temporary}", temporary / "model", weights, fix="set TMPDIR to a folder on a larger disk"),
         ],

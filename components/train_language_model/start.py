@@ -14,7 +14,7 @@ from training_data import TrainingData
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks.runtime.output_room import Content, checkpoints_at_once, require_room
+from allranks.runtime.output_room import outputs_of_training, require_room
 
 DEFAULTS = {
     "per_device_train_batch_size": 8,
@@ -159,11 +159,7 @@ def check_resumed(step: int, total: int, max_steps: int) -> None:
 
 def check_room(args: Namespace, parameters: int, ranks: runtime.Ranks) -> None:
     """Raise InputError if the outputs have no room for the model and its checkpoints. A collective."""
-    checkpoints = Content(
-        "output checkpoints",
-        args.checkpoints,
-        size=FLOAT32_BYTES * CHECKPOINT_VALUES * parameters,
-        count=checkpoints_at_once(args.save_total_limit, best=args.eval_steps > 0),
-        fix="write to a larger disk, or give a smaller save_total_limit",
-    )
-    require_room([Content("output model", args.model, FLOAT32_BYTES * parameters), checkpoints], ranks)
+    weights = FLOAT32_BYTES * parameters
+    checkpoint, best = CHECKPOINT_VALUES * weights, args.eval_steps > 0
+    outputs = outputs_of_training(args.model, weights, args.checkpoints, checkpoint, args.save_total_limit, best=best)
+    require_room(outputs, ranks)

@@ -9,7 +9,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from allranks.runtime.output_room import Content, checkpoints_at_once, full_output_refused, require_room
+from allranks.runtime.output_room import full_output_refused, outputs_of_training, require_room
 
 COPIES = 3
 """Numbers that a checkpoint has for each weight: the weight and AdamW's two moments."""
@@ -23,17 +23,11 @@ class RoomCheck(Callback):
 
     def on_fit_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         weights = sum(value.numel() * value.element_size() for value in module.state_dict().values())
-        contents = [
-            Content("output model", self._args.model, weights),
-            Content(
-                "output checkpoints",
-                self._args.checkpoints,
-                size=COPIES * weights,
-                # Beside those to keep there is last.ckpt.
-                count=checkpoints_at_once(self._args.save_total_limit, best=True),
-                fix="use a larger disk, or a smaller save_total_limit",
-            ),
-        ]
+        keep = self._args.save_total_limit
+        # Beside those to keep there is last.ckpt, as there is a best one elsewhere.
+        contents = outputs_of_training(
+            self._args.model, weights, self._args.checkpoints, COPIES * weights, keep, best=True
+        )
         require_room(contents, _Ranks(trainer))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from replicas import Replicas
 
-from allranks.runtime.output_room import Content, checkpoints_at_once, require_room
+from allranks.runtime.output_room import outputs_of_training, require_room
 
 
 def check_room(args: argparse.Namespace, model: Any, optimizer: Any, replicas: Replicas | None = None) -> None:
@@ -17,18 +17,9 @@ def check_room(args: argparse.Namespace, model: Any, optimizer: Any, replicas: R
     replicas: all processes raise the same error, so that each must call it; None if one process writes and trains alone
     """
     weights = _size(model.variables)
+    checkpoint = weights + _size(optimizer.variables)
     require_room(
-        [
-            Content("output model", args.model, weights),
-            Content(
-                "output checkpoints",
-                args.checkpoints,
-                size=weights + _size(optimizer.variables),
-                count=checkpoints_at_once(args.save_total_limit),
-                fix="use a larger disk, or a smaller save_total_limit",
-            ),
-        ],
-        replicas,
+        outputs_of_training(args.model, weights, args.checkpoints, checkpoint, args.save_total_limit), replicas
     )
 
 

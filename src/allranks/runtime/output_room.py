@@ -62,6 +62,21 @@ def checkpoints_at_once(keep: int, *, best: bool = False) -> int:
     return keep + best + 1
 
 
+def outputs_of_training(
+    model: Path, model_size: int, checkpoints: Path, checkpoint_size: int, keep: int, *, best: bool = False
+) -> list[Content]:
+    """Return what a training writes to its outputs `model` and `checkpoints`: their folders, and bytes of one item.
+
+    keep, best: see `checkpoints_at_once`; keep is the input save_total_limit
+    """
+    fix = "use a larger disk, or a smaller save_total_limit"
+    count = checkpoints_at_once(keep, best=best)
+    return [
+        Content("output model", model, model_size),
+        Content("output checkpoints", checkpoints, checkpoint_size, count, fix),
+    ]
+
+
 def require_room(contents: Iterable[Content], ranks: _Ranks | None = None) -> None:
     """Raise InputError if the file systems lack the space for what a job will write.
 
