@@ -1,4 +1,4 @@
-"""Write what this process was given into a file of its rank. Uses the standard library only."""
+"""Record what the platform gave this process, in one file per rank. Uses the standard library only."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.sockets import Ranks
 
 BYTES_PER_LEAF = 115
-"""Of LightGBM's text: a split with its gain, threshold and counts, and a leaf with its value and count."""
+"""Size of a leaf in LightGBM's text format, with the split above it."""
 
 
 def check_room(args: argparse.Namespace, parameters: Mapping[str, Any], rows: int, ranks: Ranks) -> None:

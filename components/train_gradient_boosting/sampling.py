@@ -12,13 +12,13 @@ import numpy as np
 from allranks.errors import InputError, Problem
 
 FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
-"""Shares of the rows, of all and of each of two classes, that a tree is made from."""
+"""Fractions of the rows that a tree is built from: of all rows, and of each of two classes."""
 
 LEAST_ROWS = 16
 """Fewest rows that a rank's sample has on average. LightGBM fails on a sample without rows."""
 
 NEVER = 2**31 - 1
-"""A bagging_freq at which LightGBM draws no rows of its own accord."""
+"""A bagging_freq at which LightGBM itself never draws rows."""
 
 NOT_RESUMABLE = {
     "boosting": {
@@ -29,11 +29,11 @@ NOT_RESUMABLE = {
     },
     "data_sample_strategy": {"goss": "LightGBM samples no rows in the first iterations after a checkpoint"},
 }
-"""Values with which trees after a checkpoint are others than without it, and why."""
+"""Values with which a resumed training builds other trees than an uninterrupted one, and why."""
 
 
 def check_resumable(parameters: Mapping[str, Any]) -> None:
-    """Raise InputError for a parameter with which a training cannot go on from a checkpoint to the same trees."""
+    """Raise InputError for a parameter with which a training cannot resume with the same trees."""
     for name, values in NOT_RESUMABLE.items():
         value = str(parameters.get(name, "")).lower()
         if value in values:

@@ -25,7 +25,7 @@ class Schedule:
     warmup_steps: int
 
     def __call__(self, optimizer: Optimizer) -> LambdaLR:
-        """Return the schedule. Its state has the step, and no number of steps."""
+        """Return the schedule. Its state contains the step, but not the total number of steps."""
         return LambdaLR(optimizer, lambda step: self.factor(step))
 
     def factor(self, step: int) -> float:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from allranks import runtime
 
 MODE = "max"
-"""Whether the best metric of a checkpoint is the highest: it is the validation accuracy."""
+"""The best checkpoint is the one with the highest metric, the validation accuracy."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Validation:
     evaluated: int | None = None
 
     def run(self, step: int, epoch: int) -> None:
-        """Validate the model of a step, unless that is done. A collective.
+        """Validate the model of a step, unless it has been validated. A collective.
 
         Raise Evicted if the ranks are asked to end meanwhile. The next attempt repeats the validation."""
         if self.loader is None or step == self.evaluated:

@@ -22,7 +22,7 @@ DEFAULTS = {
     "max_grad_norm": 1.0,
     "precision": "float32",
 }
-"""Of inputs that have no default in the component, so that a file of DeepSpeed's can have their value."""
+"""Defaults of the inputs that have none in the component, because DeepSpeed's file may set them."""
 
 FLOAT32_BYTES = 4
 CHECKPOINT_VALUES = 3

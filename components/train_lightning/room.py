@@ -24,7 +24,7 @@ class RoomCheck(Callback):
     def on_fit_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         weights = sum(value.numel() * value.element_size() for value in module.state_dict().values())
         keep = self._args.save_total_limit
-        # Beside those to keep there is last.ckpt, as there is a best one elsewhere.
+        # last.ckpt counts as the best checkpoint does in other trainings: it is one more than those to keep.
         contents = outputs_of_training(
             self._args.model, weights, self._args.checkpoints, COPIES * weights, keep, best=True
         )

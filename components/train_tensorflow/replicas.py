@@ -147,7 +147,7 @@ class HorovodReplicas:
 
 
 def _encoded(value: Any) -> tf.Tensor:
-    """Return a value's JSON as numbers, of None zeros: the sum over the processes is the value of one of them."""
+    """Return a value's JSON as numbers, or zeros for None: the sum over the processes is the one value."""
     text = json.dumps(value).encode() if value is not None else b""
     if len(text) > LONGEST:
         raise ValueError(f"a value of {len(text)} bytes is too long to broadcast, of at most {LONGEST}")

@@ -34,7 +34,7 @@ class SimpleCommand:
 
 
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
-    """Return the simple commands of a command template, in order; none if a quotation is not closed.
+    """Return the simple commands of a command template, in order; none if a quote is not closed.
 
     The lines of a here-document are not commands.
     """

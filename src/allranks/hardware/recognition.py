@@ -1,4 +1,4 @@
-"""Recognise the Azure size of this machine by what Linux lists of its hardware in /sys. Nothing is asked of a network.
+"""Recognise the Azure size of this machine by what Linux lists of its hardware in /sys. No network is used.
 
 Device ids are those of the PCI ID repository (pci-ids.ucw.cz). In a container /sys lists the hardware of the whole
 machine, also the GPUs that the container cannot use.
@@ -71,7 +71,7 @@ class Recognised:
 
 
 NOTHING = Recognised((), "")
-"""What is recognised of a machine that is none of Azure's sizes with GPUs."""
+"""The result for a machine that is not an Azure size with GPUs."""
 
 
 def hardware(root: Path = Path("/")) -> Hardware:

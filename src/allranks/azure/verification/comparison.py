@@ -9,7 +9,7 @@ from typing import Any
 from allranks.azure.verification.launch_records import Fact, Facts, facts
 
 ABSENT = "(absent)"
-"""Stands for the value of what one of the two does not give."""
+"""The value of a fact that one of the two platforms does not have."""
 
 
 @dataclass(frozen=True)

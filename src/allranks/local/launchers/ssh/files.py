@@ -60,7 +60,7 @@ def _write_accounts(etc: Path, home: Path) -> None:
     text = "".join(":".join(row) + "\n" for row in [*logins, *others])
     (etc / PASSWD.name).write_text(text, encoding="utf-8")
     if os.geteuid() == 0 and SHADOW.exists():
-        # sshd lets nobody in whose account is locked, as root's is on some machines.
+        # sshd refuses a user whose account is locked, as root's is on some machines.
         _write_private(etc / SHADOW.name, "".join(f"{name}:*:::::::\n" for name in sorted(names)).encode())
 
 
