@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +14,13 @@ from ssh_jobs import User, needs_ssh
 
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
+from allranks.local import preview
+from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.launchers import mpi_ssh
-from allranks.plan.graph import Step
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Output
 from allranks.runs.records import RunRecord, Status
+from allranks.runs.workspace import Workspace
 
 SESSION = """
 import json, os, pwd
@@ -72,6 +78,34 @@ def test_ranks_are_in_a_session_of_their_instance(user: User) -> None:
     check_sessions(logs, user.number)
     # Neither the key nor a home is left.
     assert not list(user.folder.rglob("id_ed25519"))
+
+
+@needs_ssh
+@pytest.mark.parametrize("mpi", ["rsh", "ssh"])
+def test_a_dry_run_shows_the_command_and_the_variables_that_run(mpi: str, run_steps, workspace: Workspace) -> None:
+    # The parent of a rank's wrapper is mpirun on the first instance, and its daemon on the others.
+    of_parent = "$(cut -d' ' -f4 /proc/$PPID/stat)"
+    command = f"cat /proc/self/environ /proc/{of_parent}/cmdline > ${{{{outputs.out}}}}/$OMPI_COMM_WORLD_RANK"
+    step = Step("mpi", command, outputs=(Output("out", "uri_folder"),), distribution=Mpi(1), instance_count=2)
+    plan = Plan("plan", Graph((step,)))
+    shown = preview.previews(plan, workspace, INSTANCE_KINDS["rack"], mpi)["mpi"]
+    record = run_steps(plan=plan, instances="rack", mpi=mpi, cold=True)
+    assert record.status is Status.COMPLETED, failure(record)
+    assert record.steps[0].outputs[0].path is not None
+    written = Path(record.steps[0].outputs[0].path)
+    assert ({"PATH", "HOME", "SHELL"} <= shown.ranks[1][1].keys()) is (mpi == "ssh")
+    for process, variables in shown.ranks:
+        # Paths on an instance differ by its number alone; the preview shows the first's.
+        got = (written / str(process.rank)).read_text().replace(f"/instances/{process.instance_rank}/", "/instances/0/")
+        expected = {f"{name}={of_run(value, record)}" for name, value in variables.items()}
+        assert expected <= set(got.split("\0"))
+    mpirun = shlex.split(of_run(shown.mpirun, record))
+    assert (written / "0").read_text().split("\0")[-len(mpirun) - 1 : -1] == mpirun
+
+
+def of_run(text: str, record: RunRecord) -> str:
+    """Return a text of a preview with the id of the run."""
+    return re.sub(r"\bRUN\b|RUN(?=_)", record.id, text)
 
 
 @needs_ssh
