@@ -13,6 +13,9 @@ from allranks.errors import Problem
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
 
+LAUNCHER_FOLDER = "launcher"
+"""The folder for a launcher's own files, in that of the step."""
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -43,6 +46,19 @@ class Assignment:
 
 
 @dataclass(frozen=True)
+class LaunchPreview:
+    """What a launcher with a program of its own will start for a step.
+
+    command:   the command that starts the ranks
+    variables: for each instance, what its ranks have besides the variables of Azure ML and of the step, which take
+               precedence
+    """
+
+    command: Sequence[str]
+    variables: Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Launching:
     """The programs to start on each instance, and the condition for the end of the step.
 
@@ -66,3 +82,10 @@ class Launcher(Protocol):
 
     def launch(self, assignment: Assignment) -> Launching:
         """Return the programs to start. May write files into the assignment's folder."""
+
+
+class MpiLauncher(Launcher, Protocol):
+    """One way in which mpirun reaches the instances."""
+
+    def preview(self, launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
+        """Return what `launch` will start. path: PATH of the ranks. folder: for the launcher's own files"""
