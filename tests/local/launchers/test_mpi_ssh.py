@@ -59,8 +59,10 @@ def check_sessions(logs: Sequence[str], user: int) -> None:
         assert variables["HOME"] == each["login"]
         assert ("SSH_CONNECTION" in variables) is far
         assert "OPAL_PREFIX" not in variables
-        # A variable of the user's shell is not passed on by ssh, and one of the job is on every rank.
+        # A variable of the user's shell is not passed on by ssh, and one of the job is on every rank, also if both are
+        # the same.
         assert ("HF_HOME" in variables) is not far
+        assert variables["HF_HUB_OFFLINE"] == "1"
         assert (variables["OWN"], variables["AZUREML_CR_NODE_RANK"]) == ("of the job", str(rank * 3 // ranks))
         # The interpreter is that of the engine, and no program of PyPI's Open MPI comes before the distribution's.
         assert str(Path(sys.executable).parent) in variables["PATH"].split(":")

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.launch import Launch
-from allranks.contract.produce import processes
 from allranks.errors import Problem
 from allranks.local import boot, machine_variables
 from allranks.local.instances.kinds import InstanceKind
@@ -102,9 +101,8 @@ def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> Laun
 
 def _ranks(assignment: Assignment) -> Iterator[dict[str, Any]]:
     """Yield the ranks for their wrappers, each without the variables that a session by ssh does not inherit."""
-    for process, rank in zip(processes(assignment.launch), assignment.ranks, strict=True):
-        engine = assignment.environment[process.instance_rank]
-        left_out = {name for name in machine_variables.OF_USER if rank.environment.get(name) == engine.get(name)}
+    left_out = machine_variables.OF_USER - assignment.own_variables
+    for rank in assignment.ranks:
         own = {name: value for name, value in rank.environment.items() if name not in left_out}
         yield {**rank.data(), "environment": own, "inherits": True}
 
