@@ -51,7 +51,8 @@ class Report:
     @property
     def summary(self) -> str:
         """One line with everything that counts."""
-        parts = [f"{len(self.differences)} of {count(len(self.compared), 'comparison')} differ"]
+        differences = count(len(grouped(self.differences)), "difference")
+        parts = [f"{differences} in {count(len(self.compared), 'comparison')}"]
         if self.incomplete:
             verb = f"{count(len(self.incomplete), 'step')} did not complete"
             parts.append(f"{verb}: {', '.join(self.incomplete)}")
