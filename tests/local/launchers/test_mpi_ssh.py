@@ -118,6 +118,31 @@ def test_a_failed_rank_on_another_instance_is_named(run_steps) -> None:
     assert [rank.status for rank in record.steps[0].ranks[:2]] == [Status.CANCELED] * 2
 
 
+@needs_ssh
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("etc/ssh/sshd_config", "NoSuchOption yes\n", "instance 1 (node-1): sshd node-1 ended with exit code 255"),
+        ("home/.ssh/authorized_keys", "", "@node-1: Permission denied (publickey)."),
+    ],
+    ids=["sshd ends", "no key is accepted"],
+)
+def test_an_instance_that_ssh_cannot_enter_is_named(
+    file: str, content: str, reason: str, run_steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = mpi_ssh.files.write
+
+    def write_wrongly(folder: Path, *arguments: object) -> None:
+        write(folder, *arguments)  # type: ignore[arg-type]
+        (folder / "node-1" / file).write_text(content)
+
+    monkeypatch.setattr(mpi_ssh.files, "write", write_wrongly)
+    record = run_steps(Step("mpi", "true", distribution=Mpi(1), instance_count=3), instances="rack", mpi="ssh")
+    assert record.status is Status.FAILED
+    assert record.steps[0].verdict is not None
+    assert reason in record.steps[0].verdict.reason
+
+
 def test_what_ssh_needs_is_named(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mpi_ssh, "SSHD", "/usr/sbin/no-such-sshd")
     with pytest.raises(InputError) as raised:

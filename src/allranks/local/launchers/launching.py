@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -65,12 +65,16 @@ class Launching:
     decisive:    names of the programs that the step waits for. When they have exited, the others are ended.
     linger:      seconds that the others have to exit by themselves
     events_file: the file with the start and exit events of ranks that the engine does not start itself
+    servers:     names of the programs that decisive ones need. The step fails if one exits before these.
+    diagnose:    returns from the log of the launcher's own programs why a decisive one has failed; "" if it is unknown
     """
 
     programs: Sequence[Sequence[Program]]
     decisive: frozenset[str]
     linger: float = 0.0
     events_file: Path | None = None
+    servers: frozenset[str] = frozenset()
+    diagnose: Callable[[str], str] = lambda _: ""
 
 
 class Launcher(Protocol):

@@ -7,6 +7,7 @@ those of this engine, besides the job's own.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,9 @@ DAEMON = "orted"
 
 SSH = "ssh"
 """The folder with the files of the instances, in that of the launcher."""
+
+OF_SSH = re.compile(r"^(ssh: |[^\s@]+@[^\s@]+: )[^\r\n]+", re.MULTILINE)
+"""Such as "ssh: connect to host node-1 port 22: Connection refused", "root@node-1: Permission denied (publickey)."."""
 
 SSHD = "/usr/sbin/sshd"
 LIBRARIES = ("libmpi", "libopen-rte", "libopen-pal")
@@ -77,8 +81,16 @@ def launch(assignment: Assignment) -> Launching:
         [_program(assignment, number, f"sshd {host}", ("/etc/ssh/start_sshd", "-D", "-e", "-o", "LogLevel=ERROR"))]
         for number, host in enumerate(hosts)
     ]
+    sshds = frozenset(program.name for on_instance in programs for program in on_instance)
     programs[0].append(_program(assignment, 0, MPIRUN, command, session))
-    return Launching(programs, frozenset({MPIRUN}), events_file=events_file)
+    return Launching(programs, frozenset({MPIRUN}), events_file=events_file, servers=sshds, diagnose=complaint)
+
+
+def complaint(log: str) -> str:
+    """Return the first line in the log of mpirun in which ssh names an instance that it could not enter; "" if there is
+    none."""
+    found = OF_SSH.search(log)
+    return found[0] if found else ""
 
 
 def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
