@@ -153,6 +153,14 @@ def test_what_ssh_needs_is_named(run_steps, monkeypatch: pytest.MonkeyPatch) -> 
     assert "apt-get install openmpi-bin openssh-server" in str(raised.value)
 
 
+@pytest.mark.parametrize("character", [":", '"', "%"])
+def test_a_folder_that_ssh_cannot_use_is_refused(character: str, tmp_path: Path) -> None:
+    problem = mpi_ssh.unfit(INSTANCE_KINDS["rack"], tmp_path / f"a{character}b")
+    assert problem is not None
+    assert f"a{character}b has a " in problem.found
+    assert mpi_ssh.unfit(INSTANCE_KINDS["rack"], tmp_path / "a $HOME 'b#\\") is None
+
+
 @needs_ssh
 def test_instances_that_share_ports_have_no_sshd(run_steps) -> None:
     with pytest.raises(InputError, match="use --instances rack"):

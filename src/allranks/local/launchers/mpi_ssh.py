@@ -34,6 +34,10 @@ SSH = "ssh"
 OF_SSH = re.compile(r"^(ssh: |[^\s@]+@[^\s@]+: )[^\r\n]+", re.MULTILINE)
 """Such as "ssh: connect to host node-1 port 22: Connection refused", "root@node-1: Permission denied (publickey)."."""
 
+UNFIT_CHARACTERS = {":": "a colon", '"': "a quotation mark", "%": "a percent sign", "\n": "a line break"}
+"""Characters that the home of a session cannot have: a field of /etc/passwd ends with a colon, a variable in sshd's
+configuration with a quotation mark, and ssh expands a percent sign in the path of a key."""
+
 SSHD = "/usr/sbin/sshd"
 LIBRARIES = ("libmpi", "libopen-rte", "libopen-pal")
 
@@ -60,9 +64,10 @@ def unfit(kind: InstanceKind, folder: Path) -> Problem | None:
     if not kind.isolated:
         found = f"instances are on {kind.name}, which share this machine's ports and files"
         return Problem("--mpi ssh", found, "instances that can have an sshd", "use --instances rack")
-    if ":" in str(folder):
-        fix = "use another folder: --folder DIR"
-        return Problem("--mpi ssh", f"{folder} has a colon", "a path that can stand in /etc/passwd", fix)
+    unfit_characters = [name for character, name in UNFIT_CHARACTERS.items() if character in str(folder)]
+    if unfit_characters:
+        expected, fix = "a path that /etc/passwd and ssh can hold", "use another folder: --folder DIR"
+        return Problem("--mpi ssh", f"{folder} has {unfit_characters[0]}", expected, fix)
     return None
 
 
