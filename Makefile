@@ -38,7 +38,7 @@ test-recipes:
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m recipe
 
-# Makes a Debian, builds images on it and proves them inside: some 10 minutes, root, buildah and debootstrap.
+# Makes a Debian, builds images on it and proves them inside: some 20 minutes, root, buildah and debootstrap.
 test-images: $(VENV)/.dev
 	$(BIN)/python tests/environments/images/local_images.py
 	ALLRANKS_TEST_IMAGES=1 $(BIN)/python -m pytest -o timeout=1200 tests/environments/images

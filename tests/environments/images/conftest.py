@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -32,15 +33,20 @@ def images() -> Iterator[Images]:
 
 
 @pytest.fixture(scope="session")
-def base(images: Images) -> str:
-    """openmpi-ofed, built on the Debian for CPUs by the command."""
-    return built(images, "openmpi-ofed")
+def image_of(images: Images) -> Callable[[str], str]:
+    """The image of an environment, built on the Debian for CPUs by the command, once. They share the stages of the
+    base."""
+    return cache(partial(built, images))
 
 
 @pytest.fixture(scope="session")
-def pytorch(images: Images, base: str) -> str:
-    """pytorch; its stages of the base are those that were built for `base`."""
-    return built(images, "pytorch")
+def base(image_of: Callable[[str], str]) -> str:
+    return image_of("openmpi-ofed")
+
+
+@pytest.fixture(scope="session")
+def pytorch(image_of: Callable[[str], str]) -> str:
+    return image_of("pytorch")
 
 
 def built(images: Images, name: str) -> str:

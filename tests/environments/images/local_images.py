@@ -58,10 +58,15 @@ class Images:
             (line.partition(" = ")[2] for line in lines if line.startswith("find-links")), ""
         )
         lines = [line for line in lines if not line.startswith("find-links")]
-        lines += [f"find-links = {folders}"] if folders else []
+        # Not at their own places, which may be folders that a Dockerfile uses itself, such as /opt/wheels.
+        places = {
+            path: f"/etc/pip-links/{number}" for number, path in enumerate(folders.split()) if Path(path).is_dir()
+        }
+        links = " ".join(places.get(path, path) for path in folders.split())
+        lines += [f"find-links = {links}"] if links else []
         settings.write_text("[global]\nretries = 1\ncert = /etc/pip-certificates.pem\n" + "\n".join(lines) + "\n")
         mounts = {str(certificates): "/etc/pip-certificates.pem", str(settings): "/etc/pip.conf"}
-        mounts |= {path: path for path in folders.split() if Path(path).is_dir()}
+        mounts |= places
         return ["--pull-never", *(f"--volume={source}:{place}:ro" for source, place in mounts.items())]
 
     def derive(self, tag: str, image: str, *instructions: str) -> str:

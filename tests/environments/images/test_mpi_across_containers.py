@@ -1,5 +1,5 @@
-"""mpirun in one container of the built image starts ranks in another one by ssh, as root and as an ordinary user: each
-container has a network and a hostname of its own."""
+"""mpirun in one container of a built image starts ranks in another one by ssh, as root and as an ordinary user, for
+mpi4py, Horovod and DeepSpeed: each container has a network and a hostname of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 from local_images import Images, run
 
+from mpi_trainings import BY_LIBRARY, printed
+
 HOSTS = ("node-0", "node-1")
+USERS = {"root": 0, "ranks": 1000}
 BOUND_SECONDS = 60
 
 RANK = """
@@ -57,11 +60,14 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(images: Images, base: str, tmp_path: Path) -> Iterator[Cluster]:
-    """Two containers of the base, on a network of two. Nothing of it is left."""
+def cluster(
+    request: pytest.FixtureRequest, images: Images, image_of: Callable[[str], str], tmp_path: Path
+) -> Iterator[Cluster]:
+    """Two containers of an environment's image, on a network of two. Nothing of it is left."""
+    image = image_of(request.param)
     addresses = [f"10.88.0.{number}" for number in (1, 2)]
     names = [f"--add-host={host}:{address}" for host, address in zip(HOSTS, addresses, strict=True)]
-    for user, number in (("root", 0), ("ranks", 1000)):
+    for user, number in USERS.items():
         keys = tmp_path / user
         keys.mkdir()
         run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / "id_ed25519")], images.environment)
@@ -83,13 +89,15 @@ def cluster(images: Images, base: str, tmp_path: Path) -> Iterator[Cluster]:
             run(["ip", "netns", "exec", network, "sysctl", "-q", "-w", port], images.environment)
         containers = []
         for _ in HOSTS:
-            containers.append(run(["buildah", "from", "--pull-never", *names, base], images.environment).stdout.strip())
+            containers.append(
+                run(["buildah", "from", "--pull-never", *names, image], images.environment).stdout.strip()
+            )
             undo.callback(run, ["buildah", "rm", containers[-1]], images.environment)
         yield Cluster(images, tuple(containers), networks, tmp_path)
 
 
-@pytest.mark.parametrize(("user", "number"), [("root", 0), ("ranks", 1000)])
-def test_ranks_in_another_container(cluster: Cluster, user: str, number: int) -> None:
+def output_of_ranks(cluster: Cluster, user: str, program: str) -> str:
+    """The output of a Python program that mpirun in the first container starts in each of the two."""
     sshd = subprocess.Popen(
         cluster.command(1, user, "/usr/sbin/sshd", "-D", "-e"),
         env=cluster.images.environment,
@@ -99,7 +107,7 @@ def test_ranks_in_another_container(cluster: Cluster, user: str, number: int) ->
     )
     try:
         arguments = ["-np", "2", "--host", "node-0:1,node-1:1", "--mca", "btl_tcp_if_include", "eth0"]
-        mpirun = ["mpirun", *arguments, "--mca", "oob_tcp_if_include", "eth0", "python", "-c", RANK]
+        mpirun = ["mpirun", *arguments, "--mca", "oob_tcp_if_include", "eth0", "python", "-c", program]
         done = subprocess.run(
             cluster.command(0, user, *mpirun),
             env=cluster.images.environment,
@@ -108,11 +116,17 @@ def test_ranks_in_another_container(cluster: Cluster, user: str, number: int) ->
             timeout=BOUND_SECONDS,
             check=False,
         )
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        first, second = json.loads(done.stdout)
     finally:
         os.killpg(sshd.pid, signal.SIGTERM)
-        sshd.communicate(timeout=BOUND_SECONDS)
+        _, log = sshd.communicate(timeout=BOUND_SECONDS)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{log}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("cluster", ["openmpi-ofed"], indirect=True)
+@pytest.mark.parametrize(("user", "number"), USERS.items())
+def test_ranks_in_another_container(cluster: Cluster, user: str, number: int) -> None:
+    first, second = json.loads(output_of_ranks(cluster, user, RANK))
     home = "/root" if user == "root" else "/home/ranks"
     assert (first["host"], second["host"]) == HOSTS
     # The other container's session has the image's PATH, but none of its variables.
@@ -120,3 +134,10 @@ def test_ranks_in_another_container(cluster: Cluster, user: str, number: int) ->
     for each in (first, second):
         assert (each["user"], each["home"], each["library"]) == (number, home, "Open MPI v4.1")
         assert each["path"].startswith("/opt/python/bin:")
+
+
+@pytest.mark.parametrize(("cluster", "program"), BY_LIBRARY.items(), ids=BY_LIBRARY, indirect=["cluster"])
+@pytest.mark.parametrize(("user", "number"), USERS.items())
+def test_a_training_across_containers(cluster: Cluster, program: str, user: str, number: int) -> None:
+    lines = output_of_ranks(cluster, user, program).splitlines()
+    assert sorted(line for line in lines if line.startswith(f"{number} ")) == printed(number, size=2)
