@@ -94,6 +94,39 @@ def test_ranks_that_never_come(start: Callable) -> None:
     assert "within 2 s" in failure.message
 
 
+ALONE = {"AZUREML_NODE_COUNT": "2", "AZUREML_CR_NODE_RANK": "0", "ALLRANKS_PREFLIGHT": "0", "MASTER_ADDR": "127.0.0.1"}
+OF_LAUNCHER = {
+    "pytorch": {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": "0"},
+    "mpi": {
+        "OMPI_COMM_WORLD_RANK": "0",
+        "OMPI_COMM_WORLD_SIZE": "1",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "1",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("launcher", "source"),
+    [
+        ("pytorch", "from allranks import runtime; runtime.main(print)"),
+        ("mpi", "from allranks import runtime; runtime.main(print, strategy='horovod')"),
+        ("mpi", "from allranks import runtime; runtime.main(print, strategy='deepspeed')"),
+        ("mpi", "from allranks.runtime import prepare_libraries; prepare_libraries(); print()"),
+        ("mpi", "from allranks.runtime.tensorflow import cluster; cluster.read(); print()"),
+    ],
+    ids=["torch", "horovod", "deepspeed", "libraries", "tensorflow"],
+)
+def test_a_rank_alone_of_a_job_of_two_instances(start: Callable, launcher: str, source: str) -> None:
+    """The comparison does not depend on the preflight checks, which are off here."""
+    (ended,) = start("sum_ranks.py", interpreter=["-c", source], variables=ALONE | OF_LAUNCHER[launcher]).wait()
+    assert ended.code != 0, ended
+    assert f"1 ranks on 1 of the job's 2 instances (launcher {launcher})" in ended.stderr
+    assert "2 ranks: 1 on each of the 2 instances" in ended.stderr
+    assert "start ranks on all instances" in ended.stderr
+    assert ended.stdout == ""
+
+
 def test_no_address_to_meet_at(start: Callable) -> None:
     variables = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "2", "SLURM_NNODES": "2"}
     variables |= {"SLURM_NODEID": "0", "SLURM_STEP_ID": "0", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_JOB_ID": "1"}
