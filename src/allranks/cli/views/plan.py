@@ -24,7 +24,6 @@ from allranks.sdk.uploads import Upload
 Environments = Mapping[str, Sequence[tuple[Process, Mapping[str, str]]]]
 """By step, the processes with their variables."""
 
-NO_ENVIRONMENTS: Environments = MappingProxyType({})
 NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
 
 
