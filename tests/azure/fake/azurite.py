@@ -225,7 +225,7 @@ def _differences(request: Request, own: Answer, theirs: Answer) -> Iterator[str]
 
 def _headers(answer: Answer) -> dict[str, str]:
     lower = {name.lower(): value for name, value in answer.headers.items()}
-    if isinstance(answer.body, bytes) and answer.body:
+    if isinstance(answer.body, bytes):
         lower.setdefault("content-length", str(len(answer.body)))
     return {name: value for name, value in sorted(lower.items()) if name.startswith(_COMPARED)}
 

@@ -59,7 +59,7 @@ class FakeAzure:
     history_lag: how many requests run history answers with 404 before it knows a new job
     token_lifetime: seconds for which the service takes a token
     operation_looks, operation_error: how often a long-running operation is seen in progress, and how the next one fails
-    azurite:     Azurite, where it serves the storage
+    azurite:     it serves the storage, unless None
     page_size:   how many items a list has at most before its next page
     """
 
