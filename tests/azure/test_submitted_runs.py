@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from commands import Command, add_step, command, only_run, project, quick, write_log
+from commands import Command, add_step, command, only_run, pollers, project, quick, write_log
 from fake.service import FakeAzure
 
 from allranks.local.engine import run
@@ -191,6 +191,14 @@ def test_cancel(azure: FakeAzure, command: Command, name: str) -> None:
     again = command("cancel", name)
     assert (again.code, again.out) == (2, "")
     assert "it is Canceled" in again.err
+
+
+def test_nothing_polls_a_cancellation(azure: FakeAzure, command: Command, name: str) -> None:
+    """The SDK's poller would go on in a thread after the command has ended, at a torn address after a torn answer."""
+    azure.fail("/operationResults/", delay=1.0, status=200)
+    assert command("cancel", name).code == 0
+    assert pollers() == []
+    assert azure.requests[-1][0] == "POST"
 
 
 def test_what_cannot_be_cancelled_or_resumed(azure: FakeAzure, command: Command, name: str, project: Path) -> None:

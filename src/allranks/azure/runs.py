@@ -120,9 +120,12 @@ def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
 
 
 def cancel(client: Any, name: str) -> None:
-    """Request the cancellation of the job, which takes some time. Raise InputError or AzureError."""
+    """Request the cancellation of the job, which takes some time. Raise InputError or AzureError.
+
+    The SDK's poller is not started: nobody would wait for it, and it would go on in a thread of its own.
+    """
     with service_errors(f"canceling {name}"):
-        client.jobs.begin_cancel(name)
+        client.jobs.begin_cancel(name, polling=False)
 
 
 def is_over(job: JobState) -> bool:
