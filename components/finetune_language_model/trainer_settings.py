@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compile", type=boolean, default=False)
     parser.add_argument("--activation_checkpointing", type=boolean, default=False)
     parser.add_argument("--strategy", default="ddp")
-    parser.add_argument("--zero_stage", type=int, default=2)
+    parser.add_argument("--deepspeed_stage", type=int, default=2)
     parser.add_argument("--offload", type=boolean, default=False)
     parser.add_argument("--dataloader_num_workers", type=int, default=0)
     parser.add_argument("--logging_steps", type=int, default=10)
@@ -182,14 +182,14 @@ def _deepspeed(args: argparse.Namespace) -> dict[str, Any]:
     Raise InputError.
     """
     file = deepspeed_file.read(args.deepspeed, "input deepspeed")
-    zero = file.section("zero_optimization") | {"stage": args.zero_stage}
-    if args.zero_stage == 3 and not zero.setdefault(_GATHER, True):
+    zero = file.section("zero_optimization") | {"stage": args.deepspeed_stage}
+    if args.deepspeed_stage == 3 and not zero.setdefault(_GATHER, True):
         expected = "true, or the weights could not be written as one model"
         raise file.error(f"zero_optimization.{_GATHER}", "false", expected, "set it to true, or leave it out")
     if file.section("torch_autocast").get("enabled") is True:
         raise file.error("torch_autocast", "enabled", "bf16 or fp16, which Transformers' Trainer has", "use bf16")
     if args.offload:
-        for key in ("offload_optimizer", "offload_param")[: 2 if args.zero_stage == 3 else 1]:
+        for key in ("offload_optimizer", "offload_param")[: 2 if args.deepspeed_stage == 3 else 1]:
             zero[key] = {"pin_memory": True} | deepspeed_config.offloaded(file, key)
     automatic = {
         "bf16": {"enabled": "auto"},

@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--save_steps", type=int, default=500)
     parser.add_argument("--save_total_limit", type=int, default=2)
     parser.add_argument("--strategy", default="ddp")
-    parser.add_argument("--zero_stage", type=int, default=2)
+    parser.add_argument("--deepspeed_stage", type=int, default=2)
     parser.add_argument("--offload", type=boolean, default=False)
     parser.add_argument("--deepspeed", type=Path)
     parser.add_argument("--model", type=Path, required=True)

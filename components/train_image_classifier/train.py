@@ -248,7 +248,7 @@ def settings(args: argparse.Namespace, model: nn.Module, schedule: Schedule) -> 
         blocks=blocks(model),
         activation_checkpointing=args.activation_checkpointing,
         sync_batchnorm=args.sync_batchnorm,
-        zero_stage=args.zero_stage if args.strategy == "deepspeed" else None,
+        deepspeed_stage=args.deepspeed_stage if args.strategy == "deepspeed" else None,
         offload=args.offload,
         deepspeed_config=args.deepspeed,
         warmup_steps=schedule.warmup_steps,

@@ -65,7 +65,7 @@ def train(ranks: runtime.Ranks) -> None:
     tokens_per_step = batch_size * args.gradient_accumulation_steps * shape.max_seq_length
     about = {
         "strategy": args.strategy,
-        "zero_stage": args.zero_stage,
+        "deepspeed_stage": args.deepspeed_stage,
         "launcher": ranks.launcher,
         "world_size": ranks.world_size,
         "parameters": parameters,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,11 @@ def write_log(azure: FakeAzure, job: Job, name: str, content: bytes) -> None:
     if log not in job.logs:
         job.logs.append(log)
     azure.blobs.container(ARTIFACTS)[f"{artifacts(job.name)}/{log}"] = Blob(content)
+
+
+def pollers() -> list[str]:
+    """The threads in which the SDK looks at a long-running operation: none once a command has ended."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("LROPoller")]
 
 
 def only_run(azure: FakeAzure) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,36 @@ jobs:
     compute: azureml:cpu-cluster
     inputs: {data: "${{parent.inputs.data}}"}
 """
+TUNED = """
+type: command
+name: tuned
+version: "1"
+inputs: {rate: {type: number}}
+environment: {image: "python:3.12"}
+command: echo rate ${{inputs.rate}}
+"""
+SWEEP = {
+    "type": "sweep",
+    "trial": "./tuned.yaml",
+    "search_space": {"rate": {"type": "choice", "values": [0.1, 0.2]}},
+    "sampling_algorithm": "random",
+    "objective": {"goal": "minimize", "primary_metric": "loss"},
+    "limits": {"max_total_trials": 2},
+}
+SWEEPS = {
+    "type": "pipeline",
+    "settings": {"default_compute": "azureml:a100"},
+    "jobs": {
+        "tune": SWEEP,
+        "small": SWEEP | {"compute": "azureml:cpu-cluster"},
+        "train": {"type": "command", "component": "./tuned.yaml", "inputs": {"rate": 0.1}},
+    },
+}
+SCHEDULE = """
+name: nightly
+trigger: {type: cron, expression: "0 2 * * *"}
+create_job: ./sweeps.yml
+"""
 
 
 @pytest.fixture
@@ -93,3 +124,37 @@ def test_the_size_of_a_cluster(command: Command, project: Path, sent: list[dict[
     (inner,) = (body["componentSpec"] for body in sent if "jobs" in body.get("componentSpec", {}))
     assert inner["jobs"]["train"]["environment_variables"] == {"ALLRANKS_SIZE": "Standard_ND96asr_v4"}
     assert inner["jobs"]["own"]["environment_variables"] == {"ALLRANKS_SIZE": "none", "OTHER": "1"}
+
+
+def test_the_trials_of_a_sweep_in_a_pipeline(command: Command, project: Path, sent: list[dict[str, Any]]) -> None:
+    """By their command, since a sweep in a pipeline has no environment variables."""
+    write(project, "sweeps.yml", json.dumps(SWEEPS))
+    write(project, "tuned.yaml", TUNED)
+    done = command("submit", "sweeps.yml", "--no-stream")
+    assert done.code == 0, done.err
+    commands = [body["componentSpec"]["command"] for body in sent if "componentSpec" in body]
+    assert sorted(commands) == [
+        "echo rate ${{inputs.rate}}",  # of small and of train
+        "export ALLRANKS_SIZE=Standard_ND96asr_v4 && echo rate ${{inputs.rate}}",
+    ]
+    jobs = sent[-1]["jobs"]
+    assert jobs["train"]["environment_variables"] == {"ALLRANKS_SIZE": "Standard_ND96asr_v4"}
+    assert jobs["small"]["trial"]["componentId"] == jobs["train"]["componentId"]
+    assert jobs["tune"]["trial"]["componentId"] != jobs["train"]["componentId"]
+
+
+def test_a_schedule_has_what_a_submission_sends(
+    command: Command, project: Path, azure: FakeAzure, sent: list[dict[str, Any]]
+) -> None:
+    """Also when it is compared without Azure, by the clusters that were seen last."""
+    write(project, "sweeps.yml", json.dumps(SWEEPS))
+    write(project, "tuned.yaml", TUNED)
+    write(project, "pipelines/nightly.yml", SCHEDULE.replace("./", "../"))
+    assert command("submit", "sweeps.yml", "--no-stream").code == 0
+    submitted = sent[-1]["jobs"]
+    applied = command("schedules", "apply")
+    assert applied.code == 0, applied.err
+    job = azure.schedules["nightly"]["properties"]["action"]["jobDefinition"]
+    assert job["jobs"] == submitted
+    assert command("schedules", "apply").out == "nightly: unchanged\n"
+    assert command("schedules", "apply", "--dry-run", "--offline").out.startswith("nightly: unchanged\n")

@@ -311,7 +311,7 @@ def test_transformers_agrees_with_a_tuned_deepspeed_file(deepspeed_settings: Cal
 def test_keys_that_a_deepspeed_file_does_not_have_are_the_inputs(
     deepspeed_settings: Callable[..., dict[str, Any]],
 ) -> None:
-    words = ("--zero_stage", "3", "--offload", "true", "--max_grad_norm", "2")
+    words = ("--deepspeed_stage", "3", "--offload", "true", "--max_grad_norm", "2")
     found = deepspeed_settings({"zero_optimization": {"offload_param": {"pin_memory": False}}}, *words)
     zero = found["deepspeed"]["zero_optimization"]
     assert (zero["stage"], zero["offload_optimizer"]["device"]) == (3, "cpu")

@@ -67,7 +67,7 @@ train.save = lambda *_: None  # the curves alone are compared
 
 def main(ranks):
     folder, given = sys.argv[1], sys.argv[2:]
-    settings = {"fsdp": {"activation_checkpointing": "true"}, "deepspeed": {"zero_stage": 3}}
+    settings = {"fsdp": {"activation_checkpointing": "true"}, "deepspeed": {"deepspeed_stage": 3}}
     for strategy, own in settings.items():
         outputs = {output: f"{folder}/{strategy}/{output}" for output in ("model", "checkpoints", "history")}
         options = {"strategy": strategy} | own | outputs

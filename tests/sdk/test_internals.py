@@ -4,6 +4,7 @@
 
 import ast
 import contextlib
+import copy
 import inspect
 import json
 import os
@@ -188,6 +189,10 @@ def test_a_node_gets_a_component_and_outputs(component: Any) -> None:
     internals.set_component(node, component)
     assert internals.component(node) is component
     assert internals.declaration(node.inputs["epochs"]).type == "integer"
+    other = copy.copy(component)
+    internals.replace_component(node, other)
+    assert internals.component(node) is other
+    assert internals.data(node.inputs["epochs"]) == 2
     made = internals.build_output(node, "other")
     internals.set_outputs(node, internals.OutputsAttrDict({"other": made}))
     assert internals.port_name(node.outputs["other"]) == "other"

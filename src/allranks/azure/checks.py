@@ -99,6 +99,7 @@ def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
             f"{step.instances} instances; {cluster.name} has at most {max_instances}",
             f"at most {max_instances}",
             "set fewer, or let the cluster grow: az ml compute update --max-instances",
+            code="quota",
         )
     size = sizes.known(getattr(cluster, "size", None) or "")
     if size is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
 from allranks.azure.compute_id import ComputeId
@@ -27,16 +28,31 @@ def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:
 
     clusters: from `cluster_sizes`; empty if no cluster's size is known
 
-    A step that sets the variable itself keeps it. Sizes without GPUs need no network settings, and get none. The SDK
-    sends no environment variables of a sweep within a pipeline: its trials recognise the hardware.
+    A step that sets the variable itself keeps it. Sizes without GPUs need no network settings, and get none. The trials
+    of a registered component recognise the hardware: a sweep in a pipeline has no environment variables of its own.
     """
     for step, compute in _steps(job, ComputeId("")):
         name = clusters.get(compute.name.lower(), "") if compute.is_cluster else _own_size(step)
-        size = sizes.known(name) if name else None
-        given = dict(getattr(step, "environment_variables", None) or {})
-        declared = getattr(internals.component(step), "environment_variables", None) or {}
-        if size is not None and SIZE not in {**declared, **given}:
-            step.environment_variables = {**given, SIZE: size.name}
+        if (size := sizes.known(name) if name else None) is not None:
+            (_set_in_sweep if type(step).__name__ == "Sweep" else _set_in_step)(step, size.name)
+
+
+def _set_in_step(step: Any, size: str) -> None:
+    given = dict(getattr(step, "environment_variables", None) or {})
+    declared = getattr(internals.component(step), "environment_variables", None) or {}
+    if SIZE not in {**declared, **given}:
+        step.environment_variables = {**given, SIZE: size}
+
+
+def _set_in_sweep(step: Any, size: str) -> None:
+    """Export the variable in the trial's command: the SDK sends no variables of a sweep within a pipeline."""
+    trial = step.trial
+    command = getattr(trial, "command", None)
+    declared = getattr(trial, "environment_variables", None) or {}
+    if command and SIZE not in command and SIZE not in declared:
+        own = copy(trial)  # other steps may have the same component, on another size
+        own.command = f"export {SIZE}={size} && {command}"
+        internals.replace_component(step, own)
 
 
 def _steps(job: Any, default: ComputeId) -> Iterator[tuple[Any, ComputeId]]:
@@ -44,7 +60,7 @@ def _steps(job: Any, default: ComputeId) -> Iterator[tuple[Any, ComputeId]]:
     nodes = _nodes(job)
     if nodes is None:
         kind = type(job).__name__
-        if kind in ("Command", "CommandJob", "Parallel"):
+        if kind in ("Command", "CommandJob", "Parallel", "Sweep"):
             yield job, _compute(vars(job).get("compute"), default)
         return
     settings = getattr(job, "settings", None)

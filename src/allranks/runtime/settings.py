@@ -40,7 +40,7 @@ class TrainingSettings:
     find_unused_parameters, static_graph, gradient_as_bucket_view: ddp: options of DistributedDataParallel
     shard_group_size: fsdp: ranks that share one copy of the model, usually those of an instance; the groups hold
                 replicas (HSDP); None: all ranks share one copy
-    zero_stage: deepspeed: what is sharded: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also weights;
+    deepspeed_stage: deepspeed: what is sharded: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also weights;
                 None: 2
     offload:    fsdp, deepspeed: store the shards in CPU memory
     deepspeed_config: deepspeed: a JSON file with DeepSpeed's own keys; "auto" stands for these settings
@@ -65,7 +65,7 @@ class TrainingSettings:
     static_graph: bool = False
     gradient_as_bucket_view: bool = False
     shard_group_size: int | None = None
-    zero_stage: int | None = None
+    deepspeed_stage: int | None = None
     offload: bool = False
     deepspeed_config: str | Path | None = None
     warmup_steps: int | None = None
@@ -76,7 +76,7 @@ class TrainingSettings:
         object.__setattr__(self, "blocks", tuple(self.blocks))  # of a list, which isinstance does not take
         _one_of("precision", self.precision, (*PRECISIONS, None))
         _one_of("compression", self.compression, COMPRESSIONS)
-        _one_of("zero_stage", self.zero_stage, (*ZERO_STAGES, None))
+        _one_of("deepspeed_stage", self.deepspeed_stage, (*ZERO_STAGES, None))
         for name in ("gradient_accumulation_steps", "per_device_train_batch_size", "shard_group_size"):
             value = getattr(self, name)
             if value is not None and (value < 1 or value != int(value)):

@@ -142,6 +142,11 @@ def component_key(node: Any) -> str:
     return str(node._get_component_attr_name())
 
 
+def replace_component(node: Any, found: Any) -> None:
+    """Give a node a component with the same inputs and outputs; the node's bindings stay."""
+    node._component = found
+
+
 def set_component(node: Any, found: Any) -> None:
     """Give a node its component, as the node's constructor does."""
     inputs = {name: data(port) for name, port in node.inputs.items()}

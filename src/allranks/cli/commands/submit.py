@@ -204,7 +204,7 @@ def submit_job(
         )
         out.print(f"submitted {name} to {where}\n  studio  {record.submitted.studio}", soft_wrap=True)  # type: ignore[union-attr]
         if stream:
-            _watch(client, place, record, out)
+            watch_run(client, place, record, out)
     return record
 
 
@@ -248,7 +248,11 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     return plan, required
 
 
-def _watch(client: Any, workspace: Workspace, record: RunRecord, out: Any) -> None:
+def watch_run(client: Any, workspace: Workspace, record: RunRecord, out: Any, then: str = "") -> None:
+    """Watch a submitted run until it ends. Raise InputError or AzureError. Exit with 130 after Ctrl-C.
+
+    then: what a user who stops watching can do later, a line with ``{run}``
+    """
     from allranks.azure.errors import AzureError
     from allranks.azure.watch import watch
     from allranks.cli.console import errors
@@ -258,7 +262,7 @@ def _watch(client: Any, workspace: Workspace, record: RunRecord, out: Any) -> No
     watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
     continues = (
         f"{record.id} continues on Azure ML\n  watch it   allranks logs {record.id} --follow\n"
-        f"  cancel it  allranks cancel {record.id}"
+        f"  cancel it  allranks cancel {record.id}{then.format(run=record.id)}"
     )
     try:
         with watcher:

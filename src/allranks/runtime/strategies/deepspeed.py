@@ -68,10 +68,10 @@ class DeepSpeed:
         reject_unsupported("deepspeed", settings, "shard_group_size", "compression")
         config = configuration(settings, optimizer, distributed.get_world_size(), self.device)
         values = dict(config.values)
-        if config.zero_stage == 0:
+        if config.deepspeed_stage == 0:
             values["gradient_clipping"] = 0.0  # clipped by the training, because the engine drops the norm
         _check(values, settings.deepspeed_config)
-        if settings.compile and config.zero_stage == 3:
+        if settings.compile and config.deepspeed_stage == 3:
             raise InputError(
                 Problem(
                     where="compile",
@@ -83,7 +83,7 @@ class DeepSpeed:
         recording = deferred.take(model)
         model, blocks = transform(model, settings, self.device)
         if recording is not None:
-            deferred.fill(model, recording, _sharding(values) if config.zero_stage == 3 else lambda _: None)
+            deferred.fill(model, recording, _sharding(values) if config.deepspeed_stage == 3 else lambda _: None)
         model = model.to(self.device)
         if settings.compile and not blocks:
             model.compile()
@@ -162,7 +162,7 @@ class DeepSpeedTraining:
         """See `Training`."""
         norm: Any = None
         measured = self._config.max_grad_norm > 0
-        if measured and self._config.zero_stage == 0 and self._engine.is_gradient_accumulation_boundary():
+        if measured and self._config.deepspeed_stage == 0 and self._engine.is_gradient_accumulation_boundary():
             norm = nn.utils.clip_grad_norm_(self.module.parameters(), self._config.max_grad_norm)
         self._engine.step()
         stepped: bool = self._engine.was_step_applied()

@@ -89,7 +89,7 @@ def _values(file: DeepSpeedFile) -> Iterator[tuple[str, str, Any]]:
     if (stage := _value(file, "zero_optimization.stage")) not in (None, "auto"):
         if type(stage) is not int or not 0 <= stage <= 3:
             raise file.error("zero_optimization.stage", repr(stage), '0, 1, 2, 3 or "auto"')
-        yield "zero_stage", "zero_optimization.stage", stage
+        yield "deepspeed_stage", "zero_optimization.stage", stage
     if (steps := _value(file, "scheduler.params.warmup_num_steps")) not in (None, "auto"):
         if type(steps) is not int or steps < 1:
             raise file.error("scheduler.params.warmup_num_steps", repr(steps), 'a whole number, at least 1, or "auto"')

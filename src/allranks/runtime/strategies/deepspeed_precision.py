@@ -70,7 +70,7 @@ def _check(file: DeepSpeedFile, key: str, precision: str, stage: int, device: to
                 where=where,
                 found=f"16-bit weights ({key}) with ZeRO stage 0",
                 expected="ZeRO 1, 2 or 3, whose float32 copies of the weights the checkpoints have",
-                fix="use zero_stage 1, or the strategy ddp",
+                fix="use deepspeed_stage 1, or the strategy ddp",
             )
         )
 
