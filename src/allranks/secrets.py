@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -142,32 +142,47 @@ def is_secret_name(name: str) -> bool:
     return _NAME.search(words) is not None and _TOKEN_OF_TEXT.search(words) is None
 
 
-def redact(text: str, known: Iterable[str] = ()) -> str:
+Mask = Callable[[str], str]
+"""Return the replacement for a secret."""
+
+
+def short(secret: str) -> str:  # noqa: ARG001
+    """Return ``***``, which does not tell the length of the secret."""
+    return MASK
+
+
+def same_length(secret: str) -> str:
+    """Return as many asterisks as the secret has bytes in UTF-8, and its line ends: for a file whose offsets count."""
+    return "".join(each if each in "\r\n" else "*" * len(each.encode("utf-8", "surrogateescape")) for each in secret)
+
+
+def redact(text: str, known: Iterable[str] = (), mask: Mask = short) -> str:
     """Return the text with ``***`` in place of every secret.
 
     known: values that are secret regardless of their shape, such as those of a step's variables
+    mask:  the replacement, if it is not ``***``
     """
     # The longest first, because one may be part of another.
     for value in sorted(known, key=len, reverse=True):
         if len(value) >= SHORTEST:
-            text = text.replace(value, MASK)
-    return (_redacted if len(text) <= _CACHED else _redacted.__wrapped__)(text)[0]
+            text = text.replace(value, mask(value))
+    return (_redacted if len(text) <= _CACHED else _redacted.__wrapped__)(text, mask)[0]
 
 
 def secrets_in(text: str) -> dict[str, str]:
     """Return the secrets in the text that have a known shape, each with its kind."""
-    return dict(_redacted(text)[1])
+    return dict(_redacted(text, short)[1])
 
 
 @lru_cache(maxsize=1 << 14)
-def _redacted(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _redacted(text: str, mask: Mask) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return the masked text, and each secret with its kind."""
     secrets: list[tuple[str, str]] = []
     lower = text.lower()
     for shape in _shapes(text):
         for sign in shape.signs:  # not any(): a generator takes five times as long
             if sign in lower:
-                text = shape.pattern.sub(partial(_replacement, shape.kind, secrets), text)
+                text = shape.pattern.sub(partial(_replacement, shape.kind, secrets, mask), text)
                 break
     return text, tuple(secrets)
 
@@ -178,13 +193,14 @@ def _shapes(text: str) -> Iterator[Shape]:
         yield from _library()
 
 
-def _replacement(kind: str, secrets: list[tuple[str, str]], match: re.Match[str]) -> str:
+def _replacement(kind: str, secrets: list[tuple[str, str]], mask: Mask, match: re.Match[str]) -> str:
     groups = match.groupdict()
     before, name = groups.get("before") or "", groups.get("name")
     if name is not None and not is_secret_name(name.removeprefix("--")):
         return match[0]
-    secrets.append((match[0].removeprefix(before), kind))
-    return before + MASK
+    secret = match[0].removeprefix(before)
+    secrets.append((secret, kind))
+    return before + mask(secret)
 
 
 @cache

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from azure.core.pipeline.policies import RetryPolicy
-from commands import add_step, only_run, write_log
+from commands import add_step, only_run, pollers, write_log
 from fake.fixtures import fresh
 from fake.server import Server
 from fake.service import FakeAzure
@@ -85,7 +85,7 @@ class Trial:
         self.azure, self.folder, self.patch = azure, folder, patch
 
     def run(self, *arguments: str) -> Ended:
-        """Whatever it prints has no secret in it and no traceback."""
+        """Whatever it prints has no secret in it and no traceback, and nothing of it goes on."""
         out, err = _Output(), _Output()
         code = 0
         self.patch.setattr(sys, "argv", ["allranks", *arguments])
@@ -98,6 +98,7 @@ class Trial:
         printed = done.out + done.err
         assert not [secret for secret in self.azure.secrets if secret in printed], "a secret is printed"
         assert "Traceback" not in printed, printed
+        assert pollers() == []
         return done
 
     def submitted(self) -> str:

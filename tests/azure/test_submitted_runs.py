@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from commands import Command, add_step, command, only_run, project, quick, write_log
+from commands import Command, add_step, command, only_run, pollers, project, quick, write_log
 from fake.service import FakeAzure
 
 from allranks.local.engine import run
@@ -75,6 +75,25 @@ def test_only_what_is_new_is_downloaded(azure: FakeAzure, command: Command, name
     assert command("logs", name, "prepare").out == "one\ntwo\nthree\n"
     assert command("logs", name, "prepare").out == "one\ntwo\nthree\n"
     assert downloads(azure) == [("std_log.txt", 206), ("std_log.txt", 416)]
+
+
+def test_a_secret_is_in_no_file_although_its_log_comes_in_pieces(
+    azure: FakeAzure, command: Command, name: str, project: Path
+) -> None:
+    job, token = azure.jobs[f"{name}-prepare"], "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
+    key = f"-----BEGIN PRIVATE {'KEY'}-----\nMIIEabc\n-----END PRIVATE {'KEY'}-----\n"
+    log = f"one\nwith {token} and pwd=x\n{key}\xe9 progress 50%".encode()
+    file = project / ".allranks" / "runs" / name / "prepare" / "user_logs" / "std_log.txt"
+    for end in range(4, len(log) + 1):
+        write_log(azure, job, "std_log", log[:end])
+        if end % 7 == 0 or end == len(log):
+            assert command("logs", name, "prepare").code == 0
+            assert not [part for part in (token[:8], "pwd=x", "MIIE") if part.encode() in file.read_bytes()]
+    assert b"progress" not in file.read_bytes()  # not complete
+    job.move("Completed")
+    lines = command("logs", name, "prepare").out.splitlines()
+    assert [*lines[:2], lines[-1]] == ["one", f"with {'*' * len(token)} and pwd=***", "\xe9 progress 50%"]
+    assert len(file.read_bytes()) == len(log)  # what was stored is where it is on Azure ML
 
 
 def test_a_step_that_is_over_is_not_asked_again(azure: FakeAzure, command: Command, name: str) -> None:
@@ -172,6 +191,14 @@ def test_cancel(azure: FakeAzure, command: Command, name: str) -> None:
     again = command("cancel", name)
     assert (again.code, again.out) == (2, "")
     assert "it is Canceled" in again.err
+
+
+def test_nothing_polls_a_cancellation(azure: FakeAzure, command: Command, name: str) -> None:
+    """The SDK's poller would go on in a thread after the command has ended, at a torn address after a torn answer."""
+    azure.fail("/operationResults/", delay=1.0, status=200)
+    assert command("cancel", name).code == 0
+    assert pollers() == []
+    assert azure.requests[-1][0] == "POST"
 
 
 def test_what_cannot_be_cancelled_or_resumed(azure: FakeAzure, command: Command, name: str, project: Path) -> None:
