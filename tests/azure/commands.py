@@ -158,11 +158,6 @@ def small_runtime(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime_copy, "_runtime", lambda: {"allranks/runtime/__init__.py": runtime / "__init__.py"})
 
 
-def put_bodies(azure: FakeAzure) -> dict[str, Any]:
-    """The bodies of the jobs that are stored, by name."""
-    return {name: job.properties for name, job in azure.jobs.items() if not job.parent}
-
-
 def add_step(azure: FakeAzure, run: str, step: str, status: str = "Running", error: str = "", **logs: bytes) -> Job:
     """A step of a pipeline's run, as the service makes it, with its logs: name without ".txt" -> content."""
     job = Job(f"{run}-{step}", None, display_name=step, parent=run, error=error)

@@ -77,6 +77,25 @@ def test_only_what_is_new_is_downloaded(azure: FakeAzure, command: Command, name
     assert downloads(azure) == [("std_log.txt", 206), ("std_log.txt", 416)]
 
 
+def test_a_secret_is_in_no_file_although_its_log_comes_in_pieces(
+    azure: FakeAzure, command: Command, name: str, project: Path
+) -> None:
+    job, token = azure.jobs[f"{name}-prepare"], "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
+    key = f"-----BEGIN PRIVATE {'KEY'}-----\nMIIEabc\n-----END PRIVATE {'KEY'}-----\n"
+    log = f"one\nwith {token} and pwd=x\n{key}\xe9 progress 50%".encode()
+    file = project / ".allranks" / "runs" / name / "prepare" / "user_logs" / "std_log.txt"
+    for end in range(4, len(log) + 1):
+        write_log(azure, job, "std_log", log[:end])
+        if end % 7 == 0 or end == len(log):
+            assert command("logs", name, "prepare").code == 0
+            assert not [part for part in (token[:8], "pwd=x", "MIIE") if part.encode() in file.read_bytes()]
+    assert b"progress" not in file.read_bytes()  # not complete
+    job.move("Completed")
+    lines = command("logs", name, "prepare").out.splitlines()
+    assert [*lines[:2], lines[-1]] == ["one", f"with {'*' * len(token)} and pwd=***", "\xe9 progress 50%"]
+    assert len(file.read_bytes()) == len(log)  # what was stored is where it is on Azure ML
+
+
 def test_a_step_that_is_over_is_not_asked_again(azure: FakeAzure, command: Command, name: str) -> None:
     azure.jobs[f"{name}-prepare"].move("Completed")
     assert command("logs", name).out == "one\ntwo\n"

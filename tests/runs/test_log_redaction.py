@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.runs.log_redaction import LONGEST_LINE, mask_in_file, redacted
+from allranks.secrets import same_length
 
 TOKEN = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
 KEY = f"-----BEGIN RSA PRIVATE {'KEY'}-----\nMIIEabc\ndef\n-----END RSA PRIVATE KEY-----"
@@ -20,6 +21,17 @@ def in_pieces(log: bytes, size: int) -> bytes:
 def test_a_secret_that_continues_in_the_next_piece(size: int) -> None:
     log = f"epoch 1\nlogging in with {TOKEN}\n{KEY}\nhunter2-known \xe9".encode() + b"\xff\0"
     assert in_pieces(log, size) == "epoch 1\nlogging in with ***\n***\n*** \xe9".encode() + b"\xff\0"
+
+
+@pytest.mark.parametrize("size", [1, 5, 40, 10_000])
+def test_a_masked_log_can_keep_its_offsets(size: int) -> None:
+    log = f"epoch \xe9\nwith {TOKEN}\n{KEY}\nhunter2-known \xe9\ncut".encode()
+    pieces = [log[start : start + size] for start in range(0, len(log), size)]
+    masked = b"".join(redacted(pieces, ["hunter2-known"], mask=same_length, complete=False))
+    assert log.startswith(masked[:9])
+    assert len(masked) == len(log) - len("cut")
+    assert masked.count(b"\n") == log.count(b"\n")
+    assert not [part for part in (b"MIIE", TOKEN[:8].encode(), b"hunter") if part in masked]
 
 
 @pytest.mark.parametrize("at", [-20, 0, 20])

@@ -6,7 +6,7 @@ import mmap
 import re
 from collections.abc import Iterable, Iterator
 
-from allranks.secrets import SHORTEST, redact
+from allranks.secrets import SHORTEST, Mask, redact, short
 
 LONGEST_LINE = 64 * 1024
 """Bytes of a line that are held until it ends. A longer line is cut between two words."""
@@ -17,10 +17,15 @@ _KEY_ENDS = b"-----END "
 _BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b"<", b">")
 
 
-def redacted(pieces: Iterable[bytes], known: Iterable[str] = ()) -> Iterator[bytes]:
+def redacted(
+    pieces: Iterable[bytes], known: Iterable[str] = (), *, mask: Mask = short, complete: bool = True
+) -> Iterator[bytes]:
     """Yield the bytes of a log with ``***`` in place of every secret, also of one that continues in the next piece.
 
-    known: values that are secret regardless of their shape
+    known:    values that are secret regardless of their shape
+    mask:     the replacement for a secret
+    complete: whether nothing follows the pieces. Otherwise an unfinished line at the end is left out, because a secret
+              in it may not be complete
     """
     known = tuple(known)
     held = b""
@@ -28,10 +33,10 @@ def redacted(pieces: Iterable[bytes], known: Iterable[str] = ()) -> Iterator[byt
         held += piece
         end = _end(held)
         if end:
-            yield _masked(held[:end], known)
+            yield _masked(held[:end], known, mask)
             held = held[end:]
-    if held:
-        yield _masked(held, known)
+    if held and complete:
+        yield _masked(held, known, mask)
 
 
 def mask_in_file(path: str, known: Iterable[str]) -> None:
@@ -69,7 +74,7 @@ def _end(data: bytes) -> int:
     return end
 
 
-def _masked(data: bytes, known: tuple[str, ...]) -> bytes:
+def _masked(data: bytes, known: tuple[str, ...], mask: Mask) -> bytes:
     text = data.decode("utf-8", "surrogateescape")
-    masked = redact(text, known)
+    masked = redact(text, known, mask)
     return data if masked == text else masked.encode("utf-8", "surrogateescape")

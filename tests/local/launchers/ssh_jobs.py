@@ -21,7 +21,7 @@ type: command
 code: code
 command: python train.py
 environment: azureml:any:1
-environment_variables: {{OWN: of the job, TORCH_EXTENSIONS_DIR: {extensions}}}
+environment_variables: {{OWN: of the job, HF_HUB_OFFLINE: "1", TORCH_EXTENSIONS_DIR: {extensions}}}
 distribution: {{type: mpi, process_count_per_instance: {process_count}}}
 resources: {{instance_count: 3}}
 """
@@ -48,11 +48,16 @@ class User:
             os.chown(path, self.number, -1)
         other = {"user": self.number, "group": self.number, "extra_groups": []} if self.number != os.getuid() else {}
         command = [sys.executable, "-m", "allranks.cli.main", "run", "job.yaml", "--mpi", "ssh", "--instances", "rack"]
-        environment = {**os.environ, "HOME": str(self.folder), "TMPDIR": str(self.folder), "HF_HOME": "/of/the/shell"}
+        shell = {
+            "HOME": str(self.folder),
+            "TMPDIR": str(self.folder),
+            "HF_HOME": "/of/the/shell",
+            "HF_HUB_OFFLINE": "1",
+        }
         done = subprocess.run(
             [*command, "--no-track"],
             cwd=self.folder,
-            env=environment,
+            env={**os.environ, **shell},
             capture_output=True,
             text=True,
             timeout=150,

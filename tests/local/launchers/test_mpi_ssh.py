@@ -59,8 +59,10 @@ def check_sessions(logs: Sequence[str], user: int) -> None:
         assert variables["HOME"] == each["login"]
         assert ("SSH_CONNECTION" in variables) is far
         assert "OPAL_PREFIX" not in variables
-        # A variable of the user's shell is not passed on by ssh, and one of the job is on every rank.
+        # A variable of the user's shell is not passed on by ssh, and one of the job is on every rank, also if both are
+        # the same.
         assert ("HF_HOME" in variables) is not far
+        assert variables["HF_HUB_OFFLINE"] == "1"
         assert (variables["OWN"], variables["AZUREML_CR_NODE_RANK"]) == ("of the job", str(rank * 3 // ranks))
         # The interpreter is that of the engine, and no program of PyPI's Open MPI comes before the distribution's.
         assert str(Path(sys.executable).parent) in variables["PATH"].split(":")
@@ -149,6 +151,14 @@ def test_what_ssh_needs_is_named(run_steps, monkeypatch: pytest.MonkeyPatch) -> 
         run_steps(Step("mpi", "true", distribution=Mpi(1)), instances="rack", mpi="ssh")
     assert "no /usr/sbin/no-such-sshd" in str(raised.value)
     assert "apt-get install openmpi-bin openssh-server" in str(raised.value)
+
+
+@pytest.mark.parametrize("character", [":", '"', "%"])
+def test_a_folder_that_ssh_cannot_use_is_refused(character: str, tmp_path: Path) -> None:
+    problem = mpi_ssh.unfit(INSTANCE_KINDS["rack"], tmp_path / f"a{character}b")
+    assert problem is not None
+    assert f"a{character}b has a " in problem.found
+    assert mpi_ssh.unfit(INSTANCE_KINDS["rack"], tmp_path / "a $HOME 'b#\\") is None
 
 
 @needs_ssh

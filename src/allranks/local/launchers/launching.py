@@ -27,6 +27,7 @@ class Assignment:
     folder:      for the launcher's own files. Every instance can read it. The launcher creates it if needed.
     log:         the log file of the launcher's own programs
     forked:      whether the agents are forked from a starter, which can also fork ranks that the launcher starts
+    own_variables: names of the environment variables that the step itself sets
     """
 
     launch: Launch
@@ -36,6 +37,7 @@ class Assignment:
     folder: Path
     log: Path
     forked: bool = False
+    own_variables: frozenset[str] = frozenset()
 
     def by_instance(self) -> list[list[Program]]:
         """Return the ranks of each instance."""

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.launch import Launch
-from allranks.contract.produce import processes
 from allranks.errors import Problem
 from allranks.local import boot, machine_variables
 from allranks.local.instances.kinds import InstanceKind
@@ -34,6 +33,10 @@ SSH = "ssh"
 
 OF_SSH = re.compile(r"^(ssh: |[^\s@]+@[^\s@]+: )[^\r\n]+", re.MULTILINE)
 """Such as "ssh: connect to host node-1 port 22: Connection refused", "root@node-1: Permission denied (publickey)."."""
+
+UNFIT_CHARACTERS = {":": "a colon", '"': "a quotation mark", "%": "a percent sign", "\n": "a line break"}
+"""Characters that the home of a session cannot have: a field of /etc/passwd ends with a colon, a variable in sshd's
+configuration with a quotation mark, and ssh expands a percent sign in the path of a key."""
 
 SSHD = "/usr/sbin/sshd"
 LIBRARIES = ("libmpi", "libopen-rte", "libopen-pal")
@@ -61,9 +64,10 @@ def unfit(kind: InstanceKind, folder: Path) -> Problem | None:
     if not kind.isolated:
         found = f"instances are on {kind.name}, which share this machine's ports and files"
         return Problem("--mpi ssh", found, "instances that can have an sshd", "use --instances rack")
-    if ":" in str(folder):
-        fix = "use another folder: --folder DIR"
-        return Problem("--mpi ssh", f"{folder} has a colon", "a path that can stand in /etc/passwd", fix)
+    unfit_characters = [name for character, name in UNFIT_CHARACTERS.items() if character in str(folder)]
+    if unfit_characters:
+        expected, fix = "a path that /etc/passwd and ssh can hold", "use another folder: --folder DIR"
+        return Problem("--mpi ssh", f"{folder} has {unfit_characters[0]}", expected, fix)
     return None
 
 
@@ -102,9 +106,8 @@ def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> Laun
 
 def _ranks(assignment: Assignment) -> Iterator[dict[str, Any]]:
     """Yield the ranks for their wrappers, each without the variables that a session by ssh does not inherit."""
-    for process, rank in zip(processes(assignment.launch), assignment.ranks, strict=True):
-        engine = assignment.environment[process.instance_rank]
-        left_out = {name for name in machine_variables.OF_USER if rank.environment.get(name) == engine.get(name)}
+    left_out = machine_variables.OF_USER - assignment.own_variables
+    for rank in assignment.ranks:
         own = {name: value for name, value in rank.environment.items() if name not in left_out}
         yield {**rank.data(), "environment": own, "inherits": True}
 

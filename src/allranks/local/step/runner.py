@@ -314,6 +314,7 @@ class CommandRunner:
                 launcher_folder,
                 folder / logs.mpi_log(record.attempt),
                 forked=starter is not None,
+                own_variables=frozenset(own_variables),
             )
             launching = launcher(step.distribution.type, self._settings.mpi).launch(assignment)
             record.status = Status.RUNNING

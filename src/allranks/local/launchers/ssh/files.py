@@ -24,11 +24,13 @@ def write(folder: Path, hosts: Sequence[str], variables: Mapping[str, str]) -> N
 
     variables: of a session by ssh
 
-    Raise OSError, or CalledProcessError if a program fails.
+    Raise OSError.
     """
     settings = [f"{name}={value}" for name, value in variables.items()]
     command = ["/bin/sh", str(SETUP_MPI), str(folder / "common"), *settings]
-    subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise OSError(f"{SETUP_MPI.name} ended with {done.returncode}: {done.stderr.strip()}")
     key, public_key = _key()
     for host in hosts:
         etc, home = folder / host / "etc", _home(folder, host)
