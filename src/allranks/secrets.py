@@ -32,13 +32,17 @@ _NAME = re.compile(
     r"|CONNECTION_?STRING|_(?:PASS|PAT|PWD)$",
     re.IGNORECASE,
 )
-_TOKEN_OF_TEXT = re.compile(
-    r"(?:^|_)(?:BOS|CLS|EOS|IMAGE|MASK|MAX|MIN|NUM|PAD|PER|SEP|START|END|STOP|UNK)_TOKEN$", re.IGNORECASE
+_NO_SECRET = re.compile(
+    r"(?:^|_)(?:(?:BOS|CLS|EOS|IMAGE|MASK|MAX|MIN|NUM|PAD|PER|SEP|START|END|STOP|UNK)_TOKEN|TOKEN_(?:ID|COUNT)"
+    r"|(?:CACHE|COLUMN|FEATURE|FOREIGN|GROUP|IMAGE|INDEX|LABEL|MASK|METRIC|PARTITION|PUBLIC|SORT|TEXT|TOKENIZER|VOCAB)_KEY"
+    r")S?(?:_ID|_IDS)?$",
+    re.IGNORECASE,
 )
+"""Names of a language model's tokens, of columns and of what else has a key that opens nothing."""
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 
-# Excludes references to variables, bindings, placeholders, and masked values.
-_VALUE = r"(?!\$|\*\*\*|<|\.\.\.)"
+# Excludes references to variables, bindings, placeholders, masked values, and values that say that there is none.
+_VALUE = r"(?!\$|\*\*\*|<|\.\.\.|(?i:none|null|true|false)(?:[\s,;)}\]'\"&]|$))"
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,13 @@ class Shape:
     pattern: re.Pattern[str]
 
 
+_HEADER = r"\bauthorization[\"']?\s*[:=]\s*[\"']?"
 _KEYS = r"account|access|shared_?access|primary|secondary|storage|api|subscription|container_?registry"
 _PASSWORDS = (
-    r"shared_?access_?signature|sas_?(?:token|uri|url)|client_?secret|client_?assertion|password|passwd|pwd"
-    r"|(?:access|refresh|id|user_?aml)_?token|credential_?secret|instrumentation_?key|secret"
+    r"shared_?access_?signature|sas_?(?:token|uri|url)|client_?secret|client_?assertion|password|passwd"
+    # The shell's PWD is a folder.
+    r"|pwd(?=[\"']?\s*[=:]\s*[\"']?[^/\s\"'])"
+    r"|(?:access|refresh|(?<![a-z])id|user_?aml)_?token|credential_?secret|instrumentation_?key|secret"
 )
 # Without "token" alone, which the logs of language models are full of.
 _TOKENS = "sastoken sas_token accesstoken access_token refreshtoken refresh_token idtoken id_token amltoken aml_token"
@@ -68,7 +75,13 @@ _OWN = tuple(
         (
             "a token in a header",
             "bearer basic sharedkey",
-            rf"(?i)(?P<before>\b(?:bearer|basic|sharedkey(?:lite)?)\s+){_VALUE}[\w+/=.:~-]{{8,}}",
+            rf"(?i)(?P<before>{_HEADER}(?:bearer|basic|sharedkey(?:lite)?)[ \t]+){_VALUE}[\w+/=.:~-]{{8,}}",
+        ),
+        # Without the header's name, because basic and bearer are words too, only what no word is.
+        (
+            "a token in a header",
+            "bearer basic sharedkey",
+            r"(?i)(?P<before>\b(?:bearer|basic|sharedkey(?:lite)?)[ \t]+)(?=[\w+/.:~-]*[\d=])[\w+/=.:~-]{16,}",
         ),
         ("a JSON web token", "eyj", r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?"),
         # Also in an address that is escaped twice.
@@ -87,7 +100,7 @@ _OWN = tuple(
         # Also a user without a password, because addresses contain personal tokens in this form.
         ("a password in an address", "://", r"(?P<before>://)(?!git@|\$|\*)[^/\s@:\"'$]+(?::(?!\$)[^/\s@\"']*)?(?=@)"),
         # The key of a storage account has 64 bytes. Nothing else in a message has this shape.
-        ("an account key", "==", r"(?<![\w+/])[A-Za-z0-9+/]{86}=="),
+        ("an account key", "==", r"(?<![\w+/])(?<!sha512-)[A-Za-z0-9+/]{86}=="),
         # The signature in keys of Azure services since 2024.
         ("a key of an Azure service", "jqqj9", r"\b[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{19,}"),
         ("a client secret of Entra ID", "q~", r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
@@ -139,7 +152,7 @@ def is_secret_name(name: str) -> bool:
     HF_TOKEN, storage_key and accountKey do; TOKENIZERS_PARALLELISM and pad_token do not.
     """
     words = _NEW_WORD.sub("_", name)
-    return _NAME.search(words) is not None and _TOKEN_OF_TEXT.search(words) is None
+    return _NAME.search(words) is not None and _NO_SECRET.search(words) is None
 
 
 Mask = Callable[[str], str]
