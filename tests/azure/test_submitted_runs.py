@@ -117,7 +117,7 @@ def test_a_run_that_is_over_is_not_asked_again(status: str, azure: FakeAzure, co
 
 def test_show_says_where_it_is(azure: FakeAzure, command: Command, name: str) -> None:
     done = command("show", name)
-    for said in (name, "Azure ML ws", azure.jobs[name].url(), "Running", "prepare", "train", "pytorch 2 x 2"):
+    for said in (name, "Azure ML lab", azure.jobs[name].url(), "Running", "prepare", "train", "pytorch 2 x 2"):
         assert said in done.out
     assert command("show", name, "--json").json["submitted"]["resource_group"] == "rg"
 
@@ -213,7 +213,7 @@ def test_what_cannot_be_cancelled_or_resumed(azure: FakeAzure, command: Command,
         assert "the run is on Azure ML" in done.err
     resumed = command("resume", name)
     assert resumed.code == 2
-    assert "runs in Azure ML, in the workspace ws" in resumed.err
+    assert "runs in Azure ML, in the workspace lab" in resumed.err
 
 
 def test_a_run_that_the_service_has_forgotten(azure: FakeAzure, command: Command, name: str) -> None:
