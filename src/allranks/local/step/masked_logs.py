@@ -1,4 +1,4 @@
-"""Mask a plan's secrets in the logs of an attempt that has ended."""
+"""Mask secrets in the logs of an attempt that has ended."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from allranks.runs.records import StepRecord
 
 
 async def mask_logs(recorder: RunRecorder, record: StepRecord, logs: Iterable[str]) -> None:
-    """Overwrite the secrets of the plan in the logs: what reads them later does not know these secrets any more.
+    """Overwrite the secrets in the logs: those of the plan, which what reads the logs later does not know any more, and
+    texts that look like a secret.
 
-    A log that cannot be changed is noted in the step's record.
+    A log that cannot be changed, or is too large to be searched, is noted in the step's record.
     """
-    if not recorder.known:
-        return
     for log in logs:
         try:
-            await asyncio.to_thread(mask_in_file, log, recorder.known)
+            if not await asyncio.to_thread(mask_in_file, log, recorder.known):
+                recorder.note(
+                    record, f"{log}: too large to be searched for secrets; they are masked when it is printed"
+                )
         except OSError as error:
             recorder.note(record, f"{log}: secrets in it could not be masked: {error.strerror}")
