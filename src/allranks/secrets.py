@@ -41,8 +41,9 @@ _NO_SECRET = re.compile(
 """Names of a language model's tokens, of columns and of what else has a key that opens nothing."""
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 
-# Excludes references to variables, bindings, placeholders, masked values, and values that say that there is none.
-_VALUE = r"(?!\$|\*\*\*|<|\.\.\.|(?i:none|null|true|false)(?:[\s,;)}\]'\"&]|$))"
+# Excludes references to variables, bindings, placeholders such as VALUE, masked values, and values that say that there
+# is none.
+_VALUE = r"(?!\$|\*\*\*|<|\.\.\.|(?i:none|null|true|false|value)(?:[\s,;)}\]'\"&]|$))"
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ _OWN = tuple(
         (
             "a secret",
             "=",
-            rf"(?P<before>(?<![\w-])(?P<name>(?:--)?[A-Za-z]\w*[_-][\w-]*)[\"']?=[\"']?){_VALUE}[^\s\"'&;,]{{4,}}",
+            rf"(?P<before>(?<![\w-])(?P<name>(?:--)?[A-Za-z](?=[A-Za-z0-9]{{0,80}}[_-])[\w-]{{1,80}})[\"']?=[\"']?){_VALUE}[^\s\"'&;,]{{4,}}",
         ),
         (
             "a secret",
@@ -167,6 +168,11 @@ def short(secret: str) -> str:  # noqa: ARG001
 def same_length(secret: str) -> str:
     """Return as many asterisks as the secret has bytes in UTF-8, and its line ends: for a file whose offsets count."""
     return "".join(each if each in "\r\n" else "*" * len(each.encode("utf-8", "surrogateescape")) for each in secret)
+
+
+def quoted(name: str, value: object) -> str:
+    """Return a value in quotation marks for a message, without secrets: ``***`` if its name is the name of one."""
+    return MASK if is_secret_name(name) else redact(repr(value))
 
 
 def redact(text: str, known: Iterable[str] = (), mask: Mask = short) -> str:

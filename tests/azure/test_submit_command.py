@@ -65,6 +65,13 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
         ["v100.yml"],
         ["the environment has CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2", "--variant cuda12"],
     ),
+    "CUDA that does not run on the GPUs of a step within a pipeline": (
+        ["nested.yml"],
+        [
+            "step tune.train, key resources.instance_type",
+            "CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2",
+        ],
+    ),
     "InfiniBand on a size without": (
         ["without_infiniband.yml"],
         ["the job asks for InfiniBand, and Standard_NC96ads_A100_v4 has none", "use Standard_ND96asr_v4"],

@@ -6,10 +6,13 @@ import mmap
 import re
 from collections.abc import Iterable, Iterator
 
-from allranks.secrets import SHORTEST, Mask, redact, short
+from allranks.secrets import SHORTEST, Mask, redact, same_length, short
 
 LONGEST_LINE = 64 * 1024
 """Bytes of a line that are held until it ends. A longer line is cut between two words."""
+
+LARGEST = 32 * 1024 * 1024
+"""Bytes of a log up to which its file is searched for texts with the shape of a secret."""
 
 _MOST_HELD = 4 * LONGEST_LINE
 _KEY_BEGINS = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
@@ -39,17 +42,16 @@ def redacted(
         yield _masked(held, known, mask)
 
 
-def mask_in_file(path: str, known: Iterable[str]) -> None:
-    """Overwrite the known secrets in a log with asterisks.
+def mask_in_file(path: str, known: Iterable[str] = ()) -> bool:
+    """Overwrite the secrets in a log with asterisks: the known ones, and texts with the shape of a secret.
 
     Each keeps its length, so that the offsets of a reader that follows the log stay right. A file that is missing or
-    empty is left alone.
+    empty is left alone. Return whether the log was searched for shapes, which takes a second for each 10 MB: a log that
+    is larger than LARGEST is not.
 
     Raise OSError if the file cannot be changed.
     """
     values = sorted({value.encode() for value in known if len(value) >= SHORTEST}, key=len, reverse=True)
-    if not values:
-        return
     try:
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as content:
             for value in values:
@@ -57,8 +59,18 @@ def mask_in_file(path: str, known: Iterable[str]) -> None:
                 while place >= 0:
                     content[place : place + len(value)] = b"*" * len(value)
                     place = content.find(value, place + len(value))
+            if len(content) > LARGEST:
+                return False
+            place = 0
+            pieces = (content[start : start + LONGEST_LINE] for start in range(0, len(content), LONGEST_LINE))
+            for masked in redacted(pieces, mask=same_length):
+                end = place + len(masked)
+                if content[place:end] != masked:
+                    content[place:end] = masked
+                place = end
     except (FileNotFoundError, ValueError):  # mmap raises ValueError for an empty file
-        return
+        pass
+    return True
 
 
 def _end(data: bytes) -> int:
