@@ -171,8 +171,8 @@ def same_length(secret: str) -> str:
 
 
 def quoted(name: str, value: object) -> str:
-    """Return a value in quotation marks for a message, or ``***`` if its name is the name of a secret."""
-    return MASK if is_secret_name(name) else repr(value)
+    """Return a value in quotation marks for a message, without secrets: ``***`` if its name is the name of one."""
+    return MASK if is_secret_name(name) else redact(repr(value))
 
 
 def redact(text: str, known: Iterable[str] = (), mask: Mask = short) -> str:
