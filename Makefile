@@ -47,7 +47,7 @@ test-images: $(VENV)/.dev
 # Random faults of Azure ML's service, until so many have happened: make faults FAULTS=5000
 FAULTS ?= 1000
 faults: $(VENV)/.dev
-	ALLRANKS_FAULTS=$(FAULTS) $(BIN)/python -m pytest -n 2 -rP tests/azure/test_random_faults.py
+	ALLRANKS_FAULTS=$(FAULTS) $(BIN)/python -m pytest -n 2 -rP -p no:logging tests/azure/test_random_faults.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

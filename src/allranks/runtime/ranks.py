@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, distributed
 from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
+from allranks.contract import world
 from allranks.contract.detect import detect
 from allranks.contract.own_variables import join_seconds
 from allranks.runtime import closing, collectives, libraries, strategies
@@ -134,6 +135,9 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
     preflight = Preflight(env, store) if wanted(env) else None
     if preflight:
         preflight.before_the_group()
+    else:
+        # The checks may be disabled; a job that is not what was declared ends all the same.
+        world.check(env)
     device = open_group(env, store, timeout_seconds)
     if preflight:
         preflight.in_the_group(device)
