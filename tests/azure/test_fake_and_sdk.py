@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 from azure.ai.ml._restclient.arm_ml_service import models
 from azure.ai.ml._restclient.arm_ml_service.operations import _operations
+from azure.ai.ml._restclient.runhistory import models as run_history
+from commands import add_step
 from fake import names, routing
 from fake.messages import Answer, Request
 from fake.service import FakeAzure
+
+from allranks.sdk import internals
 
 ELSEWHERE = {
     ("GET", "locations/{}/mfeoperationsstatus/{}"),  # what a long-running operation gives as its address
@@ -34,6 +38,8 @@ SHOWN = {
     "models/[^/]+/versions/[^/]+": "ModelVersion",
     "schedules/[^/]+": "Schedule",
     "": "Workspace",
+    "runs/[^/]+/details": "RunDetails",
+    "runs/[^/]+/children": "PaginatedRunList",
 }
 """What the service shows at each path below a workspace, as the SDK's models call it."""
 
@@ -74,6 +80,9 @@ def strange(model: Any, data: Any, where: str) -> Iterator[str]:
     elif isinstance(data, dict) and isinstance(model, dict):
         for key, value in data.items():
             yield from strange(model.get(key), value, f"{where}.{key}")
+    elif isinstance(data, list) and isinstance(model, list):
+        for inner, value in zip(model, data, strict=True):
+            yield from strange(inner, value, where)
 
 
 def test_an_answer_has_the_fields_of_the_sdk(azure: FakeAzure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +93,11 @@ def test_an_answer_has_the_fields_of_the_sdk(azure: FakeAzure, tmp_path: Path, m
         given = answer(request)
         path = request.path.rpartition(f"/workspaces/{names.WORKSPACE}")[2].lstrip("/")
         kind = next((kind for pattern, kind in SHOWN.items() if re.fullmatch(pattern, path)), None)
-        if kind and request.host == names.MANAGEMENT and request.method in ("GET", "PUT"):
+        if kind and request.method in ("GET", "PUT"):
             body = json.loads(bytes(given.body))  # type: ignore[arg-type]
             shown.add(kind)
-            found.extend(strange(getattr(models, kind)._deserialize(body, []), body, kind))
+            model = getattr(models if request.host == names.MANAGEMENT else run_history, kind)
+            found.extend(strange(model._deserialize(body, []), body, kind))
         return given
 
     monkeypatch.setattr(azure, "answer", read)
@@ -115,7 +125,10 @@ def show_everything(azure: FakeAzure, folder: Path) -> None:
     client.data.get("numbers", label="latest")
     client.compute.get("cpu-cluster")
     job = command(command="true", environment=image, compute="cpu-cluster", distribution={"type": "PyTorch"})
-    client.jobs.create_or_update(job)
+    run = client.jobs.create_or_update(job).name
+    add_step(azure, run, "first", "Failed", error="out of memory", std_log=b"line")
+    assert [step.run_id for step in internals.child_runs(client, run)] == [f"{run}-first"]
+    internals.run_details(client, f"{run}-first")
 
     @dsl.pipeline(compute="cpu-cluster")
     def nightly() -> None:
