@@ -60,6 +60,7 @@ class Shape:
 
 
 _HEADER = r"\bauthorization[\"']?\s*[:=]\s*[\"']?"
+_SCHEME = r"(?:bearer|basic(?= +\S{16})|sharedkey(?:lite)?)"
 _KEYS = r"account|access|shared_?access|primary|secondary|storage|api|subscription|container_?registry"
 _PASSWORDS = (
     r"shared_?access_?signature|sas_?(?:token|uri|url)|client_?secret|client_?assertion|password|passwd"
@@ -82,7 +83,7 @@ _OWN = tuple(
         (
             "a token in a header",
             "bearer basic sharedkey",
-            r"(?i)(?P<before>\b(?:bearer|basic|sharedkey(?:lite)?)[ \t]+)(?=[\w+/.:~-]*[\d=])[\w+/=.:~-]{16,}",
+            rf"(?i)(?P<before>\b{_SCHEME}[ \t]+)(?=[\w+/.:~-]*[\d=])[\w+/=.:~-]{{8,}}",
         ),
         ("a JSON web token", "eyj", r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?"),
         # Also in an address that is escaped twice.

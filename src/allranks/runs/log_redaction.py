@@ -11,9 +11,6 @@ from allranks.secrets import SHORTEST, Mask, redact, same_length, short
 LONGEST_LINE = 64 * 1024
 """Bytes of a line that are held until it ends. A longer line is cut between two words."""
 
-LARGEST = 32 * 1024 * 1024
-"""Bytes of a log up to which its file is searched for texts with the shape of a secret."""
-
 _MOST_HELD = 4 * LONGEST_LINE
 _KEY_BEGINS = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
 _KEY_ENDS = b"-----END "
@@ -42,12 +39,13 @@ def redacted(
         yield _masked(held, known, mask)
 
 
-def mask_in_file(path: str, known: Iterable[str] = ()) -> bool:
+def mask_in_file(path: str, known: Iterable[str], most: int) -> int | None:
     """Overwrite the secrets in a log with asterisks: the known ones, and texts with the shape of a secret.
 
-    Each keeps its length, so that the offsets of a reader that follows the log stay right. A file that is missing or
-    empty is left alone. Return whether the log was searched for shapes, which takes a second for each 10 MB: a log that
-    is larger than LARGEST is not.
+    most: bytes of a log up to which it is searched for shapes, which takes a second for each 10 to 30 MB
+
+    Each secret keeps its length, so that the offsets of a reader that follows the log stay right. A file that is
+    missing or empty is left alone. Return how many bytes were searched for shapes, or None if the log is too large.
 
     Raise OSError if the file cannot be changed.
     """
@@ -59,8 +57,8 @@ def mask_in_file(path: str, known: Iterable[str] = ()) -> bool:
                 while place >= 0:
                     content[place : place + len(value)] = b"*" * len(value)
                     place = content.find(value, place + len(value))
-            if len(content) > LARGEST:
-                return False
+            if len(content) > most:
+                return None
             place = 0
             pieces = (content[start : start + LONGEST_LINE] for start in range(0, len(content), LONGEST_LINE))
             for masked in redacted(pieces, mask=same_length):
@@ -68,9 +66,9 @@ def mask_in_file(path: str, known: Iterable[str] = ()) -> bool:
                 if content[place:end] != masked:
                     content[place:end] = masked
                 place = end
+            return place
     except (FileNotFoundError, ValueError):  # mmap raises ValueError for an empty file
-        pass
-    return True
+        return 0
 
 
 def _end(data: bytes) -> int:
