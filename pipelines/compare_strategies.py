@@ -28,10 +28,10 @@ train_language_model_horovod = load_component(COMPONENTS / "train_language_model
 STRATEGIES = {
     "ddp": {"strategy": "ddp"},
     "fsdp": {"strategy": "fsdp"},
-    "zero_0": {"strategy": "deepspeed", "zero_stage": 0},
-    "zero_1": {"strategy": "deepspeed", "zero_stage": 1},
-    "zero_2": {"strategy": "deepspeed", "zero_stage": 2},
-    "zero_3": {"strategy": "deepspeed", "zero_stage": 3},
+    "zero_0": {"strategy": "deepspeed", "deepspeed_stage": 0},
+    "zero_1": {"strategy": "deepspeed", "deepspeed_stage": 1},
+    "zero_2": {"strategy": "deepspeed", "deepspeed_stage": 2},
+    "zero_3": {"strategy": "deepspeed", "deepspeed_stage": 3},
     "horovod": {"strategy": "horovod"},
 }
 

@@ -1,7 +1,7 @@
 """A language model, from text files to a registered model, with the training spread over several instances.
 
     allranks run pipelines/language_model.py
-    allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed --set zero_stage=2
+    allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed --set deepspeed_stage=2
     allranks run pipelines/language_model.py --set folder=notes --set pattern="**/*.md" --set vocabulary_size=512
     allranks run pipelines/language_model.py --set model_size=30M --set max_steps=20 --set eval_steps=10
 
@@ -55,10 +55,10 @@ def language_model(
     per_device_train_batch_size: Input(type="integer", min=1) = 2,
     gradient_accumulation_steps: Input(type="integer", min=1) = 1,
     learning_rate: Input(type="number", min=1e-9, optional=True) = None,
-    precision: Input(type="string", enum=["float32", "bfloat16", "float16"]) = "float32",
+    precision: Input(type="string", enum=["auto", "float32", "bfloat16", "float16"]) = "auto",
     compile: Input(type="boolean") = False,
     strategy: Input(type="string", enum=["ddp", "fsdp", "deepspeed"]) = "ddp",
-    zero_stage: Input(type="integer", min=0, max=3, optional=True) = None,
+    deepspeed_stage: Input(type="integer", min=0, max=3, optional=True) = None,
     eval_steps: Input(type="integer", min=0) = 0,
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,
@@ -94,7 +94,7 @@ def language_model(
         precision=precision,
         compile=compile,
         strategy=strategy,
-        zero_stage=zero_stage,
+        deepspeed_stage=deepspeed_stage,
         eval_steps=eval_steps,
         seed=seed,
     )

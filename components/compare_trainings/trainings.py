@@ -101,7 +101,7 @@ def _read(file: Path) -> Training:
 
 def _name(found: dict[str, Any]) -> str:
     strategy = str(found["strategy"])
-    return strategy if found.get("zero_stage") is None else f"{strategy} ZeRO {int(found['zero_stage'])}"
+    return strategy if found.get("deepspeed_stage") is None else f"{strategy} ZeRO {int(found['deepspeed_stage'])}"
 
 
 def _row(training: Training, first: Training) -> Row:

@@ -151,7 +151,7 @@ def describe(args: argparse.Namespace, ranks: runtime.Ranks, trainer: Trainer) -
     per_step = trainer_settings.step_size(args, ranks)
     about = {
         "strategy": args.strategy,
-        "zero_stage": args.zero_stage if args.strategy == "deepspeed" else None,
+        "deepspeed_stage": args.deepspeed_stage if args.strategy == "deepspeed" else None,
         "launcher": ranks.launcher,
         "world_size": ranks.world_size,
         "parameters": total,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -13,6 +14,7 @@ import socket
 import stat
 import sys
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ _SECRET = re.compile(
     r"token|secret|passw|credential|connection_?string|signature|key|(?:^|_)(?:sas|sig)(?:_|$)", re.IGNORECASE
 )
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK")
+_PACKAGES = ("torch", "tensorflow", "ray", "mpi4py", "horovod", "deepspeed", "mlflow", "azureml-mlflow", "numpy")
 _LIMITS = ("RLIMIT_MEMLOCK", "RLIMIT_NOFILE", "RLIMIT_STACK", "RLIMIT_CORE")
 _MASTERS = ("MASTER_ADDR", "AZ_BATCH_MASTER_NODE", "AZ_BATCHAI_MPI_MASTER_NODE")
 
@@ -53,15 +56,32 @@ def main() -> None:
             "standard input": stream_kind(0),
             "session leader": os.getsid(0) == os.getpid(),
         },
+        "packages": packages(),
     }
-    # A file of its own for each rank, so that ranks do not write to the same one through a mount.
-    path = folder / f"rank-{record['rank']}.json"
+    # A file of its own for each process, also of two that have the same rank by mistake.
+    path = folder / f"rank-{record['rank']}.{socket.gethostname()}.{os.getpid()}.json"
     path.write_text(json.dumps(record, indent=1, sort_keys=True), encoding="utf-8")
     print(f"wrote {path.name}: {len(record['variables'])} variables")
 
 
 def rank(environ: Mapping[str, str]) -> int:
-    return next((int(environ[name]) for name in _RANKS if name in environ), 0)
+    """Return the rank under the distributions pytorch and mpi, the worker's number under tensorflow, and else the
+    instance's number."""
+    for name in _RANKS:
+        if name in environ:
+            return int(environ[name])
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return int(json.loads(environ["TF_CONFIG"])["task"]["index"])
+    return int(environ.get("AZUREML_CR_NODE_RANK", "0"))
+
+
+def packages() -> dict[str, str]:
+    """Return the versions of the installed packages that matter for a launch."""
+    found = {}
+    for name in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:

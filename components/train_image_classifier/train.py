@@ -63,6 +63,7 @@ def train(ranks: runtime.Ranks) -> None:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     schedule = Schedule(args.lr_scheduler_type, total, args.warmup_steps or round(args.warmup_ratio * total))
     training = ranks.strategy.prepare(model, optimizer(args, model), settings(args, model, schedule), schedule)
+    args.precision = training.precision  # what "auto" stands for here
     average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
     history = History()
     parts = {"training": training, "loader": loader, "history": history}
@@ -91,7 +92,7 @@ def train(ranks: runtime.Ranks) -> None:
         name = architecture.config.model_type if initial else args.preset
         print(
             f"{name}: {parameter_count:,} parameters, {data.count('train'):,} images, {total} steps of "
-            f"{samples_per_step} on {ranks.world_size} ranks by {args.strategy}",
+            f"{samples_per_step} on {ranks.world_size} ranks by {args.strategy} in {args.precision}",
             flush=True,
         )
 
@@ -248,7 +249,7 @@ def settings(args: argparse.Namespace, model: nn.Module, schedule: Schedule) -> 
         blocks=blocks(model),
         activation_checkpointing=args.activation_checkpointing,
         sync_batchnorm=args.sync_batchnorm,
-        zero_stage=args.zero_stage if args.strategy == "deepspeed" else None,
+        deepspeed_stage=args.deepspeed_stage if args.strategy == "deepspeed" else None,
         offload=args.offload,
         deepspeed_config=args.deepspeed,
         warmup_steps=schedule.warmup_steps,

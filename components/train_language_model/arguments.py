@@ -41,7 +41,7 @@ def parser() -> ArgumentParser:
     parser.add_argument("--activation_checkpointing", type=boolean, default=False)
     parser.add_argument("--strategy", default="ddp")
     parser.add_argument("--shard_group_size", type=int)
-    parser.add_argument("--zero_stage", type=int)
+    parser.add_argument("--deepspeed_stage", type=int)
     parser.add_argument("--offload", type=boolean, default=False)
     parser.add_argument("--dataloader_num_workers", type=int, default=0)
     parser.add_argument("--verify_data", type=boolean, default=True)

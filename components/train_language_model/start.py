@@ -20,7 +20,7 @@ DEFAULTS = {
     "per_device_train_batch_size": 8,
     "gradient_accumulation_steps": 1,
     "max_grad_norm": 1.0,
-    "precision": "float32",
+    "precision": "auto",
 }
 """Defaults of the inputs that have none in the component, because DeepSpeed's file may set them."""
 
@@ -94,7 +94,7 @@ def resolved(args: Namespace, world_size: int) -> Namespace:
     args = runtime.resolve_deepspeed_file(args, parser().get_default, world_size)
     defaults = DEFAULTS | {"learning_rate": presets.PRESETS[args.model_size].learning_rate}
     if args.strategy == "deepspeed":
-        defaults["zero_stage"] = 2
+        defaults["deepspeed_stage"] = 2
     missing = {name: value for name, value in defaults.items() if getattr(args, name) is None}
     return Namespace(**{**vars(args), **missing})
 
@@ -111,7 +111,7 @@ def settings(args: Namespace, warmup_steps: int, total_steps: int) -> runtime.Tr
         blocks=(Block,),
         activation_checkpointing=args.activation_checkpointing,
         shard_group_size=args.shard_group_size,
-        zero_stage=args.zero_stage,
+        deepspeed_stage=args.deepspeed_stage,
         offload=args.offload,
         deepspeed_config=args.deepspeed,
         warmup_steps=warmup_steps,

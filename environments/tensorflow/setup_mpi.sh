@@ -34,14 +34,16 @@ SetEnv$variables
 CONFIG
 
 # Instances are new in every job, and make their host keys when they start: there is no key to compare with. An sshd on
-# another instance may start later than mpirun: ssh tries once a second.
+# another instance may start later than mpirun: ssh tries once a second. It gives up in seconds, so that a job does not
+# wait for an instance that is not there: without ConnectTimeout, each try may take two minutes.
 cat > "$root/etc/ssh/ssh_config" <<'CONFIG'
 Host *
     StrictHostKeyChecking no
     UserKnownHostsFile /dev/null
     GlobalKnownHostsFile /dev/null
     LogLevel ERROR
-    ConnectionAttempts 60
+    ConnectTimeout 10
+    ConnectionAttempts 20
 CONFIG
 
 # The program that starts sshd makes the host key: one in an image would be the same wherever the image runs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,36 @@ jobs:
     compute: azureml:cpu-cluster
     inputs: {data: "${{parent.inputs.data}}"}
 """
+TUNED = """
+type: command
+name: tuned
+version: "1"
+inputs: {rate: {type: number}}
+environment: {image: "python:3.12"}
+command: echo rate ${{inputs.rate}}
+"""
+SWEEP = {
+    "type": "sweep",
+    "trial": "./tuned.yaml",
+    "search_space": {"rate": {"type": "choice", "values": [0.1, 0.2]}},
+    "sampling_algorithm": "random",
+    "objective": {"goal": "minimize", "primary_metric": "loss"},
+    "limits": {"max_total_trials": 2},
+}
+SWEEPS: dict[str, Any] = {
+    "type": "pipeline",
+    "settings": {"default_compute": "azureml:a100"},
+    "jobs": {
+        "tune": SWEEP,
+        "small": SWEEP | {"compute": "azureml:cpu-cluster"},
+        "train": {"type": "command", "component": "./tuned.yaml", "inputs": {"rate": 0.1}},
+    },
+}
+SCHEDULE = """
+name: nightly
+trigger: {type: cron, expression: "0 2 * * *"}
+create_job: ./sweeps.yml
+"""
 
 
 @pytest.fixture
@@ -93,3 +124,49 @@ def test_the_size_of_a_cluster(command: Command, project: Path, sent: list[dict[
     (inner,) = (body["componentSpec"] for body in sent if "jobs" in body.get("componentSpec", {}))
     assert inner["jobs"]["train"]["environment_variables"] == {"ALLRANKS_SIZE": "Standard_ND96asr_v4"}
     assert inner["jobs"]["own"]["environment_variables"] == {"ALLRANKS_SIZE": "none", "OTHER": "1"}
+
+
+def test_the_trials_of_a_sweep_in_a_pipeline(command: Command, project: Path, sent: list[dict[str, Any]]) -> None:
+    """By their command, since a sweep in a pipeline has no environment variables."""
+    write(project, "sweeps.yml", json.dumps(SWEEPS))
+    write(project, "tuned.yaml", TUNED)
+    done = command("submit", "sweeps.yml", "--no-stream")
+    assert done.code == 0, done.err
+    commands = [body["componentSpec"]["command"] for body in sent if "componentSpec" in body]
+    assert sorted(commands) == [
+        "echo rate ${{inputs.rate}}",  # of small and of train
+        "export ALLRANKS_SIZE=Standard_ND96asr_v4 && echo rate ${{inputs.rate}}",
+    ]
+    jobs = sent[-1]["jobs"]
+    assert jobs["train"]["environment_variables"] == {"ALLRANKS_SIZE": "Standard_ND96asr_v4"}
+    assert jobs["small"]["trial"]["componentId"] == jobs["train"]["componentId"]
+    assert jobs["tune"]["trial"]["componentId"] != jobs["train"]["componentId"]
+
+
+def test_a_schedule_on_a_cluster_that_cannot_run_it(command: Command, project: Path, azure: FakeAzure) -> None:
+    azure.computes["v100"] = Compute("v100", "STANDARD_ND40RS_V2", 4)
+    write(project, "tuned.yaml", TUNED.replace("python:3.12", "nvidia/cuda:13.0.2-base-ubuntu24.04"))
+    jobs = {"train": SWEEPS["jobs"]["train"]}
+    write(project, "sweeps.yml", json.dumps(SWEEPS | {"settings": {"default_compute": "azureml:v100"}, "jobs": jobs}))
+    write(project, "pipelines/nightly.yml", SCHEDULE.replace("./", "../"))
+    refused = command("schedules", "apply")
+    assert (refused.code, azure.schedules) == (2, {})
+    assert "schedule nightly, step train, key resources.instance_type (pipelines/nightly.yml)" in refused.err
+    assert "CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2" in refused.err
+
+
+def test_a_schedule_has_what_a_submission_sends(
+    command: Command, project: Path, azure: FakeAzure, sent: list[dict[str, Any]]
+) -> None:
+    """Also when it is compared without Azure, by the clusters that were seen last."""
+    write(project, "sweeps.yml", json.dumps(SWEEPS))
+    write(project, "tuned.yaml", TUNED)
+    write(project, "pipelines/nightly.yml", SCHEDULE.replace("./", "../"))
+    assert command("submit", "sweeps.yml", "--no-stream").code == 0
+    submitted = sent[-1]["jobs"]
+    applied = command("schedules", "apply")
+    assert applied.code == 0, applied.err
+    job = azure.schedules["nightly"]["properties"]["action"]["jobDefinition"]
+    assert job["jobs"] == submitted
+    assert command("schedules", "apply").out == "nightly: unchanged\n"
+    assert command("schedules", "apply", "--dry-run", "--offline").out.startswith("nightly: unchanged\n")

@@ -1,4 +1,4 @@
-"""`allranks verify-workspace` against the fake service, whose jobs the engine runs: nothing differs, and each of twelve
+"""`allranks verify-workspace` against the fake service, whose jobs the engine runs: nothing differs, and each of the
 seeded differences is named."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from fake.service import FakeAzure
 from fake.workspaces import DATASTORES
 
 from allranks.azure import polling
+from allranks.azure.verification.kinds import KINDS
 
 __all__ = ["command", "project", "quick"]
 
@@ -23,10 +25,10 @@ PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "verify_workspace
 # Of what an image has to be, what every machine is that runs these tests.
 EXPECTATIONS = "every:\n  python: {version: '>=3.10'}\n"
 
-Record = dict[str, Any]
+Record = Any
 
 
-def change(*keys: str, to: Any) -> Callable[[Record], None]:
+def change(*keys: str | int, to: Any) -> Callable[[Record], None]:
     def apply(record: Record) -> None:
         for key in keys[:-1]:
             record = record[key]
@@ -44,46 +46,105 @@ def remove(*keys: str) -> Callable[[Record], None]:
     return apply
 
 
-SEEDED: dict[str, tuple[Callable[[Record], None], tuple[str, str]]] = {
-    "a variable that is missing": (remove("variables", "NODE_RANK"), ("variable", "NODE_RANK")),
-    "a variable that nobody expects": (change("variables", "AZUREML_NEW", to="1"), ("variable", "AZUREML_NEW")),
-    "another value": (change("variables", "WORLD_SIZE", to="2"), ("variable", "WORLD_SIZE")),
+def move_worker(record: Record) -> None:
+    record["variables"]["TF_CONFIG"] = record["variables"]["TF_CONFIG"].replace('"index": 1', '"index": 0')
+
+
+SEEDED: dict[str, tuple[str, int, Callable[[Record], None], set[tuple[str, str]]]] = {
+    "a variable that is missing": (
+        *("pytorch", 0, remove("variables", "AZUREML_PROCESS_NAME")),
+        {("variable", "AZUREML_PROCESS_NAME")},
+    ),
+    "a variable that nobody expects": (
+        *("pytorch", 1, change("variables", "AZUREML_NEW", to="contoso-research")),
+        {("variable", "AZUREML_NEW")},
+    ),
+    "another size of the world": (
+        *("pytorch", 2, change("variables", "WORLD_SIZE", to="8")),
+        {("variable", "WORLD_SIZE"), ("rank", "readable")},
+    ),
     "addresses of another form": (
-        change("variables", "AZ_BATCH_NODE_LIST", to="10.0.0.4:22;10.0.0.5:22"),
-        ("variable", "AZ_BATCH_NODE_LIST"),
+        *("pytorch", 3, change("variables", "AZ_BATCH_NODE_LIST", to="10.0.0.4:22;10.0.0.5:22")),
+        {("variable", "AZ_BATCH_NODE_LIST")},
+    ),
+    "a master by its name": (
+        *("mpi", 0, change("variables", "AZ_BATCH_MASTER_NODE", to="contoso-node-0.internal:6000")),
+        {("variable", "AZ_BATCH_MASTER_NODE"), ("rank", "master_addr")},
+    ),
+    "a worker with the number of another": (
+        *("tensorflow", 1, move_worker),
+        {("variable", "TF_CONFIG"), ("rank", "rank")},
     ),
     "an argument that a shell has changed": (
-        change("arguments", to=["record.py", "--folder", "x"]),
-        ("argument", "3"),
+        *("pytorch", 0, change("arguments", 3, to="--texts")),
+        {("argument", "3")},
     ),
-    "another user": (change("user", "uid", to=64998), ("user", "uid")),
-    "a home that is missing": (change("user", "home exists", to=False), ("user", "home exists")),
+    "another user": (*("mpi", 1, change("user", "uid", to=64998)), {("user", "uid")}),
+    "a home that is missing": (*("mpi", 2, change("user", "home exists", to=False)), {("user", "home exists")}),
     "an input that can be written to": (
-        change("paths", "input folder", "writable", to="by anybody"),
-        ("path", "input folder: writable"),
+        *("pytorch", 1, change("paths", "input folder", "writable", to="by anybody")),
+        {("path", "input folder: writable")},
     ),
     "another file system": (
-        change("paths", "output records", "file system", to="fuse.blobfuse2"),
-        ("mount", "output records: file system"),
+        *("pytorch", 2, change("paths", "output records", "file system", to="fuse.blobfuse2")),
+        {("mount", "output records: file system")},
     ),
-    "a smaller /dev/shm": (change("paths", "/dev/shm", "bytes", to=65536), ("mount", "/dev/shm: bytes")),
-    "a lower limit": (change("limits", "RLIMIT_NOFILE", to=[1, 1]), ("limit", "RLIMIT_NOFILE")),
+    "a smaller /dev/shm": (
+        *("pytorch", 3, change("paths", "/dev/shm", "bytes", to=65536)),
+        {("mount", "/dev/shm: bytes")},
+    ),
+    "a lower limit": (
+        *("mpi", 3, change("limits", "RLIMIT_NOFILE", to=[1, 1])),
+        {("limit", "RLIMIT_NOFILE")},
+    ),
     "a master whose name does not resolve": (
-        change("instance", "masters resolve", "MASTER_ADDR", to=False),
-        ("instance", "MASTER_ADDR resolves"),
+        *("pytorch", 0, change("instance", "masters resolve", "MASTER_ADDR", to=False)),
+        {("instance", "MASTER_ADDR resolves")},
     ),
+    "an instance that does not know its own name": (
+        *("tensorflow", 0, change("instance", "hostname", to="contoso-node")),
+        {("instance", "hostname")},
+    ),
+    "another version of a package": (
+        *("mpi", 0, change("packages", "numpy", to="1.0")),
+        {("image", "package numpy")},
+    ),
+    "other processors": (*("mpi", 1, change("instance", "processors", to=96)), {("machine", "processors")}),
 }
 
 
-def change_records(azure: FakeAzure, name: str, apply: Callable[[Record], None], ranks: tuple[int, ...]) -> None:
-    """Change the records of ranks that a run has written to the workspace's storage."""
-    _, store, prefix = azure.jobs[name].outputs["records"]
+def records(azure: FakeAzure, run: str, launch: str) -> dict[int, tuple[dict[str, Blob], str]]:
+    """The container and the path of each rank's record in the workspace's storage, by rank."""
+    _, store, prefix = azure.jobs[run].outputs[f"records_{launch}"]
     container = azure.blobs.container(DATASTORES[store])
-    for rank in ranks:
-        path = f"{prefix}rank-{rank}.json"
-        record = json.loads(container[path].read())
-        apply(record)
-        container[path] = Blob(json.dumps(record).encode())
+    paths = [path for path in container if path.startswith(f"{prefix}rank-")]
+    return {int(path.removeprefix(f"{prefix}rank-").partition(".")[0]): (container, path) for path in paths}
+
+
+def change_record(azure: FakeAzure, run: str, launch: str, rank: int, apply: Callable[[Record], None]) -> None:
+    container, path = records(azure, run, launch)[rank]
+    record = json.loads(container[path].read())
+    apply(record)
+    container[path] = Blob(json.dumps(record).encode())
+
+
+def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C after the first look at the run's state."""
+
+    def interrupt(self: polling.Polling, *, changed: bool) -> None:
+        monkeypatch.setattr(polling.Polling, "succeeded", succeeded)
+        raise KeyboardInterrupt
+
+    succeeded = polling.Polling.succeeded
+    monkeypatch.setattr(polling.Polling, "succeeded", interrupt)
+
+
+def differences(compared: list[dict[str, Any]]) -> set[tuple[str, str, str, tuple[int, ...]]]:
+    return {
+        (each["launch"], each["kind"], each["name"], tuple(each["ranks"]))
+        for each in compared
+        if each["local"] != each["azure"]
+    }
 
 
 @pytest.mark.slow
@@ -98,35 +159,52 @@ def test_the_report_names_what_differs_and_nothing_else(
     options = ("verify-workspace", "--pipeline", str(PIPELINE), "--instances", "loopback", "--json")
     where = ("--yes", "--compute", "cpu-cluster", "--set", "expectations=expect.yaml")
 
-    done = command(*options, *where)
+    # Too many instances are refused before anything runs; one would do.
+    refused = command(*options, "--yes", "--compute", "cpu-cluster", "--set", "instance_count=9")
+    assert refused.code == 2
+    assert refused.err.count("--set instance_count=1") == 1
+    assert not azure.jobs
+
+    # Interrupted, and taken up again.
+    forget_components()
+    interrupt_once(monkeypatch)
+    stopped = command(*options, *where)
+    run = only_run(azure)
+    assert stopped.code == 130
+    assert f"compare it later  allranks verify-workspace --job {run.name}" in stopped.err
+    forget_components()
+    done = command(*options, "--job", run.name)
     assert done.code == 0, done.out + done.err
-    assert [each for each in done.json["compared"] if each["local"] != each["azure"]] == []
-    kinds = {each["kind"] for each in done.json["compared"]}
-    assert kinds == {"variable", "argument", "path", "mount", "user", "limit", "instance", "process", "ranks"}
-    assert {each["launch"] for each in done.json["compared"]} == {"pytorch", "mpi"}
+    assert differences(done.json["compared"]) == set()
+    assert {each["kind"] for each in done.json["compared"]} == set(KINDS)
+    launches = {"pytorch", "per_node", "mpi", "tensorflow", "ray", "single"}
+    assert {each["launch"] for each in done.json["compared"]} == launches
     assert set(done.json["steps"].values()) == {"Completed"}
     proof = project / "docs" / "azure-proof"
     names = {"README.md", "comparison.json", "preflight.json", "bandwidth.json", "bandwidth.svg", "verification.json"}
     assert {path.name for path in proof.iterdir()} == names
-    report = (proof / "README.md").read_text()
-    assert "\nNone, in " in report
-    run = only_run(azure)
-    for private in (run.name, SUBSCRIPTION, "127.", str(project)):
-        assert private not in report
+    assert "\nNone, in " in (proof / "README.md").read_text()
     put = [path.split("/")[-4:-2] for method, path, _ in azure.requests if method == "PUT" and "/versions/" in path]
     registered = {(kind, name) for kind, name in put if kind != "codes"}
     assert registered == {("components", "azureml_anonymous"), ("environments", "CliV2AnonymousEnvironment")}
 
-    seeded = [apply for apply, _ in SEEDED.values()]
-    for apply, rank in zip(seeded, (0, 1, 2, 3) * 3, strict=True):
-        change_records(azure, run.name, apply, (rank,))
+    # Each difference is named, and what follows from it; no more. A step without records is no end of the report.
+    for launch, rank, apply, _ in SEEDED.values():
+        change_record(azure, run.name, launch, rank, apply)
+    for launch, rank in (("per_node", 1), ("single", 0)):
+        container, path = records(azure, run.name, launch)[rank]
+        del container[path]
     forget_components()
-    again = command(*options, "--job", run.name)
+    again = command(*options, "--job", run.name, "--set", "launches=pytorch per_node mpi tensorflow single")
     assert again.code == 1
-    differing = {
-        (each["launch"], each["kind"], each["name"], tuple(each["ranks"]))
-        for each in again.json["compared"]
-        if each["local"] != each["azure"]
-    }
-    expected = {("pytorch", *fact, (rank,)) for (_, fact), rank in zip(SEEDED.values(), (0, 1, 2, 3) * 3, strict=True)}
-    assert expected <= differing
+    assert again.json["missing"] == ["single"]
+    expected = {(launch, *fact, (rank,)) for launch, rank, _, facts in SEEDED.values() for fact in facts}
+    expected.add(("per_node", "ranks", "ranks of the processes", (0, 1)))
+    assert differences(again.json["compared"]) == expected
+    report = (proof / "README.md").read_text()
+    for name in {name for _, _, name, _ in expected}:
+        assert f"| `{name}` |" in report
+    assert "no records" in report
+    for file in proof.iterdir():
+        for private in (run.name, SUBSCRIPTION, str(project), "127.0.0.2", "contoso", gethostname()):
+            assert private not in file.read_text(), file

@@ -21,7 +21,7 @@ def history(folder: Path, name: str, losses: list[float], **changes: Any) -> Pat
     ]
     content: dict[str, Any] = {
         "strategy": "ddp",
-        "zero_stage": None,
+        "deepspeed_stage": None,
         "launcher": "pytorch",
         "world_size": 4,
         "parameters": 1000,
@@ -44,7 +44,7 @@ def compare(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_figures_and_the_page(compare: Any, tmp_path: Path) -> None:
     rows = compare(
         history(tmp_path, "a", [4.0, 3.0, 2.0]),
-        history(tmp_path, "b", [4.0, 3.003, 2.0], strategy="deepspeed", zero_stage=3),
+        history(tmp_path, "b", [4.0, 3.003, 2.0], strategy="deepspeed", deepspeed_stage=3),
         history(tmp_path, "c", [4.0, 3.0], launcher="mpi"),
         title="<Losses> & more",
     )

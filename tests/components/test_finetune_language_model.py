@@ -311,12 +311,25 @@ def test_transformers_agrees_with_a_tuned_deepspeed_file(deepspeed_settings: Cal
 def test_keys_that_a_deepspeed_file_does_not_have_are_the_inputs(
     deepspeed_settings: Callable[..., dict[str, Any]],
 ) -> None:
-    words = ("--zero_stage", "3", "--offload", "true", "--max_grad_norm", "2")
+    words = ("--deepspeed_stage", "3", "--offload", "true", "--max_grad_norm", "2")
     found = deepspeed_settings({"zero_optimization": {"offload_param": {"pin_memory": False}}}, *words)
     zero = found["deepspeed"]["zero_optimization"]
     assert (zero["stage"], zero["offload_optimizer"]["device"]) == (3, "cpu")
     assert zero["offload_param"] == {"device": "cpu", "pin_memory": False}
     assert (found["max_grad_norm"], found["deepspeed"]["gradient_clipping"]) == (2, "auto")
+
+
+def test_the_precision_that_auto_stands_for(
+    deepspeed_settings: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tests/runtime/test_auto_precision.py has every device and file."""
+    monkeypatch.setattr("allranks.runtime.strategies.precision.automatic", lambda _: "float16")
+    found = deepspeed_settings({}, "--precision", "auto")
+    assert (found["fp16"], found["bf16"]) == (True, False)
+    found = deepspeed_settings({"bf16": {"enabled": True}}, "--precision", "auto")
+    assert (found["fp16"], found["bf16"]) == (False, True)
+    found = deepspeed_settings({"fp16": {"enabled": False}})
+    assert (found["fp16"], found["bf16"]) == (False, False)
 
 
 @pytest.mark.parametrize(

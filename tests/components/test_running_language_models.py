@@ -67,7 +67,7 @@ train.save = lambda *_: None  # the curves alone are compared
 
 def main(ranks):
     folder, given = sys.argv[1], sys.argv[2:]
-    settings = {"fsdp": {"activation_checkpointing": "true"}, "deepspeed": {"zero_stage": 3}}
+    settings = {"fsdp": {"activation_checkpointing": "true"}, "deepspeed": {"deepspeed_stage": 3}}
     for strategy, own in settings.items():
         outputs = {output: f"{folder}/{strategy}/{output}" for output in ("model", "checkpoints", "history")}
         options = {"strategy": strategy} | own | outputs
@@ -144,8 +144,9 @@ def model_of_verses(verses: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     """A folder with what a training on two ranks left."""
     folder = tmp_path_factory.mktemp("model")
     settings = ["--max_steps", 30, "--learning_rate", 0.01, "--save_steps", 20, "--per_device_train_batch_size", 4]
-    ended = train(verses, folder, *settings, "--eval_steps", 15, ranks=2)
+    ended = train(verses, folder, *settings, "--eval_steps", 15, "--precision", "auto", ranks=2)
     assert ended.codes == [0, 0], ended.errors
+    assert "on 2 ranks by ddp in float32, 30 steps" in ended.output
     return folder
 
 

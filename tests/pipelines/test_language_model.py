@@ -78,7 +78,7 @@ def test_every_strategy_trains_the_same_and_is_compared(pipelines: dict[str, Mod
     jobs = job._to_rest_object().properties.jobs
     trainings = {name: step["inputs"] for name, step in jobs.items() if "strategy" in step["inputs"]}
     assert list(trainings) == ["ddp", "fsdp", "zero_1", "zero_2", "zero_3"]
-    told = {"strategy", "zero_stage"}
+    told = {"strategy", "deepspeed_stage"}
     alike = [{name: value for name, value in given.items() if name not in told} for given in trainings.values()]
     assert all(given == alike[0] for given in alike)
     compared = [value["value"] for name, value in jobs["compare"]["inputs"].items() if name.startswith("history")]
@@ -120,7 +120,7 @@ def test_from_texts_to_a_registered_model_by_deepspeed_under_mpi(tmp_path: Path)
 
     outputs = {name: Path(path) for name, path in run["outputs"].items()}
     history = json.loads(outputs["history"].read_text())
-    assert (history["strategy"], history["zero_stage"], history["launcher"]) == ("deepspeed", 2, "mpi")
+    assert (history["strategy"], history["deepspeed_stage"], history["launcher"]) == ("deepspeed", 2, "mpi")
     assert [point["step"] for point in history["points"]] == [1, 10, 20, 30, 40, 50, 60]
     metrics = json.loads((outputs["metrics"] / "metrics.json").read_text())
     assert metrics["perplexity"] < 55 < metrics["unigram_perplexity"] / 2.5

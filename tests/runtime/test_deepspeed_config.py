@@ -29,7 +29,7 @@ def made(path: Path, content: object, device: torch.device = CPU, **options: Any
 
 
 def test_defaults() -> None:
-    settings = TrainingSettings(gradient_accumulation_steps=3, max_grad_norm=0.5, zero_stage=3, offload=True)
+    settings = TrainingSettings(gradient_accumulation_steps=3, max_grad_norm=0.5, deepspeed_stage=3, offload=True)
     found = configuration(settings, optimizer(), 4, CPU)
     assert (found.gradient_accumulation_steps, found.max_grad_norm, found.precision) == (3, 0.5, "float32")
     assert found.values["gradient_accumulation_steps"] == 3
@@ -53,7 +53,7 @@ def test_the_file_takes_the_place_of_settings_that_are_none(tmp_path: Path) -> N
     }
     found = made(tmp_path / "ds.json", content)
     assert (found.gradient_accumulation_steps, found.per_device_train_batch_size) == (5, 2)
-    assert (found.max_grad_norm, found.zero_stage) == (0.5, 1)
+    assert (found.max_grad_norm, found.deepspeed_stage) == (0.5, 1)
     assert found.values["zero_optimization"] == {"stage": 1, "reduce_bucket_size": 1000}
     assert found.values["wall_clock_breakdown"] is True
 
@@ -70,9 +70,13 @@ def test_auto_stands_for_the_settings(tmp_path: Path) -> None:
         "optimizer": {"type": "AdamW", "params": {"lr": "auto", "weight_decay": "auto", "eps": 1e-6}},
         "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": "auto", "warmup_max_lr": "auto"}},
     }
-    settings: dict[str, Any] = {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 3, "zero_stage": 1}
+    settings: dict[str, Any] = {
+        "gradient_accumulation_steps": 2,
+        "per_device_train_batch_size": 3,
+        "deepspeed_stage": 1,
+    }
     found = made(tmp_path / "ds.json", content, max_grad_norm=1.0, precision="bfloat16", **settings)
-    assert (found.gradient_accumulation_steps, found.per_device_train_batch_size, found.zero_stage) == (2, 3, 1)
+    assert (found.gradient_accumulation_steps, found.per_device_train_batch_size, found.deepspeed_stage) == (2, 3, 1)
     assert (found.max_grad_norm, found.precision) == (1.0, "bfloat16")
     assert found.values["bf16"] == {"enabled": True}
     assert "fp16" not in found.values
@@ -122,7 +126,7 @@ def test_parameters_without_weight_decay_stay_so() -> None:
     ],
 )
 def test_precisions(precision: str, stage: int, device: torch.device, section: str | None) -> None:
-    settings = TrainingSettings(precision=precision, zero_stage=stage)
+    settings = TrainingSettings(precision=precision, deepspeed_stage=stage)
     values = configuration(settings, optimizer(), 4, device).values
     assert {"bf16", "fp16", "torch_autocast"} & set(values) == ({section} if section else set())
 
@@ -139,11 +143,11 @@ def test_precisions(precision: str, stage: int, device: torch.device, section: s
         ),
         ({"train_micro_batch_size_per_gpu": 2}, {"per_device_train_batch_size": 3}, "^per_device_train_batch_size: 3"),
         ({"gradient_clipping": 0.5}, {"max_grad_norm": 1.0}, "^max_grad_norm: 1.0, and 0.5"),
-        ({"zero_optimization": {"stage": 1}}, {"zero_stage": 2}, "^zero_stage: 2, and 1"),
+        ({"zero_optimization": {"stage": 1}}, {"deepspeed_stage": 2}, "^deepspeed_stage: 2, and 1"),
         ({"zero_optimization": {"offload_optimizer": {"device": "none"}}}, {"offload": True}, "^offload: enabled"),
         ({"bf16": {"enabled": True}}, {"precision": "float32"}, "^precision: float32, and bfloat16"),
         ({"bf16": {"enabled": False}}, {"precision": "bfloat16"}, "bf16 is disabled"),
-        ({"bf16": {"enabled": True}}, {"zero_stage": 0}, "16-bit weights"),
+        ({"bf16": {"enabled": True}}, {"deepspeed_stage": 0}, "16-bit weights"),
         ({"fp16": {"enabled": True}}, {}, "key fp16: float16 .* on the CPU"),
         ({}, {"precision": "float16"}, "^precision: float16 .* on the CPU"),
         ({"torch_autocast": {"enabled": True, "dtype": "float16"}}, {}, "use the section fp16"),

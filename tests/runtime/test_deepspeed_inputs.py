@@ -24,7 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "lr_scheduler_type": "cosine",
     "warmup_steps": None,
     "warmup_ratio": 0.1,
-    "zero_stage": 2,
+    "deepspeed_stage": 2,
     "seed": 0,
 }
 TUNED = {
@@ -57,7 +57,7 @@ def test_a_tuned_file_takes_the_place_of_defaults(tmp_path: Path) -> None:
         "weight_decay": 0.0,
         "optim": "sgd",
         "warmup_steps": 7,
-        "zero_stage": 1,
+        "deepspeed_stage": 1,
     }
     assert resolve(tmp_path / "ds.json", TUNED) == expected
     # Inputs with the file's own values agree with it.
@@ -65,7 +65,7 @@ def test_a_tuned_file_takes_the_place_of_defaults(tmp_path: Path) -> None:
 
 
 def test_auto_and_missing_keys_stand_for_the_inputs(tmp_path: Path) -> None:
-    given = {"per_device_train_batch_size": 5, "learning_rate": 0.5, "precision": "bfloat16", "zero_stage": 3}
+    given = {"per_device_train_batch_size": 5, "learning_rate": 0.5, "precision": "bfloat16", "deepspeed_stage": 3}
     given |= {"warmup_ratio": 0.3, "max_grad_norm": 2.0}
     content = {
         "train_micro_batch_size_per_gpu": "auto",
@@ -105,7 +105,7 @@ def test_batch_sizes_follow_from_each_other(
         ({"precision": "float16"}, "bfloat16 in .*, key bf16.enabled"),
         ({"learning_rate": 0.1}, "0.25 in .*, key optimizer.params.lr"),
         ({"weight_decay": 0.2}, "0.0 in .*, key optimizer.params.weight_decay"),
-        ({"zero_stage": 3}, "1 in .*, key zero_optimization.stage"),
+        ({"deepspeed_stage": 3}, "1 in .*, key zero_optimization.stage"),
         ({"warmup_steps": 8}, "7 in .*, key scheduler.params.warmup_num_steps"),
         ({"warmup_ratio": 0.2}, "WarmupLR in .*, key scheduler"),
         ({"lr_scheduler_type": "linear"}, "WarmupLR in .*, key scheduler"),

@@ -101,7 +101,7 @@ def test_what_is_refused() -> None:
         ExponentialMovingAverage(nn.Linear(1, 1), 1.5)
     sharded = nn.Linear(1, 1)
     sharded.weight.ds_id = 0  # as under ZeRO 3
-    with pytest.raises(InputError, match="zero_stage: 3"):
+    with pytest.raises(InputError, match="deepspeed_stage: 3"):
         ExponentialMovingAverage(sharded)
     average = ExponentialMovingAverage(nn.Linear(2, 1))
     with pytest.raises(ValueError, match=r"size mismatch for weight: \(1, 1\), not \(1, 2\)"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import pytest
 
@@ -75,6 +76,26 @@ def test_torchrun(start: Callable) -> None:
     (agent,) = start("sum_ranks.py", interpreter=torchrun).wait()
     assert agent.code == 0, agent
     assert sorted(agent.stdout.splitlines()) == ["0 2 0 0 torchrun 3 0.5 lo", "1 2 1 0 torchrun 3 0.5 lo"]
+
+
+def test_a_world_that_is_smaller_than_declared_without_preflight(start: Callable) -> None:
+    """The ranks of one of two instances, as Open MPI 5 starts them."""
+    variables = {"AZUREML_NODE_COUNT": "2", "ALLRANKS_PREFLIGHT": "0", "MASTER_ADDR": "127.0.0.1"}
+    ended = start("sum_ranks.py", distribution=Mpi(2), variables=variables | {"MASTER_PORT": _port()}).wait()
+    assert [rank.code for rank in ended] == [2, 2], ended
+    for rank in ended:
+        assert "2 ranks on 1 of the job's 2 instances (launcher mpi)" in rank.stderr
+        assert "4 ranks: 2 on each of the 2 instances" in rank.stderr
+        assert "Traceback" not in rank.stderr
+
+
+@pytest.mark.skipif(find_spec("horovod") is None, reason="needs make horovod")
+def test_a_world_of_horovod_that_is_smaller_than_declared(start: Callable) -> None:
+    declared = {"AZUREML_NODE_COUNT": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": _port()}
+    (ended,) = start("strategies.py", "horovod", distribution=Mpi(1), variables=declared).wait()
+    assert ended.code == 2, ended
+    assert "1 rank on 1 of the job's 2 instances (launcher mpi)" in ended.stderr
+    assert ended.stdout == ""
 
 
 def test_a_users_interface_wins(two: Callable) -> None:

@@ -197,7 +197,7 @@ def test_bfloat16_learns(found: dict[str, Any]) -> None:
     ("options", "message"),
     [
         ({"precision": "float8"}, "one of float32, bfloat16, float16"),
-        ({"zero_stage": 4}, "one of 0, 1, 2, 3"),
+        ({"deepspeed_stage": 4}, "one of 0, 1, 2, 3"),
         ({"compression": "zip"}, "one of none, fp16"),
         ({"gradient_accumulation_steps": 0}, "at least 1"),
         ({"gradient_accumulation_steps": 2.5}, "a whole number"),
@@ -221,7 +221,7 @@ def prepare(ranks: Ranks, name: str, **options: Any) -> Any:
     [
         ("ddp", {"offload": True}, "offload"),
         ("ddp", {"deepspeed_config": Path("x.json")}, "deepspeed_config"),
-        ("ddp", {"zero_stage": 1}, "zero_stage"),
+        ("ddp", {"deepspeed_stage": 1}, "deepspeed_stage"),
         ("ddp", {"shard_group_size": 2}, "shard_group_size"),
         ("ddp", {"sync_batchnorm": True}, "sync_batchnorm: the ranks train on CPUs"),
         ("fsdp", {"compression": "fp16"}, "compression"),
@@ -229,7 +229,7 @@ def prepare(ranks: Ranks, name: str, **options: Any) -> Any:
         ("fsdp", {"shard_group_size": 2}, "a divisor of 1"),
         ("fsdp", {"blocks": (torch.nn.Conv2d,)}, "has no Conv2d"),
         pytest.param("deepspeed", {"compression": "fp16"}, "compression", marks=needs_deepspeed),
-        pytest.param("deepspeed", {"compile": True, "zero_stage": 3}, "ZeRO stage 3", marks=needs_deepspeed),
+        pytest.param("deepspeed", {"compile": True, "deepspeed_stage": 3}, "ZeRO stage 3", marks=needs_deepspeed),
         pytest.param("deepspeed", {"precision": "float16"}, "on the CPU", marks=needs_deepspeed),
     ],
 )

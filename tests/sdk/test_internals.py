@@ -4,6 +4,7 @@
 
 import ast
 import contextlib
+import copy
 import inspect
 import json
 import os
@@ -188,6 +189,10 @@ def test_a_node_gets_a_component_and_outputs(component: Any) -> None:
     internals.set_component(node, component)
     assert internals.component(node) is component
     assert internals.declaration(node.inputs["epochs"]).type == "integer"
+    other = copy.copy(component)
+    internals.replace_component(node, other)
+    assert internals.component(node) is other
+    assert internals.data(node.inputs["epochs"]) == 2
     made = internals.build_output(node, "other")
     internals.set_outputs(node, internals.OutputsAttrDict({"other": made}))
     assert internals.port_name(node.outputs["other"]) == "other"
@@ -328,9 +333,11 @@ def test_inputs_and_outputs_of_rest_bodies_are_read() -> None:
 
 
 def test_nodes_of_rest_bodies_are_made(component: Any) -> None:
+    from azure.ai.ml.entities import PipelineComponent
+
     nodes = internals.nodes_of({"first": {"type": "command", "componentId": component, "inputs": {}}})
     assert isinstance(nodes["first"], internals.BaseNode)
-    pipeline = internals.PipelineComponent(name="p", jobs={})
+    pipeline = PipelineComponent(name="p", jobs={})
     internals.set_nodes(pipeline, nodes)
     assert list(pipeline.jobs) == ["first"]
 

@@ -31,6 +31,7 @@ class LastState:
     schedules: by name, in the form of `azure.schedules`; None if they were never listed
     listed:    when they were listed, in seconds since the epoch
     assets:    by kind and name, in the form of `azure.registered`
+    clusters:  the sizes of its computes, in the form of `azure.size_variable`
     """
 
     where: str
@@ -38,6 +39,7 @@ class LastState:
     schedules: dict[str, dict[str, Any]] | None = None
     listed: float = 0.0
     assets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, where: str, workspace: Workspace | None = None) -> LastState:
@@ -49,6 +51,7 @@ class LastState:
             if content["version"] == _VERSION and content["where"] == where:
                 schedules, assets = content["schedules"], dict(content["assets"])
                 state.listed, state.assets = float(content["listed"]), assets
+                state.clusters = dict(content.get("clusters", {}))
                 state.schedules = None if schedules is None else dict(schedules)
         return state
 
@@ -65,6 +68,7 @@ class LastState:
             "listed": self.listed,
             "schedules": self.schedules,
             "assets": self.assets,
+            "clusters": self.clusters,
         }
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):

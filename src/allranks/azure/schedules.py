@@ -9,19 +9,23 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from allranks.azure.changes import place
+from allranks.azure.checks import of_sizes
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
-from allranks.azure.requirements import without_compute
+from allranks.azure.requirements import requirements, without_compute
+from allranks.azure.size_variable import cluster_sizes, set_sizes
 from allranks.azure.uploads import quiet_uploads
 from allranks.azure.workspace import WorkspaceName
 from allranks.errors import InputError, Problem
+from allranks.plan.reader import OpenJob
 from allranks.schedules import triggers
 from allranks.schedules.finding import Declared, find_schedules
 from allranks.schedules.firings import firings
@@ -87,6 +91,14 @@ def seen(client: Any, state: LastState) -> dict[str, Applied]:
     return there
 
 
+def seen_clusters(client: Any, state: LastState) -> dict[str, str]:
+    """Return the sizes of the workspace's computes by their names, and save them as the last known state."""
+    with session():
+        state.clusters = cluster_sizes(client)
+    state.save()
+    return state.clusters
+
+
 def save(state: LastState, there: Mapping[str, Applied]) -> None:
     """Save schedules as the last known state of their workspace."""
     state.save_schedules(
@@ -117,17 +129,21 @@ def changes(
     *,
     prune: bool,
     compute: str = "",
+    clusters: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Change]:
     """Return the changes that applying the schedules of a file or a folder would make to a workspace.
 
-    prune:   whether to delete schedules that were applied from the same files and are no longer declared
-    compute: the cluster for the steps that do not name one
+    prune:    whether to delete schedules that were applied from the same files and are no longer declared
+    compute:  the cluster for the steps that do not name one
+    clusters: the sizes of the workspace's clusters, from `seen_clusters` or the last known state
 
-    Raise InputError for a schedule that is invalid or has ended, and for steps without a compute.
+    Raise InputError for a schedule that is invalid or has ended, and for steps without a compute, or on a size that
+    cannot run them.
     """
     with session():
-        declared = _declared(target, compute)
+        declared = _declared(target, compute, clusters)
         problems = [problem for each in declared if (problem := _ended(each, now))]
+        problems += [problem for each in declared for problem in _misplaced(each, clusters)]
         if problems:
             raise InputError.of(problems)
         planned = [_change(each, there.get(each.schedule.name), workspace) for each in declared]
@@ -148,18 +164,19 @@ def apply(
     planned: Iterable[Change],
     done: Callable[[Change], None],
     compute: str = "",
+    clusters: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Make these changes in order.
 
-    done:    is called after each change, including schedules that are unchanged
-    compute: as for `changes`
+    done: is called after each change, including schedules that are unchanged
+    compute, clusters: as for `changes`
 
     Raise the errors of `service_errors`. Earlier changes remain, and are not repeated by the next call.
     """
     planned = list(planned)
     with session():
         # Read again: computing the digests has added ids to the first entities.
-        fresh = {each.schedule.name: each for each in _read_again(target, planned, compute)}
+        fresh = {each.schedule.name: each for each in _read_again(target, planned, compute, clusters)}
         for change in planned:
             if change.action in (CREATE, UPDATE):
                 _put(client, fresh[change.name], change.digest, there.get(change.name))
@@ -233,8 +250,11 @@ def _put(client: Any, declared: Declared, digest: str, other: Applied | None) ->
         client.schedules.begin_create_or_update(entity).result()
 
 
-def _declared(target: Path | None, compute: str) -> tuple[Declared, ...]:
-    """Return the declared schedules with every step's compute. Raise InputError for steps without one."""
+def _declared(target: Path | None, compute: str, clusters: Mapping[str, str]) -> tuple[Declared, ...]:
+    """Return the declared schedules with every step's compute and size, as `allranks submit` sends them.
+
+    Raise InputError for steps without a compute.
+    """
     declared = find_schedules(target)
     if compute:
         for each in declared:
@@ -253,14 +273,19 @@ def _declared(target: Path | None, compute: str) -> tuple[Declared, ...]:
     ]
     if problems:
         raise InputError.of(problems)
+    for each in declared:
+        if not isinstance(each.entity.create_job, str):  # a job of the workspace, by its id
+            set_sizes(each.entity.create_job, clusters)
     return declared
 
 
-def _read_again(target: Path | None, planned: list[Change], compute: str) -> tuple[Declared, ...]:
+def _read_again(
+    target: Path | None, planned: list[Change], compute: str, clusters: Mapping[str, str]
+) -> tuple[Declared, ...]:
     changing = {change.name for change in planned if change.action in (CREATE, UPDATE)}
     if not changing:
         return ()
-    return tuple(each for each in _declared(target, compute) if each.schedule.name in changing)
+    return tuple(each for each in _declared(target, compute, clusters) if each.schedule.name in changing)
 
 
 def _digest(declared: Declared, workspace: WorkspaceName) -> str:
@@ -313,6 +338,16 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
     return Problem(
         f"schedule {schedule.name}, key trigger.end_time ({schedule.where})", found, "an end in the future", fix
     )
+
+
+def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield what the steps cannot have on the sizes of their computes; nothing of steps that cannot be read here."""
+    schedule = declared.schedule
+    job = OpenJob(declared.entity.create_job, schedule.where, lambda _: None)
+    if isinstance(job.job, str) or job.unread():
+        return
+    for problem in of_sizes(requirements(job.job, job.plan().graph), clusters):
+        yield replace(problem, where=f"schedule {schedule.name}, {problem.where} ({schedule.where})")
 
 
 def _files(declared: Iterable[Declared], target: Path | None) -> Callable[[str], bool]:

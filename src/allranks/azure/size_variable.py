@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from allranks.azure.compute_id import ComputeId
 from allranks.azure.errors import service_errors
+from allranks.azure.job_steps import job_steps
 from allranks.contract.own_variables import SIZE
 from allranks.hardware import sizes
 from allranks.sdk import internals
@@ -27,44 +29,38 @@ def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:
 
     clusters: from `cluster_sizes`; empty if no cluster's size is known
 
-    A step that sets the variable itself keeps it. Sizes without GPUs need no network settings, and get none. The SDK
-    sends no environment variables of a sweep within a pipeline: its trials recognise the hardware.
+    A step that sets the variable itself keeps it. Sizes without GPUs need no network settings, and get none. The trials
+    of a registered component recognise the hardware: a sweep in a pipeline has no environment variables of its own.
     """
-    for step, compute in _steps(job, ComputeId("")):
-        name = clusters.get(compute.name.lower(), "") if compute.is_cluster else _own_size(step)
-        size = sizes.known(name) if name else None
-        given = dict(getattr(step, "environment_variables", None) or {})
-        declared = getattr(internals.component(step), "environment_variables", None) or {}
-        if size is not None and SIZE not in {**declared, **given}:
-            step.environment_variables = {**given, SIZE: size.name}
+    for step in job_steps(job):
+        if (set_in := _SETTERS.get(step.kind)) is None:
+            continue
+        compute = ComputeId.parse(step.compute)
+        name = clusters.get(compute.name.lower(), "") if compute.is_cluster else _own_size(step.node)
+        if (size := sizes.known(name) if name else None) is not None:
+            set_in(step.node, size.name)
 
 
-def _steps(job: Any, default: ComputeId) -> Iterator[tuple[Any, ComputeId]]:
-    """Yield each step with its compute; a command job is its only step."""
-    nodes = _nodes(job)
-    if nodes is None:
-        kind = type(job).__name__
-        if kind in ("Command", "CommandJob", "Parallel"):
-            yield job, _compute(vars(job).get("compute"), default)
-        return
-    settings = getattr(job, "settings", None)
-    compute = _compute(getattr(job, "compute", None) or getattr(settings, "default_compute", None), default)
-    for node in nodes:
-        yield from _steps(node, compute)
+def _set_in_step(step: Any, size: str) -> None:
+    given = dict(getattr(step, "environment_variables", None) or {})
+    declared = getattr(internals.component(step), "environment_variables", None) or {}
+    if SIZE not in {**declared, **given}:
+        step.environment_variables = {**given, SIZE: size}
 
 
-def _nodes(job: Any) -> Iterable[Any] | None:
-    """Return the nodes of a pipeline job or of a node that is a pipeline component on this machine; None for a step."""
-    from azure.ai.ml.entities import PipelineJob
+def _set_in_sweep(step: Any, size: str) -> None:
+    """Export the variable in the trial's command: the SDK sends no variables of a sweep within a pipeline."""
+    trial = step.trial
+    command = getattr(trial, "command", None)
+    declared = getattr(trial, "environment_variables", None) or {}
+    if command and SIZE not in command and SIZE not in declared:
+        own = copy(trial)  # other steps may have the same component, on another size
+        own.command = f"export {SIZE}={size} && {command}"
+        internals.replace_component(step, own)
 
-    if isinstance(job, PipelineJob):
-        return list(job.jobs.values())
-    inner = getattr(internals.component(job), "jobs", None)
-    return list(inner.values()) if type(job).__name__ == "Pipeline" and isinstance(inner, dict) else None
 
-
-def _compute(compute: Any, default: ComputeId) -> ComputeId:
-    return ComputeId.parse(compute) if compute else default
+_SETTERS = {"Command": _set_in_step, "CommandJob": _set_in_step, "Parallel": _set_in_step, "Sweep": _set_in_sweep}
+"""The functions that set the variable, by the classes of the steps whose ranks are ours."""
 
 
 def _own_size(step: Any) -> str:

@@ -38,7 +38,18 @@ def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
     programs = list(_programs(plan))
-    return [*_missing_launchers(plan, mpi), *_missing_packages(programs), *_missing_mlflow(programs)]
+    return [*missing_launchers(plan, mpi).values(), *_missing_packages(programs), *_missing_mlflow(programs)]
+
+
+def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:
+    """Return the problem of each step, by its path, whose distribution needs what this machine lacks. mpi: as above"""
+    found = {}
+    for path, step in steps(plan.graph):
+        python = interpreters.of_environment(step.environment, plan.source)
+        search_path = machine_variables.search_path(os.environ, python)
+        if missing := launcher(step.distribution.type, mpi).missing(search_path):
+            found[path] = replace(missing, where=f"{WHERE}, for step {path}, key {missing.where}{_at(step)}")
+    return found
 
 
 def untracked(plan: Plan) -> list[Problem]:
@@ -53,15 +64,6 @@ def untracked(plan: Plan) -> list[Problem]:
         )
         for path, _, place in _users_of_the_registry(_programs(plan))
     ]
-
-
-def _missing_launchers(plan: Plan, mpi: str) -> Iterator[Problem]:
-    for path, step in steps(plan.graph):
-        python = interpreters.of_environment(step.environment, plan.source)
-        search_path = machine_variables.search_path(os.environ, python)
-        if missing := launcher(step.distribution.type, mpi).missing(search_path):
-            where = f"{WHERE}, for step {path}, key {missing.where}{_at(step)}"
-            yield replace(missing, where=where)
 
 
 def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:

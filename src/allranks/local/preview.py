@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Iterator
+import os
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from tempfile import gettempdir
 
 from allranks.contract.job import Job
 from allranks.contract.launch import Process
+from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
+from allranks.local import interpreters, machine_variables
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.local.launchers.by_distribution import MPI
+from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.options import AUTO
 from allranks.local.scope import Scope
 from allranks.local.step import rank_environment
@@ -40,18 +46,23 @@ class StepPreview:
 
     command: of its first instance
     ranks:   each process with its environment variables
+    mpirun:  the command that starts the ranks; "" if the engine starts them
     """
 
     command: str
-    ranks: tuple[tuple[Process, dict[str, str]], ...]
+    ranks: tuple[tuple[Process, Mapping[str, str]], ...]
+    mpirun: str = ""
 
 
-def previews(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, StepPreview]:
+def previews(plan: Plan, workspace: Workspace, kind: InstanceKind, mpi: str = "rsh") -> dict[str, StepPreview]:
     """Return what each step would start on that kind of instances, by path. A loop's body is shown as its first
-    iteration."""
+    iteration.
+
+    mpi: how mpirun reaches the instances, a key of the launchers of mpi
+    """
     inputs = {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
     scope = Scope(plan.graph, "", inputs, passed_on(plan.graph, {}))
-    return {path: _preview(plan, step, within, path, workspace, kind) for path, step, within in _steps(scope)}
+    return {path: _preview(plan, step, within, path, workspace, kind, mpi) for path, step, within in _steps(scope)}
 
 
 def _steps(scope: Scope) -> Iterator[tuple[str, Step, Scope]]:
@@ -90,7 +101,9 @@ def _lookup(scope: Scope, reference: Reference) -> str | None:
     return scope.inputs.get(reference.name)
 
 
-def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspace, kind: InstanceKind) -> StepPreview:
+def _preview(
+    plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspace, kind: InstanceKind, mpi: str
+) -> StepPreview:
     folder, name = node_folder(workspace.run_folder(RUN), path), job_name(RUN, path)
     lookup = functools.partial(_lookup, scope)
     resolved = values.given(step.inputs, lookup)
@@ -123,10 +136,23 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
         parameters={port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None},
     )
     variables = {name: values.resolve(value, lookup) or "" for name, value in step.environment_variables.items()}
+    mpirun = None
+    if step.distribution.type == Mpi.type:
+        interpreter = interpreters.of_environment(step.environment, plan.source)
+        search_path = machine_variables.search_path(os.environ, interpreter)
+        mpirun = MPI[mpi].preview(launch, kind, search_path, folder / LAUNCHER_FOLDER)
     ranks = tuple(
-        (process, rank_environment.given(variables, job, launch, process, kind)) for process in processes(launch)
+        (
+            process,
+            {
+                **(mpirun.variables[process.instance_rank] if mpirun else {}),
+                **rank_environment.given(variables, job, launch, process, kind),
+            },
+        )
+        for process in processes(launch)
     )
-    return StepPreview(render(step.command, inputs, outputs), ranks)
+    command = render(step.command, inputs, outputs)
+    return StepPreview(command, ranks, shlex.join(mpirun.command) if mpirun else "")
 
 
 def kind_of(instances: str) -> InstanceKind:

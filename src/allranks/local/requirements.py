@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from allranks.contract.mpi import Mpi
 from allranks.errors import Problem
 from allranks.local import capacity, machine
+from allranks.local.instances.kinds import InstanceKind
+from allranks.local.launchers import mpi_ssh
 from allranks.plan.check import check
-from allranks.plan.graph import Plan
+from allranks.plan.graph import Plan, steps
 
 
 def problems(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> list[Problem]:
@@ -24,3 +29,11 @@ def separated(plan: Plan, mpi: str = "rsh") -> tuple[list[Problem], list[Problem
     of_plan = check(plan)
     # A count that no cluster has is one mistake, not two.
     return of_plan, [*(() if of_plan else capacity.problems(plan)), *machine.problems(plan, mpi)]
+
+
+def of_instances(plan: Plan, mpi: str, kind: InstanceKind, folder: Path) -> list[Problem]:
+    """Return what this kind of instances lacks for the plan: an sshd. folder: of the run"""
+    if mpi != "ssh" or all(step.distribution.type != Mpi.type for _, step in steps(plan.graph)):
+        return []
+    problem = mpi_ssh.unfit(kind, folder)
+    return [problem] if problem else []

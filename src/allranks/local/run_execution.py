@@ -12,13 +12,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from allranks.contract.mpi import Mpi
 from allranks.errors import InputError, Problem
-from allranks.local import gpus, stop_signals, tracked_pipeline
+from allranks.local import gpus, requirements, stop_signals, tracked_pipeline
 from allranks.local.executor import Executor
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
-from allranks.local.launchers import mpi_ssh
 from allranks.local.nodes.runners import RUNNERS
 from allranks.local.options import AUTO, Options
 from allranks.local.scope import Scope, text_of
@@ -114,7 +112,9 @@ class RunExecution:
             supervisor, missing = await _start_supervisor(self._options.instances, self._warm())
             try:
                 self._starting = None
-                self._check_ssh(supervisor.kind)
+                kind, folder = INSTANCE_KINDS[supervisor.kind], Path(self._record.folder)
+                if problems := requirements.of_instances(self._plan, self._options.mpi, kind, folder):
+                    raise InputError(*problems)
                 self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
                 self._record.page = str(self._page.path)
                 save()
@@ -128,13 +128,6 @@ class RunExecution:
                 await supervisor.close()
         finally:
             await tracking.close()
-
-    def _check_ssh(self, kind: str) -> None:
-        """Raise InputError if a step needs ssh between instances and this kind of instances cannot have it."""
-        if self._options.mpi != "ssh" or all(step.distribution.type != Mpi.type for _, step in steps(self._plan.graph)):
-            return
-        if problem := mpi_ssh.unfit(INSTANCE_KINDS[kind], Path(self._record.folder)):
-            raise InputError(problem)
 
     def _warm(self) -> str:
         """Return the socket of the process that lends starters to this run; "" if there is none."""

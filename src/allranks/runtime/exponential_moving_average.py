@@ -46,10 +46,10 @@ class ExponentialMovingAverage:
         if any(hasattr(parameter, "ds_id") for parameter in self._module.parameters()):
             raise InputError(
                 Problem(
-                    where="zero_stage",
+                    where="deepspeed_stage",
                     found="3, with an exponential moving average",
                     expected="weights that the ranks have between the steps",
-                    fix="use zero_stage 2, or the strategy fsdp",
+                    fix="use deepspeed_stage 2, or the strategy fsdp",
                 )
             )
         self._decay, self._warm_up = decay, warm_up

@@ -138,6 +138,9 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
     preflight = Preflight(env, store) if preflight_wanted else None
     if preflight:
         preflight.before_the_group()
+    else:
+        # The checks may be disabled; a job that is not what was declared ends all the same.
+        world.check(env)
     device = open_group(env, store, timeout_seconds)
     if preflight:
         preflight.in_the_group(device)

@@ -29,9 +29,10 @@ class TrainingSettings:
                 infinity: only measure the norm, as `training.gradient_norm`
     precision:  "float32", "bfloat16" or "float16": compute in this type, with weights, gradient sums and outputs in
                 float32; float16 scales the loss, and skips steps whose gradients overflow; None: float32; "auto":
-                bfloat16 on GPUs that have it, float16 on older ones (V100, T4), float32 on the CPU. Under
-                deepspeed, float16 (GPUs, ZeRO 1 to 3) and a file with the section bf16 have 16-bit weights, with
-                float32 copies in the optimizer
+                bfloat16 on GPUs that have it, float16 on older ones (V100, T4), float32 on the CPU.
+                Under deepspeed, float16 (GPUs, ZeRO 1 to 3) and a file with the section bf16 have 16-bit weights,
+                with float32 copies in the optimizer; "auto" is the type that the file enables, and float32 in place
+                of one that it disables, and of float16 with ZeRO 0
     tf32:       compute float32 matrix products in TF32 on GPUs that have it; applies to the whole process
     compile:    compile the blocks with torch.compile, each by itself; the whole model if `blocks` is empty
     blocks:     classes of the modules to shard one by one (fsdp), to compile, and to recompute
@@ -40,7 +41,7 @@ class TrainingSettings:
     find_unused_parameters, static_graph, gradient_as_bucket_view: ddp: options of DistributedDataParallel
     shard_group_size: fsdp: ranks that share one copy of the model, usually those of an instance; the groups hold
                 replicas (HSDP); None: all ranks share one copy
-    zero_stage: deepspeed: what is sharded: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also weights;
+    deepspeed_stage: deepspeed: what is sharded: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also weights;
                 None: 2
     offload:    fsdp, deepspeed: store the shards in CPU memory
     deepspeed_config: deepspeed: a JSON file with DeepSpeed's own keys; "auto" stands for these settings
@@ -65,7 +66,7 @@ class TrainingSettings:
     static_graph: bool = False
     gradient_as_bucket_view: bool = False
     shard_group_size: int | None = None
-    zero_stage: int | None = None
+    deepspeed_stage: int | None = None
     offload: bool = False
     deepspeed_config: str | Path | None = None
     warmup_steps: int | None = None
@@ -76,7 +77,7 @@ class TrainingSettings:
         object.__setattr__(self, "blocks", tuple(self.blocks))  # of a list, which isinstance does not take
         _one_of("precision", self.precision, (*PRECISIONS, None))
         _one_of("compression", self.compression, COMPRESSIONS)
-        _one_of("zero_stage", self.zero_stage, (*ZERO_STAGES, None))
+        _one_of("deepspeed_stage", self.deepspeed_stage, (*ZERO_STAGES, None))
         for name in ("gradient_accumulation_steps", "per_device_train_batch_size", "shard_group_size"):
             value = getattr(self, name)
             if value is not None and (value < 1 or value != int(value)):

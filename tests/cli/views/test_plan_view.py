@@ -12,6 +12,7 @@ from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
+from allranks.local.preview import StepPreview
 from allranks.plan.environment import registered
 from allranks.plan.graph import Graph, Location, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Path, Text, Value
@@ -50,19 +51,20 @@ def make_plan(processes_of_train: int = 2) -> Plan:
     )
 
 
-def make_environments(plan: Plan) -> dict[str, list[tuple[Process, dict[str, str]]]]:
+def make_previews(plan: Plan, **commands: str) -> dict[str, StepPreview]:
     found = {}
     for step in plan.graph.nodes:
         addresses = tuple(f"10.0.0.{index + 4}" for index in range(step.instance_count))
         launch = Launch(step.distribution, addresses, tuple(f"instance-{index}" for index in range(len(addresses))))
-        found[step.name] = [(process, environment(launch, process)) for process in processes(launch)]
+        ranks = tuple((process, environment(launch, process)) for process in processes(launch))
+        found[step.name] = StepPreview(commands.get(step.name, step.command), ranks)
     return found
 
 
 def test_the_plan_says_of_every_step_what_will_be_done(screen: Screens) -> None:
     plan = make_plan()
     console = screen()
-    print_plan(console, plan, make_environments(plan), {"prepare": "python prepare.py --source digits"})
+    print_plan(console, plan, make_previews(plan, prepare="python prepare.py --source digits"))
     text = console.text.getvalue()
     for said in (
         "1  prepare  1 process",
@@ -83,7 +85,7 @@ def test_the_plan_says_of_every_step_what_will_be_done(screen: Screens) -> None:
 def test_what_ranks_share_is_said_once_and_what_differs_for_each(screen: Screens) -> None:
     plan = make_plan()
     console = screen()
-    print_plan(console, plan, make_environments(plan))
+    print_plan(console, plan, make_previews(plan))
     rows = {words[0]: words[1:] for line in console.lines if (words := line.split())}
     assert rows["WORLD_SIZE"] == ["4"]
     assert console.text.getvalue().count("MASTER_ADDR ") == 1
@@ -96,7 +98,7 @@ def test_what_ranks_share_is_said_once_and_what_differs_for_each(screen: Screens
 def test_many_ranks_are_cut_into_tables_that_fit_and_none_is_lost(screen: Screens, width: int) -> None:
     plan = make_plan(32)
     console = screen(width)
-    print_plan(console, plan, make_environments(plan))
+    print_plan(console, plan, make_previews(plan))
     ranks = [word for line in console.lines if line.split()[:1] == ["RANK"] for word in line.split()[1:]]
     assert ranks == [str(rank) for rank in range(64)]
     tables = [line for line in console.lines if line.split()[:1] in (["RANK"], ["AZUREML_PROCESS_NAME"])]
@@ -108,9 +110,9 @@ def test_a_long_value_that_differs_is_written_out_for_each_rank(screen: Screens)
     step = Step("train", "python train.py", distribution=TensorFlow(worker_count=2), instance_count=2)
     plan = Plan("digits", Graph((step,)))
     console = screen()
-    environments = make_environments(plan)
-    print_plan(console, plan, environments)
-    for _, variables in environments["train"]:
+    previews = make_previews(plan)
+    print_plan(console, plan, previews)
+    for _, variables in previews["train"].ranks:
         assert variables["TF_CONFIG"] in console.text.getvalue()
 
 
@@ -122,15 +124,15 @@ def test_a_variable_that_only_some_ranks_have_belongs_to_those() -> None:
 
 def test_json_holds_the_plan_and_each_ranks_environment() -> None:
     plan = make_plan()
-    environments = make_environments(plan)
-    read = json.loads(plan_json(plan, environments, {"prepare": "python prepare.py --source digits"}))
+    previews = make_previews(plan, prepare="python prepare.py --source digits")
+    read = json.loads(plan_json(plan, previews))
     prepare, train = read["steps"]
     assert prepare["rendered_command"] == "python prepare.py --source digits"
     assert prepare["inputs"][0]["value"] == "${{parent.inputs.source}}"
     assert read["inputs"][0]["value"] == "digits"
     assert train["needs"] == ["prepare"]
     assert (train["instance_count"], train["process_count_per_instance"]) == (2, 2)
-    for rank, (process, variables) in zip(train["ranks"], environments["train"], strict=True):
+    for rank, (process, variables) in zip(train["ranks"], previews["train"].ranks, strict=True):
         assert rank["rank"] == process.rank
         assert train["shared_variables"] | rank["variables"] == variables
 

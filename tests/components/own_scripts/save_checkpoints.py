@@ -20,7 +20,7 @@ def train(ranks: runtime.Ranks) -> None:
         torch.manual_seed(stage)
         model = nn.Sequential(nn.Linear(7, 13), nn.Tanh(), nn.Linear(13, 5, bias=False))
         model.register_buffer("scale", torch.tensor([0.5, 2.0]))
-        settings = runtime.TrainingSettings(zero_stage=stage)
+        settings = runtime.TrainingSettings(deepspeed_stage=stage)
         training = ranks.strategy.prepare(model, torch.optim.AdamW(model.parameters()), settings)
         for _ in range(2):
             training.backward(training.model(torch.randn(4, 7)).square().mean())

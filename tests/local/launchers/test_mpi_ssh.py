@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
+import re
+import shlex
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ssh_jobs import User, needs_ssh
 
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
+from allranks.local import preview
+from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.launchers import mpi_ssh
-from allranks.plan.graph import Code, Step
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Output
 from allranks.runs.records import RunRecord, Status
-
-lacking = mpi_ssh.missing(os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-needs_ssh = pytest.mark.skipif(lacking is not None, reason=lacking.found if lacking else "")
-
-ORDINARY_USER = 12345
-"""In no passwd, as in a container that is started with any number for a user."""
+from allranks.runs.workspace import Workspace
 
 SESSION = """
 import json, os, pwd
@@ -48,13 +45,6 @@ def _rack(rack_works: bool) -> None:
         pytest.skip("this machine has no user namespaces")
 
 
-def step_of(folder: Path, source: str, **settings: Any) -> Step:
-    code = folder / "code"
-    code.mkdir()
-    (code / "train.py").write_text(source, encoding="utf-8")
-    return Step("mpi", "python train.py", code=Code(str(code), "digest"), instance_count=3, **settings)
-
-
 def check_sessions(logs: Sequence[str], user: int) -> None:
     """Check what the ranks of SESSION have printed: they are one world on three instances, those of each instance in a
     session of their own."""
@@ -69,15 +59,13 @@ def check_sessions(logs: Sequence[str], user: int) -> None:
         assert variables["HOME"] == each["login"]
         assert ("SSH_CONNECTION" in variables) is far
         assert "OPAL_PREFIX" not in variables
-        # A variable of the user's shell is not passed on by ssh, and one of the job is on every rank.
+        # A variable of the user's shell is not passed on by ssh, and one of the job is on every rank, also if both are
+        # the same.
         assert ("HF_HOME" in variables) is not far
+        assert variables["HF_HUB_OFFLINE"] == "1"
         assert (variables["OWN"], variables["AZUREML_CR_NODE_RANK"]) == ("of the job", str(rank * 3 // ranks))
         # The interpreter is that of the engine, and no program of PyPI's Open MPI comes before the distribution's.
         assert str(Path(sys.executable).parent) in variables["PATH"].split(":")
-
-
-def logs_of(record: RunRecord) -> list[str]:
-    return [Path(rank.log).read_text(encoding="utf-8") for rank in record.steps[0].ranks]
 
 
 def failure(record: RunRecord) -> str:
@@ -86,67 +74,40 @@ def failure(record: RunRecord) -> str:
 
 
 @needs_ssh
-def test_ranks_are_in_a_session_of_their_instance(run_steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By whoever runs the tests: root in CI."""
-    monkeypatch.setenv("HF_HOME", "/of/the/shell")
-    step = step_of(tmp_path, SESSION, distribution=Mpi(2), environment_variables={"OWN": "of the job"})
-    record = run_steps(step, instances="rack", mpi="ssh")
-    assert record.status is Status.COMPLETED, failure(record)
-    check_sessions(logs_of(record), os.getuid())
-    assert len(record.steps[0].ranks) == 6
+def test_ranks_are_in_a_session_of_their_instance(user: User) -> None:
+    logs = user.run(SESSION, process_count=2)
+    assert len(logs) == 6
+    check_sessions(logs, user.number)
     # Neither the key nor a home is left.
-    assert not list(Path(record.folder).rglob("id_ed25519"))
-
-
-@pytest.fixture
-def of_ordinary_user() -> Iterator[Path]:
-    """A folder of an ordinary user, which pytest's own folders are not."""
-    if os.getuid() != 0:
-        pytest.skip("the test above runs as an ordinary user")
-    with tempfile.TemporaryDirectory(prefix="allranks-", dir="/var/tmp") as folder:
-        os.chown(folder, ORDINARY_USER, ORDINARY_USER)
-        can = ["setpriv", "--reuid", str(ORDINARY_USER), "--regid", str(ORDINARY_USER), "--clear-groups"]
-        tried = subprocess.run([*can, "unshare", "--user", "--map-root-user", sys.executable, "-c", "import allranks"])
-        if tried.returncode != 0:
-            pytest.skip("an ordinary user cannot read this environment, or has no user namespaces")
-        yield Path(folder)
+    assert not list(user.folder.rglob("id_ed25519"))
 
 
 @needs_ssh
-def test_an_ordinary_user_needs_no_root(of_ordinary_user: Path) -> None:
-    folder = of_ordinary_user
-    (folder / "code").mkdir()
-    (folder / "code/train.py").write_text(SESSION)
-    (folder / "job.yaml").write_text(
-        """$schema: https://azuremlschemas.azureedge.net/latest/commandJob.schema.json
-type: command
-code: code
-command: python train.py
-environment: azureml:any:1
-environment_variables: {OWN: of the job}
-distribution: {type: mpi, process_count_per_instance: 1}
-resources: {instance_count: 3}
-"""
-    )
-    command = [sys.executable, "-m", "allranks.cli.main", "run", "job.yaml", "--mpi", "ssh", "--instances", "rack"]
-    environment = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder), "HF_HOME": "/of/the/shell"}
-    done = subprocess.run(
-        [*command, "--no-track"],
-        cwd=folder,
-        env=environment,
-        user=ORDINARY_USER,
-        group=ORDINARY_USER,
-        extra_groups=[],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    mpirun = "".join(log.read_text() for log in folder.rglob("mpi_log.txt"))
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{mpirun}"
-    logs = [log.read_text() for log in sorted(folder.rglob("std_log_process_*.txt"))]
-    check_sessions(logs, ORDINARY_USER)
-    assert len(logs) == 3
+@pytest.mark.parametrize("mpi", ["rsh", "ssh"])
+def test_a_dry_run_shows_the_command_and_the_variables_that_run(mpi: str, run_steps, workspace: Workspace) -> None:
+    # The parent of a rank's wrapper is mpirun on the first instance, and its daemon on the others.
+    of_parent = "$(cut -d' ' -f4 /proc/$PPID/stat)"
+    command = f"cat /proc/self/environ /proc/{of_parent}/cmdline > ${{{{outputs.out}}}}/$OMPI_COMM_WORLD_RANK"
+    step = Step("mpi", command, outputs=(Output("out", "uri_folder"),), distribution=Mpi(1), instance_count=2)
+    plan = Plan("plan", Graph((step,)))
+    shown = preview.previews(plan, workspace, INSTANCE_KINDS["rack"], mpi)["mpi"]
+    record = run_steps(plan=plan, instances="rack", mpi=mpi, cold=True)
+    assert record.status is Status.COMPLETED, failure(record)
+    assert record.steps[0].outputs[0].path is not None
+    written = Path(record.steps[0].outputs[0].path)
+    assert ({"PATH", "HOME", "SHELL"} <= shown.ranks[1][1].keys()) is (mpi == "ssh")
+    for process, variables in shown.ranks:
+        # Paths on an instance differ by its number alone; the preview shows the first's.
+        got = (written / str(process.rank)).read_text().replace(f"/instances/{process.instance_rank}/", "/instances/0/")
+        expected = {f"{name}={of_run(value, record)}" for name, value in variables.items()}
+        assert expected <= set(got.split("\0"))
+    mpirun = shlex.split(of_run(shown.mpirun, record))
+    assert (written / "0").read_text().split("\0")[-len(mpirun) - 1 : -1] == mpirun
+
+
+def of_run(text: str, record: RunRecord) -> str:
+    """Return a text of a preview with the id of the run."""
+    return re.sub(r"\bRUN\b|RUN(?=_)", record.id, text)
 
 
 @needs_ssh
@@ -159,12 +120,45 @@ def test_a_failed_rank_on_another_instance_is_named(run_steps) -> None:
     assert [rank.status for rank in record.steps[0].ranks[:2]] == [Status.CANCELED] * 2
 
 
+@needs_ssh
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("etc/ssh/sshd_config", "NoSuchOption yes\n", "instance 1 (node-1): sshd node-1 ended with exit code 255"),
+        ("home/.ssh/authorized_keys", "", "@node-1: Permission denied (publickey)."),
+    ],
+    ids=["sshd ends", "no key is accepted"],
+)
+def test_an_instance_that_ssh_cannot_enter_is_named(
+    file: str, content: str, reason: str, run_steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = mpi_ssh.files.write
+
+    def write_wrongly(folder: Path, *arguments: object) -> None:
+        write(folder, *arguments)  # type: ignore[arg-type]
+        (folder / "node-1" / file).write_text(content)
+
+    monkeypatch.setattr(mpi_ssh.files, "write", write_wrongly)
+    record = run_steps(Step("mpi", "true", distribution=Mpi(1), instance_count=3), instances="rack", mpi="ssh")
+    assert record.status is Status.FAILED
+    assert record.steps[0].verdict is not None
+    assert reason in record.steps[0].verdict.reason
+
+
 def test_what_ssh_needs_is_named(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mpi_ssh, "SSHD", "/usr/sbin/no-such-sshd")
     with pytest.raises(InputError) as raised:
         run_steps(Step("mpi", "true", distribution=Mpi(1)), instances="rack", mpi="ssh")
     assert "no /usr/sbin/no-such-sshd" in str(raised.value)
     assert "apt-get install openmpi-bin openssh-server" in str(raised.value)
+
+
+@pytest.mark.parametrize("character", [":", '"', "%"])
+def test_a_folder_that_ssh_cannot_use_is_refused(character: str, tmp_path: Path) -> None:
+    problem = mpi_ssh.unfit(INSTANCE_KINDS["rack"], tmp_path / f"a{character}b")
+    assert problem is not None
+    assert f"a{character}b has a " in problem.found
+    assert mpi_ssh.unfit(INSTANCE_KINDS["rack"], tmp_path / "a $HOME 'b#\\") is None
 
 
 @needs_ssh

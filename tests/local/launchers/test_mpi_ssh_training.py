@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
+from ssh_jobs import User, needs_ssh
 
-from allranks.contract.mpi import Mpi
-from allranks.local.launchers import mpi_ssh
-from allranks.plan.graph import Code, Step
-from allranks.runs.records import Status
-
-lacking = mpi_ssh.missing(os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(200),
-    pytest.mark.skipif(lacking is not None, reason=lacking.found if lacking else ""),
-]
+pytestmark = [pytest.mark.timeout(200), needs_ssh]
 
 HOROVOD = """
+import os
 import horovod.torch as hvd, torch
 hvd.init()
 model = torch.nn.Linear(1, 1, bias=False)
@@ -32,7 +21,7 @@ optimizer = hvd.DistributedOptimizer(
 )
 (model(torch.ones(1, 1)) * (hvd.rank() + 1)).sum().backward()
 optimizer.step()
-print(hvd.rank(), hvd.size(), hvd.mpi_enabled(), model.weight.item())
+print(os.getuid(), hvd.rank(), hvd.size(), hvd.mpi_enabled(), model.weight.item())
 """
 
 # It finds the ranks through mpi4py. gloo's threads race with the interpreter's exit, so that is left out.
@@ -54,7 +43,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=settings)
 engine.backward((engine(torch.ones(1, 1)) * (rank + 1)).sum())
 engine.step()
-print(rank, size, MPI.COMM_WORLD.size == size, model.weight.item(), flush=True)
+print(os.getuid(), rank, size, MPI.COMM_WORLD.size == size, model.weight.item(), flush=True)
 torch.distributed.barrier()
 MPI.Finalize()
 os._exit(0)
@@ -67,27 +56,8 @@ TRAINED = 2.0 - 0.5 * (1 + 2 + 3) / 3
 @pytest.mark.parametrize(
     ("library", "source"), [("horovod", HOROVOD), ("deepspeed", DEEPSPEED)], ids=["horovod", "deepspeed"]
 )
-def test_gradients_are_averaged_over_the_instances(
-    library: str, source: str, rack_works: bool, run_steps, tmp_path: Path
-) -> None:
-    if not rack_works:
-        pytest.skip("this machine has no user namespaces")
+def test_gradients_are_averaged_over_the_instances(library: str, source: str, user: User) -> None:
     if find_spec(library) is None:
         pytest.skip(f"no {library} here")
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code/train.py").write_text(source, encoding="utf-8")
-    version = "".join(map(str, sys.version_info[:2]))
-    # The home of a session is empty.
-    built = os.environ.get("TORCH_EXTENSIONS_DIR") or f"{Path.home()}/.cache/torch_extensions/py{version}_cpu"
-    step = Step(
-        "train",
-        "python train.py",
-        code=Code(str(tmp_path / "code"), "digest"),
-        distribution=Mpi(1),
-        instance_count=3,
-        environment_variables={"TORCH_EXTENSIONS_DIR": built},
-    )
-    record = run_steps(step, instances="rack", mpi="ssh")
-    logs = [Path(rank.log).read_text(encoding="utf-8") for rank in record.steps[0].ranks]
-    assert record.status is Status.COMPLETED, (record.steps[0].verdict, logs)
-    assert [log.splitlines()[-1] for log in logs] == [f"{rank} 3 True {TRAINED}" for rank in range(3)]
+    logs = user.run(source)
+    assert [log.splitlines()[-1] for log in logs] == [f"{user.number} {rank} 3 True {TRAINED}" for rank in range(3)]

@@ -79,7 +79,7 @@ def one_process(steps: int) -> dict[str, list[float]]:
 
 
 def by_strategy(name: str, precision: str, steps: int, scheduled: int, ranks: runtime.Ranks) -> dict[str, list[float]]:
-    zero_stage = int(name.removeprefix("zero")) if name.startswith("zero") else None
+    deepspeed_stage = int(name.removeprefix("zero")) if name.startswith("zero") else None
     strategy = strategies.strategy("deepspeed" if name.startswith("zero") else name, ranks.device)
     torch.manual_seed(0)
     model = strategy.create(lambda: Gpt(SHAPE))
@@ -88,7 +88,7 @@ def by_strategy(name: str, precision: str, steps: int, scheduled: int, ranks: ru
         max_grad_norm=MAX_GRAD_NORM,
         precision=precision,
         blocks=(Block,),
-        zero_stage=zero_stage,
+        deepspeed_stage=deepspeed_stage,
     )
     training = strategy.prepare(model, optimizer_of(model), settings, schedule(scheduled))
     losses, norms, rates = [], [], []

@@ -103,7 +103,7 @@ def prepare(
     create: bool = False,
 ) -> Any:
     if name.startswith("zero"):
-        name, settings = "deepspeed", replace(settings, zero_stage=int(name.removeprefix("zero")))
+        name, settings = "deepspeed", replace(settings, deepspeed_stage=int(name.removeprefix("zero")))
     strategy = strategies.strategy(name, ranks.device)
     return strategy.prepare(*model_and_optimizer(build, strategy.create if create else None), settings)
 

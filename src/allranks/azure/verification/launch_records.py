@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from allranks.azure.verification.anonymous import anonymous, longest_first
+from allranks.contract.detect import detect
 from allranks.errors import InputError, Problem
-from allranks.secrets import redact
 
-_FILE = re.compile(r"rank-(\d+)\.json")
-_SHORTEST = 3
-"""Minimum length of a text that is replaced wherever it occurs: shorter ones, such as a rank, occur by chance."""
+_FILE = re.compile(r"rank-(\d+)(?:\..*)?\.json")
 
 _IDS = {
     "AZUREML_RUN_ID": "run id",
@@ -40,32 +39,45 @@ _IDS = {
 _OF_MACHINE = re.compile(
     r"(?:PATH|PWD|OLDPWD|HOME|SHLVL|_|LANG|LANGUAGE|LC_\w+|TERM|SHELL|HOSTNAME|LOGNAME|USER|MAIL|TMPDIR|DISPLAY|TZ"
     r"|(?:https?|no|all|ftp)_proxy|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|SSL_CERT_(?:FILE|DIR)|OMP_NUM_THREADS"
-    r"|LD_LIBRARY_PATH|LD_PRELOAD|VIRTUAL_ENV\w*|CONDA\w*|PYTHON\w*|PYENV\w*|MANPATH|XDG_\w+|SSH_\w+|ALLRANKS_\w+)",
+    r"|LD_LIBRARY_PATH|LD_PRELOAD|VIRTUAL_ENV\w*|CONDA\w*|PYTHON\w*|PYENV\w*|MANPATH|XDG_\w+|SSH_\w+|ALLRANKS_\w+"
+    r"|HF_HOME|HF_HUB_OFFLINE|TORCH_HOME|CUDA_\w+|NVIDIA_\w+)",
     re.IGNORECASE,
 )
 """Variables of an image, a shell or a user, which the platform does not decide."""
 
-_OF_LAUNCHER = re.compile(r"OMPI_(?!COMM_WORLD_)\w+|PMIX_\w+|PRTE_\w+|OPAL_\w+|PMI_\w+|UCX_\w+")
-"""Variables in which Open MPI keeps its own state. OMPI_COMM_WORLD_* are those that programs read."""
+_OF_LAUNCHER = re.compile(r"OMPI_(?!COMM_WORLD_)\w+|PMIX_\w+|PRTE_\w+|OPAL_\w+|PMI_\w+|UCX_\w+|RAY_(?!ADDRESS$)\w+")
+"""Variables in which Open MPI and Ray keep their own state. OMPI_COMM_WORLD_* and RAY_ADDRESS are for programs."""
 
 _PORT = re.compile(r"\d{4,5}")
+_FREE_PORT = re.compile(r"(?<=[\d>]):\d{4,5}\b")
+_FREE_PORTS = ("TF_CONFIG", "RAY_ADDRESS")
+"""Variables with ports that differ in every run. The one in AZ_BATCH_MASTER_NODE is always the same."""
+_OF_HOSTS = re.compile(r"MASTER_(?:ADDR|NODE|IP)|_LIST$|HOSTS?$|RAY_ADDRESS")
+_NAME_AND_PORT = re.compile(r"(?<![<\w./-])(?!localhost\b)[A-Za-z][\w.-]*(?=:\d{2,5}\b)")
+_COMMON_USERS = ("", "root", "nobody")
 
 
 @dataclass(frozen=True, order=True)
 class Fact:
-    """One thing that a process was given. kind: variable, argument, path, mount, user, limit, instance or process"""
+    """One thing that a process was given. kind: a key of meanings.KINDS"""
 
     kind: str
     name: str
 
+
+READABLE = Fact("rank", "readable")
+"""Whether the runtime can read a rank from the variables. If not, there are no other facts of the kind rank."""
 
 Facts = Mapping[Fact, str]
 """What one process was given, in a form that is the same for two runs under the same platform."""
 
 
 def read(folder: Path) -> tuple[Mapping[str, Any], ...]:
-    """Return the records of all ranks, in their order. Raise InputError if there are none, or one cannot be read."""
-    records = {}
+    """Return the records of all processes, in the order of their ranks, which are under the key ``rank``.
+
+    Raise InputError if there are none, or one cannot be read.
+    """
+    records = []
     for path in sorted(folder.rglob("rank-*.json")):
         match = _FILE.fullmatch(path.name)
         if match is None:
@@ -76,32 +88,33 @@ def read(folder: Path) -> tuple[Mapping[str, Any], ...]:
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             found = f"cannot be read: {type(error).__name__}: {error}"
             raise InputError(Problem(str(path), found, "a record as the component record_launch writes it")) from None
-        records[int(match[1])] = record
+        records.append({**record, "rank": int(match[1])})
     if not records:
         raise InputError(Problem(str(folder), "there are no records of ranks", "rank-0.json and so on"))
-    return tuple(record for _, record in sorted(records.items()))
+    return tuple(sorted(records, key=lambda record: record["rank"]))
 
 
-def facts(records: Sequence[Mapping[str, Any]]) -> tuple[Facts, ...]:
-    """Return what each process was given. Variables of the machine and of the launcher are left out."""
+def facts(records: Sequence[Mapping[str, Any]]) -> dict[int, Facts]:
+    """Return what each rank was given. Variables of the machine and of the launcher are left out.
+
+    Of several processes with the same rank, the first one counts.
+    """
     hosts = _hosts(records)
-    return tuple(dict(_facts_of(record, _placeholders(record, hosts), hosts)) for record in records)
+    return {
+        record["rank"]: dict(_facts_of(record, _placeholders(record, hosts), hosts)) for record in reversed(records)
+    }
 
 
 def _facts_of(
     record: Mapping[str, Any], placeholders: Mapping[str, str], hosts: Mapping[str, str]
 ) -> Iterator[tuple[Fact, str]]:
     def comparable(value: Any) -> str:
-        text = value if isinstance(value, str) else json.dumps(value)
-        for found, placeholder in placeholders.items():
-            text = re.sub(rf"(?<![\w.-]){re.escape(found)}(?![\w-])", f"<{placeholder}>", text)
-        return redact(text)
+        return anonymous(value if isinstance(value, str) else json.dumps(value), placeholders)
 
+    yield from _of_contract(record["variables"], comparable)
     for name, value in record["variables"].items():
-        if _OF_MACHINE.fullmatch(name) or _OF_LAUNCHER.fullmatch(name):
-            continue
-        is_port = name == "MASTER_PORT" and _PORT.fullmatch(value)
-        yield Fact("variable", name), "<port>" if is_port else f"<{_IDS[name]}>" if name in _IDS else comparable(value)
+        if not _OF_MACHINE.fullmatch(name) and not _OF_LAUNCHER.fullmatch(name):
+            yield Fact("variable", name), _of_variable(name, value, comparable)
     for index, value in enumerate(record.get("arguments", ())):
         yield Fact("argument", str(index)), comparable(value)
     for name, path in record["paths"].items():
@@ -112,7 +125,8 @@ def _facts_of(
                 kind = "mount" if key in ("file system", "mounted read-only", "bytes") else "path"
                 yield Fact(kind, f"{name}: {key}"), comparable(value)
     for name, value in record["user"].items():
-        yield Fact("user", name), comparable(value)
+        is_personal = name == "name" and value not in _COMMON_USERS
+        yield Fact("user", name), "<user>" if is_personal else comparable(value)
     for name, value in record.get("limits", {}).items():
         yield Fact("limit", name), comparable(value)
     instance = record.get("instance", {})
@@ -120,15 +134,64 @@ def _facts_of(
     yield Fact("instance", "its own name resolves"), json.dumps(bool(instance.get("address")))
     for name, value in instance.get("masters resolve", {}).items():
         yield Fact("instance", f"{name} resolves"), comparable(value)
+    if "processors" in instance:
+        yield Fact("machine", "processors"), comparable(instance["processors"])
     for name, value in record.get("process", {}).items():
-        version = ".".join(str(value).split(".")[:2]) if name == "python" else comparable(value)
-        yield Fact("process", name), version
+        if name == "python":
+            yield Fact("image", "Python"), ".".join(str(value).split(".")[:2])
+        else:
+            yield Fact("process", name), comparable(value)
+    for name, value in record.get("packages", {}).items():
+        # Without the build after "+", which is cpu here and CUDA's there.
+        yield Fact("image", f"package {name}"), str(value).partition("+")[0]
+
+
+def _of_contract(variables: Mapping[str, str], comparable: Callable[[Any], str]) -> Iterator[tuple[Fact, str]]:
+    """Yield what the runtime reads from the variables of a process."""
+    try:
+        env = asdict(detect(variables))
+    except InputError as error:
+        yield READABLE, comparable(str(error.problems[0]).partition("\n")[0])
+        return
+    yield READABLE, "yes"
+    for name, value in env.items():
+        if name == "master_addr":
+            yield Fact("rank", name), _without_hosts(comparable(value or "none"))
+        elif name != "master_port":  # free, and compared where the variable is
+            yield Fact("rank", name), comparable(value)
+
+
+def _of_variable(name: str, value: str, comparable: Callable[[Any], str]) -> str:
+    if name in _IDS:
+        return f"<{_IDS[name]}>"
+    if name == "MASTER_PORT" and _PORT.fullmatch(value):
+        return "<port>"
+    shown = _NAME_AND_PORT.sub("<a name>", comparable(_normalized(value)))
+    if _OF_HOSTS.search(name):
+        shown = _without_hosts(shown)
+    return _FREE_PORT.sub(":<port>", shown) if name in _FREE_PORTS else shown
+
+
+def _without_hosts(value: str) -> str:
+    """Return a list of hosts without the names that are not those of the job's instances."""
+    return re.sub(r"(?<![<\w.-])(?!localhost\b|none\b)[A-Za-z][\w.-]*(?![\w>.-]| \d*>)", "<a name>", value)
+
+
+def _normalized(value: str) -> str:
+    """Return JSON objects in one form, whatever the order of their keys."""
+    if not value.startswith("{"):
+        return value
+    try:
+        return json.dumps(json.loads(value), sort_keys=True)
+    except ValueError:
+        return value
 
 
 def _hosts(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return a placeholder for the name and the address of each instance, in the order of the ranks."""
     hosts: dict[str, str] = {}
     number = 0
+    listed = [each for record in records for each in record["variables"].get("AZ_BATCH_HOST_LIST", "").split(",")]
     for record in records:
         instance = record.get("instance", {})
         if instance.get("hostname") in hosts:
@@ -137,7 +200,15 @@ def _hosts(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         if instance.get("address"):
             hosts[instance["address"]] = f"address {number}"
         number += 1
+    # An instance may have no record.
+    for place, address in enumerate(dict.fromkeys(filter(None, listed))):
+        hosts.setdefault(address, f"address {place}")
     return hosts
+
+
+def hostnames(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the names and addresses of the instances."""
+    return set(_hosts(records))
 
 
 def _placeholders(record: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, str]:
@@ -149,4 +220,4 @@ def _placeholders(record: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[s
         if not name.startswith("/"):
             found[path.get("path", "")] = name
     found.setdefault(record["user"].get("home of the user", ""), "home")
-    return {text: found[text] for text in sorted(found, key=len, reverse=True) if len(text) >= _SHORTEST}
+    return longest_first(found)

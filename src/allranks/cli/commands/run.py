@@ -75,7 +75,7 @@ def run(
     values = settings_of(settings, params)
     selection = Selection.of(start, only, until)
     if dry_run:
-        _print_dry_run(file, values, place, instances.value, selection, json)
+        _print_dry_run(file, values, place, instances.value, mpi.value, selection, json)
         return
     # MLflow takes as long to import as everything below.
     with (
@@ -105,7 +105,13 @@ def run(
 
 
 def _print_dry_run(
-    file: str, settings: dict[str, str], workspace: Workspace, instances: str, selection: Selection, json: bool
+    file: str,
+    settings: dict[str, str],
+    workspace: Workspace,
+    instances: str,
+    mpi: str,
+    selection: Selection,
+    json: bool,
 ) -> None:
     import tempfile
     from datetime import date
@@ -131,20 +137,20 @@ def _print_dry_run(
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
         plan = job.plan(Path(snapshots))
         modes = modes_of(plan.graph, selection)
-        problems, lacking = requirements.separated(plan)
+        problems, lacking = requirements.separated(plan, mpi)
         if problems:
             raise InputError(*problems)
         uploads = uploads_of(job.job)
     # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(instances)
-    previews = preview.previews(plan, workspace, kind)
-    environments = {path: step_preview.ranks for path, step_preview in previews.items()}
-    commands = {path: step_preview.command for path, step_preview in previews.items()}
+    if problems := requirements.of_instances(plan, mpi, kind, workspace.run_folder(preview.RUN)):
+        raise InputError(*problems)
+    previews = preview.previews(plan, workspace, kind, mpi)
     if json:
-        print(plan_json(plan, environments, commands, uploads))
+        print(plan_json(plan, previews, uploads))
     else:
-        print_plan(console(), plan, environments, commands)
+        print_plan(console(), plan, previews)
         print_uploads(console(), uploads)
         if selection:
             print_selection(console(), plan, modes)

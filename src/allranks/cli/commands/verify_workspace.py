@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,10 +25,14 @@ from allranks.cli.options import (
 from allranks.cli.params import SetOption, settings_of
 
 if TYPE_CHECKING:
+    from allranks.azure.workspace import WorkspaceOptions
+    from allranks.plan.graph import Plan
     from allranks.runs.records import RunRecord
     from allranks.runs.workspace import Workspace
 
 PIPELINE = "pipelines/verify_workspace.py"
+COMMAND = "allranks verify-workspace"
+LATER = f"\n  compare it later  {COMMAND} --job {{run}}"
 
 
 def verify_workspace(
@@ -38,13 +45,21 @@ def verify_workspace(
     ] = "",
     job: Annotated[
         str,
-        typer.Option("--job", metavar="RUN", help="Compare this run, which was submitted before.", show_default=False),
+        typer.Option(
+            "--job",
+            metavar="RUN",
+            help="Wait for this run, which was submitted before, and compare it.",
+            show_default=False,
+        ),
     ] = "",
     settings: SetOption = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the report.")] = Path(
         "docs/azure-proof"
     ),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit without asking.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the steps and their cost, and run and submit nothing.")
+    ] = False,
     pipeline: Annotated[
         Path | None,
         typer.Option(
@@ -65,25 +80,166 @@ def verify_workspace(
     """Verify that a workspace gives the processes of a job what the local engine gives them.
 
     A pipeline runs on this machine and on Azure ML: preflight, collectives, the check of an environment, a training,
-    and a record of every rank's variables, paths, mounts and user. The report names each difference. Nothing is
-    registered by name. Exit with 1 if there are differences, or a step fails.
+    and for each kind of launch a record of every process's variables, paths, mounts and user. The report names each
+    difference. Nothing is registered by name. After Ctrl-C the run continues; --job compares it later. Exit with 1 if
+    there are differences, or a step fails.
 
     For example: allranks verify-workspace --size Standard_D4s_v5
     """
-    from allranks.cli.commands.submit import changes_of, submit_job
     from allranks.runs.workspace import Workspace
 
-    file = str(pipeline or _find(Path.cwd()))
     place = Workspace.at(folder)
+    file = str(pipeline or _find(Path.cwd()))
     values = settings_of(settings, None)
     options = workspace_options(subscription, resource_group, workspace, config=config)
-    changes = changes_of(compute, [size] if size else [], "", "", [])
-    if not job:
-        _require_place(size, compute)
-        _agree(file, size or compute, yes)
-    local = _run_here(file, values, place, instances.value, json)
-    record = _submitted(job, folder) if job else submit_job(file, values, changes, options, place, json=json)
+    verification = _Verification(file, values, place, instances.value, json)
+    if dry_run:
+        verification.print_submission(size, compute)
+        return
+    if job:
+        local, record = verification.of_job(job, folder)
+    else:
+        local, record = verification.submitted(size, compute, options, yes)
     _report(record, local, size, output, json)
+
+
+@dataclass(frozen=True)
+class _Verification:
+    """A pipeline that runs on both platforms.
+
+    file:      the pipeline
+    settings:  the inputs that the user has set
+    instances: the kind of local instances
+    json:      whether standard output is for a program
+    """
+
+    file: str
+    settings: dict[str, str]
+    place: Workspace
+    instances: str
+    json: bool
+
+    def print_submission(self, size: str, compute: str) -> None:
+        """Print what would be submitted."""
+        from allranks.azure.verification.submission import submission
+        from allranks.cli.console import console
+        from allranks.cli.views.verification import print_submission
+
+        where = f"--compute {compute}" if compute else f"--size {size or 'SIZE'}"
+        print_submission(console(), submission(self._plan(self._possible())), self.file, where)
+
+    def submitted(self, size: str, compute: str, options: WorkspaceOptions, yes: bool) -> tuple[RunRecord, RunRecord]:
+        """Run the pipeline on Azure ML and here. Return the local record and that of Azure ML."""
+        from allranks.cli.commands.submit import changes_of, submit_job
+
+        changes = changes_of(compute, [size] if size else [], "", "", [])
+        _require_place(size, compute)
+        settings = self._possible()
+        # Before it is submitted, which puts the ids of uploads in place of the components' files.
+        plan = self._plan(settings)
+        self._agree(plan, size or compute, yes)
+        with _small_workspace():
+            record = submit_job(self.file, settings, changes, options, self.place, stream=False, json=self.json)
+        return self._both(record, plan)
+
+    def of_job(self, identity: str, folder: Path | None) -> tuple[RunRecord, RunRecord]:
+        """Wait for a run that was submitted before, and run the same launches here. Return both records."""
+        from allranks.azure.verification.results import launches
+        from allranks.azure.watch import finder
+        from allranks.errors import InputError, Problem
+
+        record = finder(folder)(identity)
+        if record.submitted is None or not launches(record):
+            found = "it ran on this machine" if record.submitted is None else f"it is a run of {record.name}"
+            raise InputError(Problem(f"--job {identity}", found, f"a run that {COMMAND} submitted"))
+        return self._both(record, self._plan(self._possible() | self._as_in(record)))
+
+    def _both(self, record: RunRecord, plan: Plan) -> tuple[RunRecord, RunRecord]:
+        """Run the plan here while instances start on Azure ML, then wait for the run there. Return both records."""
+        from allranks.azure.watch import connected
+        from allranks.cli.commands.submit import watch_run
+        from allranks.cli.console import console, errors
+
+        try:
+            local = self._run_here(plan)
+        except SystemExit:
+            errors().print(f"{record.id} on Azure ML is not affected{LATER.format(run=record.id)}", soft_wrap=True)
+            raise
+        if not record.status.ended:
+            with connected(record) as client:
+                watch_run(client, self.place, record, errors() if self.json else console(), LATER)
+        return local, record
+
+    def _as_in(self, record: RunRecord) -> dict[str, str]:
+        """Return the inputs with which a run was submitted, as far as they decide what is compared."""
+        from allranks.azure.verification.results import launches, step_of
+
+        layouts = {step.name: (step.instance_count, step.process_count_per_instance) for step in record.steps}
+        names = launches(record)
+        counts = [layouts[step_of(name)] for name in names]
+        return {
+            "launches": " ".join(names),
+            "instance_count": str(max(instances for instances, _ in counts)),
+            "processes_per_instance": str(max(processes for _, processes in counts)),
+        } | self.settings
+
+    def _possible(self) -> dict[str, str]:
+        """Return the inputs, with the launches that this machine can run unless the user has set them. Note the
+        others."""
+        from allranks.azure.verification.results import launches_of, step_of
+        from allranks.cli.console import errors
+        from allranks.local.machine import missing_launchers
+
+        if "launches" in self.settings:
+            return self.settings
+        plan = self._plan(self.settings)
+        missing = missing_launchers(plan)
+        names = launches_of(plan)
+        for name in names:
+            if problem := missing.get(step_of(name)):
+                note = f"note: the launch {name} is left out: {problem.found}; to compare it: {problem.fix}"
+                errors().print(note, soft_wrap=True, markup=False)
+        return self.settings | {"launches": " ".join(name for name in names if step_of(name) not in missing)}
+
+    def _plan(self, settings: dict[str, str]) -> Plan:
+        from allranks.api import jobs
+
+        return jobs.read(self.file, settings, self.place, track=False)
+
+    def _agree(self, plan: Plan, where: str, yes: bool) -> None:
+        """Ask before anything is submitted, because it costs money. Exit with 2 if the answer is no."""
+        from allranks.azure.verification.submission import submission
+        from allranks.cli.console import errors
+        from allranks.cli.views.verification import cost
+        from allranks.errors import InputError, Problem
+
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            raise InputError(Problem(COMMAND, "there is no terminal to ask", "", "agree to it: --yes"))
+        errors().print(cost(submission(plan)), soft_wrap=True)
+        if not typer.confirm(f"Submit {self.file} to run on {where}?"):
+            sys.exit(2)
+
+    def _run_here(self, plan: Plan) -> RunRecord:
+        """Run the steps that record their launch on this machine. Exit with 1 if one fails."""
+        from allranks.azure.verification.results import launches_of, step_of
+        from allranks.cli.execute import execute
+        from allranks.local import engine
+        from allranks.local.options import Options
+        from allranks.local.selection import Selection
+        from allranks.runs.observer import Observer
+
+        selection = Selection.of(None, None, map(step_of, launches_of(plan)))
+        records = []
+
+        def run(observer: Observer) -> RunRecord:
+            options = Options(self.instances, track=False, selection=selection, target=self.file)
+            records.append(engine.run(plan, self.place, options, observer))
+            return records[-1]
+
+        execute(run, self.json, prints_record=False)
+        return records[0]
 
 
 def _find(start: Path) -> Path:
@@ -102,53 +258,24 @@ def _require_place(size: str, compute: str) -> None:
 
     if not size and not compute:
         fix = "for example: --size Standard_D4s_v5"
-        raise InputError(Problem("allranks verify-workspace", "no compute is given", "--size or --compute", fix))
+        raise InputError(Problem(COMMAND, "no compute is given", "--size or --compute", fix))
 
 
-def _agree(file: str, where: str, yes: bool) -> None:
-    """Ask before anything is submitted, because it costs money. Exit with 2 if the answer is no."""
-    from allranks.errors import InputError, Problem
+@contextmanager
+def _small_workspace() -> Iterator[None]:
+    """Add to the problem of too few instances what can be verified nevertheless."""
+    from allranks.errors import InputError
 
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InputError(Problem("allranks verify-workspace", "there is no terminal to ask", "", "agree to it: --yes"))
-    if not typer.confirm(f"Submit {file} to run on {where}, some 10 minutes of 2 instances?"):
-        sys.exit(2)
-
-
-def _run_here(file: str, settings: dict[str, str], place: Workspace, instances: str, json: bool) -> RunRecord:
-    """Run the steps that record their launch on this machine. Exit with 1 if one fails."""
-    from allranks.api import jobs
-    from allranks.azure.verification.results import RECORDS
-    from allranks.cli.execute import execute
-    from allranks.local import engine
-    from allranks.local.options import Options
-    from allranks.local.selection import Selection
-    from allranks.runs.observer import Observer
-
-    plan = jobs.read(file, settings, place, track=False)
-    selection = Selection.of(None, None, [step for step, _ in RECORDS.values()])
-    records = []
-
-    def run(observer: Observer) -> RunRecord:
-        options = Options(instances, track=False, selection=selection, target=file, settings=settings)
-        records.append(engine.run(plan, place, options, observer))
-        return records[-1]
-
-    execute(run, json, prints_record=False)
-    return records[0]
-
-
-def _submitted(identity: str, folder: Path | None) -> RunRecord:
-    from allranks.azure.watch import finder
-    from allranks.errors import InputError, Problem
-
-    record = finder(folder)(identity)
-    if record.submitted is None or not record.status.ended:
-        found = "it ran on this machine" if record.submitted is None else f"it is {record.status}"
-        raise InputError(Problem(f"--job {identity}", found, "a run on Azure ML that has ended"))
-    return record
+    try:
+        yield
+    except InputError as error:
+        few = [problem for problem in error.problems if problem.code == "quota"]
+        if not few:
+            raise
+        fix = "verify what one instance is given: --set instance_count=1"
+        others = [problem for problem in error.problems if problem.code != "quota"]
+        # The steps have the same number of instances, so one problem stands for all.
+        raise InputError(*others, replace(few[0], fix=f"{few[0].fix};\nor {fix}")) from None
 
 
 def _report(record: RunRecord, local: RunRecord, size: str, folder: Path, json: bool) -> None:
@@ -156,28 +283,18 @@ def _report(record: RunRecord, local: RunRecord, size: str, folder: Path, json: 
     from allranks.azure.verification.results import compare_runs, save_reports
     from allranks.azure.watch import connected
     from allranks.cli.console import console
+    from allranks.cli.views.verification import print_report
 
     with connected(record) as client:
-        compared = compare_runs(client, record, local)
-        save_reports(client, record, folder)
-    found = report.Report(record, size, _versions(), compared)
+        results = compare_runs(client, record, local)
+        save_reports(client, record, folder, results.names)
+    found = report.Report(record, size, _versions(), results.compared, results.missing, results.names)
     report.write(found, folder)
     if json:
         print((folder / report.DATA).read_text(encoding="utf-8"), end="")
     else:
-        out = console()
-        for each in found.differences:
-            out.print(
-                f"{each.launch}: {each.kind} {each.name}: {each.azure} on Azure ML, {each.local} locally",
-                soft_wrap=True,
-                markup=False,
-            )
-        failed = f", {len(found.failed)} steps did not complete: {', '.join(found.failed)}" if found.failed else ""
-        out.print(
-            f"{len(found.differences)} of {len(compared)} comparisons differ{failed}\n  report  {folder / report.PAGE}",
-            soft_wrap=True,
-        )
-    if found.differences or found.failed:
+        print_report(console(), found, folder / report.PAGE)
+    if found.differences or found.incomplete or found.missing:
         sys.exit(1)
 
 

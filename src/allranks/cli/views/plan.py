@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -13,29 +12,19 @@ from rich.text import Text
 
 from allranks.cli.views.rank_variables import print_variables, rank_variables
 from allranks.cli.views.uploads import uploads_json
-from allranks.contract.launch import Process
 from allranks.local import interpreters
+from allranks.local.preview import StepPreview
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, Step, steps, walk
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.plan.ports import Text as BoundText
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain
 from allranks.sdk.uploads import Upload
 
-Environments = Mapping[str, Sequence[tuple[Process, Mapping[str, str]]]]
-"""By step, the processes with their variables."""
-
-NO_ENVIRONMENTS: Environments = MappingProxyType({})
-NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
+NOT_PREVIEWED = StepPreview("", ())
 
 
-def print_plan(
-    console: Console, plan: Plan, environments: Environments, commands: Mapping[str, str] = NO_COMMANDS
-) -> None:
-    """Print the plan with the environment of each rank.
-
-    environments: by the path of a step, its processes with their variables
-    commands:     by the path of a step, its command with the bindings that are known before the run
-    """
+def print_plan(console: Console, plan: Plan, previews: Mapping[str, StepPreview]) -> None:
+    """Print the plan with what each step would start. previews: by the path of a step"""
     graph = plan.graph
     console.print(_heading(plan), soft_wrap=True)
     _print_ports(console, "inputs", [(port.name, port.type, expression(port.value)) for port in graph.inputs])
@@ -46,8 +35,9 @@ def print_plan(
         if not isinstance(node, Step):
             _print_control(console, node, needs)
             continue
-        _print_step(console, node, needs, commands.get(path), plan.source)
-        variables = rank_variables(environments.get(path, ()))
+        preview = previews.get(path, NOT_PREVIEWED)
+        _print_step(console, node, needs, preview, plan.source)
+        variables = rank_variables(preview.ranks)
         if variables.ranks:
             print_variables(console, variables)
     if graph.outputs:
@@ -56,15 +46,11 @@ def print_plan(
     _print_ports(console, "outputs", outputs)
 
 
-def plan_json(
-    plan: Plan,
-    environments: Environments,
-    commands: Mapping[str, str] = NO_COMMANDS,
-    uploads: Sequence[Upload] = (),
-) -> str:
+def plan_json(plan: Plan, previews: Mapping[str, StepPreview], uploads: Sequence[Upload] = ()) -> str:
     """Return the plan as JSON. A binding is written as on Azure ML: ``${{parent.jobs.train.outputs.model}}``.
 
-    uploads: the code and build contexts that are uploaded
+    previews: by the path of a step
+    uploads:  the code and build contexts that are uploaded
     """
     graph = plan.graph
     return json.dumps(
@@ -82,7 +68,7 @@ def plan_json(
                 for output in graph.outputs
             ],
             "steps": [
-                _step(path, node, around.needs(node), environments.get(path, ()), commands.get(path), plan.source)
+                _step(path, node, around.needs(node), previews.get(path, NOT_PREVIEWED), plan.source)
                 if isinstance(node, Step)
                 else _control(path, node, around.needs(node))
                 for path, node, around in walk(graph)
@@ -178,7 +164,7 @@ def _control(path: str, node: Node, needs: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _print_step(console: Console, step: Step, needs: Sequence[str], command: str | None, source: str) -> None:
+def _print_step(console: Console, step: Step, needs: Sequence[str], preview: StepPreview, source: str) -> None:
     component = " ".join(part for part in (step.component, step.version) if part)
     facts = {
         "component": component,
@@ -190,7 +176,8 @@ def _print_step(console: Console, step: Step, needs: Sequence[str], command: str
         "time-out": "" if step.timeout is None else duration(step.timeout),
         "reuse": "" if step.deterministic else "never: the component is not deterministic",
         "command": step.command.strip(),
-        "  rendered": (command or "").strip() if command != step.command else "",
+        "  rendered": preview.command.strip() if preview.command != step.command else "",
+        "mpirun": preview.mpirun,
     }
     for name, value in facts.items():
         if value:
@@ -243,15 +230,8 @@ def _output(port: Output) -> dict[str, Any]:
     return {"name": port.name, "type": port.type, "mode": port.mode, "path": port.path}
 
 
-def _step(
-    path: str,
-    step: Step,
-    needs: Sequence[str],
-    environments: Sequence[tuple[Process, Mapping[str, str]]],
-    command: str | None,
-    source: str,
-) -> dict[str, Any]:
-    variables = rank_variables(environments)
+def _step(path: str, step: Step, needs: Sequence[str], preview: StepPreview, source: str) -> dict[str, Any]:
+    variables = rank_variables(preview.ranks)
     interpreter = interpreters.described(step.environment, source)
     return {
         "name": path,
@@ -271,7 +251,8 @@ def _step(
         "timeout": step.timeout,
         "is_deterministic": step.deterministic,
         "command": step.command,
-        "rendered_command": command,
+        "rendered_command": preview.command,
+        "mpirun": preview.mpirun or None,
         "inputs": [_input(port) for port in step.inputs],
         "outputs": [_output(port) for port in step.outputs],
         "shared_variables": dict(variables.shared),

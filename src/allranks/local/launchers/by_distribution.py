@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allranks.contract.mpi import Mpi
 from allranks.local.launchers import mpi, mpi_ssh, per_process, ray, tensorflow
-from allranks.local.launchers.launching import Launcher
+from allranks.local.launchers.launching import Launcher, MpiLauncher
 
 LAUNCHERS: dict[str, Launcher] = {
     "none": per_process,
@@ -15,7 +15,7 @@ LAUNCHERS: dict[str, Launcher] = {
 }
 """By distribution type. A new launcher is one module and one row here."""
 
-MPI: dict[str, Launcher] = {"rsh": mpi, "ssh": mpi_ssh}
+MPI: dict[str, MpiLauncher] = {"rsh": mpi, "ssh": mpi_ssh}
 """The launchers of mpi, by how mpirun reaches the instances: through the engine, or by ssh."""
 
 

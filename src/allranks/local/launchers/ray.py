@@ -24,6 +24,10 @@ OBJECT_STORE = 256 << 20
 """Bytes of an instance's object store. Ray's default is 30 % of the machine's memory, which several instances share
 here."""
 
+NO_STATISTICS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_USAGE_STATS_REPORT_URL": "about:blank"}
+"""Ray reports even that statistics are disabled, unless its address for reports is none
+(`_report_disabled_usage_sync` in ray/dashboard/modules/usage_stats/usage_stats_head.py, Ray 2.60)."""
+
 START = """
 RAY_ADDRESS= {start} >&2 || exit $?
 touch {joined}
@@ -81,8 +85,9 @@ def launch(assignment: Assignment) -> Launching:
 
 
 def _with_script(rank: Program, script: str) -> Program:
-    environment = {"RAY_USAGE_STATS_ENABLED": "0", **rank.environment}
-    return replace(rank, arguments=("/bin/sh", "-c", script), environment=environment, python=None)
+    return replace(
+        rank, arguments=("/bin/sh", "-c", script), environment={**NO_STATISTICS, **rank.environment}, python=None
+    )
 
 
 def _start(assignment: Assignment, number: int) -> Sequence[str]:

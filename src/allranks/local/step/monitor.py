@@ -27,6 +27,9 @@ SETTLE = 2.0
 DISMISSAL = 5.0
 """Seconds from SIGTERM to SIGKILL for processes without remaining work: servers of a finished step."""
 
+LINES_OF_LAUNCHER = 1000
+"""How many of the last lines of a launcher's log are searched for the reason of its failure."""
+
 GRACE = 30.0
 """Seconds from SIGTERM to SIGKILL: Azure ML's grace period at an eviction."""
 
@@ -95,6 +98,7 @@ class AttemptMonitor:
         self._killed = False
         self._forgiven = self._orphaned = False
         self._broken = self._launcher_failure = ""
+        self._server_ended = False
 
     async def until_gone(self) -> None:
         """Wait until all processes of the attempt have ended. Then set the status of its record and, if it failed, the
@@ -196,6 +200,8 @@ class AttemptMonitor:
             self._orphaned = event.code < 0
             self._read_launcher_events(now)
             self._launcher_failure = verdict.how(event.program, event.code)
+        elif event.kind == "exited" and event.program in self._handles.launching.servers:
+            self._handle_ended_server(event)
         if event.kind == "started":
             self._starting.discard(event.agent)
             self._running.get(event.agent, set()).add(event.program)
@@ -204,6 +210,12 @@ class AttemptMonitor:
             self._working.discard(event.program)
             if not self._working and self._done is None:
                 self._done = now
+
+    def _handle_ended_server(self, event: Event) -> None:
+        """Fail the step if a program that the launcher needs has ended by itself."""
+        if not (self._killed or self._broken or self._stopping() or self._overdue or self._done):
+            how = verdict.how(event.program, event.code or 0) or f"{event.program} has ended"
+            self._broken, self._server_ended = f"{self._handles.agents[event.agent]}: {how}", True
 
     def _end(self, rank: RankRecord, code: int, now: float) -> None:
         reported = self._handles.reports[rank.rank]
@@ -263,6 +275,8 @@ class AttemptMonitor:
                 self._recorder.note(record, f"{self._names(self._starting)} {verdict.NOT_STARTED}")
         elif self._broken:
             record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
+            if self._server_ended:
+                record.verdict = self._launcher_verdict(self._broken)
         elif self._overdue is not None:
             reason = f"stopped after {self._handles.timeout:g} s, its limits.timeout"
             record.status = Status.FAILED
@@ -270,13 +284,18 @@ class AttemptMonitor:
         elif self._stopping():
             record.status = Status.CANCELED
         elif self._launcher_failure and not self._forgiven:
-            log = str(self._handles.log)
             never = f"{self._names(self._starting)} {verdict.NOT_STARTED}: " if self._starting else ""
-            record.status = Status.FAILED
-            record.verdict = Verdict(record.name, f"{never}{self._launcher_failure}", log=log, tail=tail(log))
+            why = self._handles.launching.diagnose("\n".join(tail(str(self._handles.log), LINES_OF_LAUNCHER)))
+            reason = f"{never}{self._launcher_failure}{': ' if why else ''}{why}"
+            record.status, record.verdict = Status.FAILED, self._launcher_verdict(reason)
         elif any(rank.status is not Status.COMPLETED for rank in ranks):
             reason = "its processes were killed from outside the run"
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         else:
             record.status = Status.COMPLETED
+
+    def _launcher_verdict(self, reason: str) -> Verdict:
+        """Return a verdict with the log of the launcher's own programs."""
+        log = str(self._handles.log)
+        return Verdict(self._record.name, reason, log=log, tail=tail(log))

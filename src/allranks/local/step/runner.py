@@ -25,7 +25,7 @@ from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.programs import StarterSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.local.launchers.by_distribution import launcher
-from allranks.local.launchers.launching import Assignment
+from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Machines, Share
@@ -305,7 +305,7 @@ class CommandRunner:
                 )
             )
             starter = self._starters.choose(step, [rank.program for rank in ranks], interpreter)
-            launcher_folder = folder / "launcher"
+            launcher_folder = folder / LAUNCHER_FOLDER
             assignment = Assignment(
                 launch,
                 tuple(rank.program for rank in ranks),
@@ -314,6 +314,7 @@ class CommandRunner:
                 launcher_folder,
                 folder / logs.mpi_log(record.attempt),
                 forked=starter is not None,
+                own_variables=frozenset(own_variables),
             )
             launching = launcher(step.distribution.type, self._settings.mpi).launch(assignment)
             record.status = Status.RUNNING
@@ -345,7 +346,8 @@ class CommandRunner:
                     handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)
                 ).until_gone()
                 logs_of_attempt = {*(rank.log for rank in record.ranks), str(assignment.log)}
-                await mask_logs(self._recorder, record, logs_of_attempt)
+                # The reports have been read, and a failure in them has the text of its exception.
+                await mask_logs(self._recorder, record, [*logs_of_attempt, *map(str, handles.reports.values())])
         is_complete = record.status is Status.COMPLETED
         collect = functools.partial(outputs.save, record, places, ports, stops.saving, self._file_digests)
         with judged(record) if is_complete else contextlib.suppress(OSError):

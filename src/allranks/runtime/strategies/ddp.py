@@ -37,7 +37,7 @@ class Ddp:
     ) -> DdpTraining:
         """Move the model to its device and wrap it in DistributedDataParallel. A collective."""
         settings = settled(settings or TrainingSettings(), self.device)
-        reject_unsupported("ddp", settings, "shard_group_size", "zero_stage", "offload")
+        reject_unsupported("ddp", settings, "shard_group_size", "deepspeed_stage", "offload")
         reject_unsupported("ddp", settings, "deepspeed_config", "compression")
         model, blocks = transform(model, settings, self.device)
         model = model.to(self.device)

@@ -19,7 +19,7 @@ from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, deepspeed_optimizers, deferred, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
-from allranks.runtime.strategies.precision import settled, with_precision
+from allranks.runtime.strategies.precision import with_precision
 from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.schedules import create_schedule
 from allranks.runtime.strategies.training import Schedule
@@ -63,15 +63,15 @@ class DeepSpeed:
         """
         import deepspeed
 
-        settings = settled(settings or TrainingSettings(), self.device)
+        settings = settings or TrainingSettings()
         reject_unsupported("deepspeed", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
         reject_unsupported("deepspeed", settings, "shard_group_size", "compression")
         config = configuration(settings, optimizer, distributed.get_world_size(), self.device)
         values = dict(config.values)
-        if config.zero_stage == 0:
+        if config.deepspeed_stage == 0:
             values["gradient_clipping"] = 0.0  # clipped by the training, because the engine drops the norm
         _check(values, settings.deepspeed_config)
-        if settings.compile and config.zero_stage == 3:
+        if settings.compile and config.deepspeed_stage == 3:
             raise InputError(
                 Problem(
                     where="compile",
@@ -83,7 +83,7 @@ class DeepSpeed:
         recording = deferred.take(model)
         model, blocks = transform(model, settings, self.device)
         if recording is not None:
-            deferred.fill(model, recording, _sharding(values) if config.zero_stage == 3 else lambda _: None)
+            deferred.fill(model, recording, _sharding(values) if config.deepspeed_stage == 3 else lambda _: None)
         model = model.to(self.device)
         if settings.compile and not blocks:
             model.compile()
@@ -137,6 +137,7 @@ class DeepSpeedTraining:
         self.gradient_norm: Tensor | None = None
         self.gradient_accumulation_steps = config.gradient_accumulation_steps
         self.per_device_train_batch_size = config.per_device_train_batch_size
+        self.precision = config.precision
         self._engine = engine
         self.module = module
         self._config = config
@@ -162,7 +163,7 @@ class DeepSpeedTraining:
         """See `Training`."""
         norm: Any = None
         measured = self._config.max_grad_norm > 0
-        if measured and self._config.zero_stage == 0 and self._engine.is_gradient_accumulation_boundary():
+        if measured and self._config.deepspeed_stage == 0 and self._engine.is_gradient_accumulation_boundary():
             norm = nn.utils.clip_grad_norm_(self.module.parameters(), self._config.max_grad_norm)
         self._engine.step()
         stepped: bool = self._engine.was_step_applied()

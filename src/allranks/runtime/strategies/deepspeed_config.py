@@ -23,7 +23,7 @@ class Configuration:
     """
 
     values: dict[str, Any]
-    zero_stage: int
+    deepspeed_stage: int
     gradient_accumulation_steps: int
     per_device_train_batch_size: int | None
     max_grad_norm: float
@@ -45,7 +45,7 @@ def configuration(
     file = deepspeed_file.read(settings.deepspeed_config)
     deepspeed_keys.reject(file)
     zero = file.section("zero_optimization")
-    stage = file.agree("zero_stage", settings.zero_stage, "zero_optimization.stage", zero.get("stage"))
+    stage = file.agree("deepspeed_stage", settings.deepspeed_stage, "zero_optimization.stage", zero.get("stage"))
     stage = 2 if stage is None else stage
     steps, batch_size = batches(
         file, settings.gradient_accumulation_steps, settings.per_device_train_batch_size, world_size

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.settings import AUTO
 from allranks.runtime.strategies import deepspeed_file
 from allranks.runtime.strategies.deepspeed_batches import batches
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile
@@ -41,7 +42,7 @@ def resolve_deepspeed_file(inputs: Namespace, default: Callable[[str], Any], wor
     resolved: dict[str, Any] = {}
 
     def is_set(name: str) -> bool:
-        return hasattr(inputs, name) and getattr(inputs, name) != default(name)
+        return hasattr(inputs, name) and getattr(inputs, name) not in (default(name), AUTO)
 
     for name, key, value in _values(file):
         if not hasattr(inputs, name):
@@ -89,7 +90,7 @@ def _values(file: DeepSpeedFile) -> Iterator[tuple[str, str, Any]]:
     if (stage := _value(file, "zero_optimization.stage")) not in (None, "auto"):
         if type(stage) is not int or not 0 <= stage <= 3:
             raise file.error("zero_optimization.stage", repr(stage), '0, 1, 2, 3 or "auto"')
-        yield "zero_stage", "zero_optimization.stage", stage
+        yield "deepspeed_stage", "zero_optimization.stage", stage
     if (steps := _value(file, "scheduler.params.warmup_num_steps")) not in (None, "auto"):
         if type(steps) is not int or steps < 1:
             raise file.error("scheduler.params.warmup_num_steps", repr(steps), 'a whole number, at least 1, or "auto"')

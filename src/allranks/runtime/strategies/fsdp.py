@@ -63,7 +63,7 @@ class Fsdp:
         collective."""
         settings = settled(settings or TrainingSettings(), self.device)
         reject_unsupported("fsdp", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
-        reject_unsupported("fsdp", settings, "zero_stage", "deepspeed_config", "compression")
+        reject_unsupported("fsdp", settings, "deepspeed_stage", "deepspeed_config", "compression")
         mesh = _mesh(settings.shard_group_size, self.device)
         recording = deferred.take(model)
         model, blocks = transform(model, settings, self.device)

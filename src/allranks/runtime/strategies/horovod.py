@@ -48,7 +48,7 @@ class Horovod:
 
         settings = settled(settings or TrainingSettings(), self.device)
         reject_unsupported("horovod", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
-        reject_unsupported("horovod", settings, "shard_group_size", "zero_stage", "offload", "deepspeed_config")
+        reject_unsupported("horovod", settings, "shard_group_size", "deepspeed_stage", "offload", "deepspeed_config")
         model, blocks = transform(model, settings, self.device)
         model = model.to(self.device)
         if settings.compile and not blocks:

@@ -87,11 +87,12 @@ def _planned(
 
     def online() -> tuple[list[Change], str]:
         client, name = sign_in(options)
-        return schedules.changes(target, name, schedules.seen(client, state), now, prune=prune, compute=compute), ""
+        clusters, seen = schedules.seen_clusters(client, state), schedules.seen(client, state)
+        return schedules.changes(target, name, seen, now, prune=prune, compute=compute, clusters=clusters), ""
 
     def offline(reason: str) -> tuple[list[Change], str]:
-        known = schedules.known(state)
-        planned = schedules.changes(target, workspace_of(options), known, now, prune=prune, compute=compute)
+        where, known, clusters = workspace_of(options), schedules.known(state), state.clusters
+        planned = schedules.changes(target, where, known, now, prune=prune, compute=compute, clusters=clusters)
         comparison = compared_with([state.listed], "schedules")
         return planned, f"{reason}; {comparison}" if reason else comparison
 
@@ -113,11 +114,11 @@ def _applied(
 
     client, name = sign_in(options)
     state = LastState.of(where_of(options))
-    applied = schedules.seen(client, state)
+    clusters, applied = schedules.seen_clusters(client, state), schedules.seen(client, state)
     now = datetime.now(timezone.utc)
-    planned = schedules.changes(target, name, applied, now, prune=prune, compute=compute)
+    planned = schedules.changes(target, name, applied, now, prune=prune, compute=compute, clusters=clusters)
     try:
-        schedules.apply(client, target, applied, planned, report, compute)
+        schedules.apply(client, target, applied, planned, report, compute, clusters)
     finally:
         if any(change.action != schedules.KEEP for change in planned):
             # Only a later dry run needs the new state.

@@ -24,14 +24,16 @@ def write(folder: Path, hosts: Sequence[str], variables: Mapping[str, str]) -> N
 
     variables: of a session by ssh
 
-    Raise OSError, or CalledProcessError if a program fails.
+    Raise OSError.
     """
     settings = [f"{name}={value}" for name, value in variables.items()]
     command = ["/bin/sh", str(SETUP_MPI), str(folder / "common"), *settings]
-    subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise OSError(f"{SETUP_MPI.name} ended with {done.returncode}: {done.stderr.strip()}")
     key, public_key = _key()
     for host in hosts:
-        etc, home = folder / host / "etc", folder / host / "home"
+        etc, home = folder / host / "etc", _home(folder, host)
         (home / ".ssh").mkdir(parents=True)
         _write_private(home / ".ssh" / "id_ed25519", key)
         (home / ".ssh" / "authorized_keys").write_bytes(public_key)
@@ -39,20 +41,32 @@ def write(folder: Path, hosts: Sequence[str], variables: Mapping[str, str]) -> N
         _write_accounts(etc, home)
 
 
+def login(folder: Path, host: str) -> dict[str, str]:
+    """Return the variables that a login to an instance sets, besides the user's name. folder: of `write`"""
+    return {"HOME": str(_home(folder, host)), "SHELL": _shell()}
+
+
 def user() -> tuple[int, int]:
     """Return the ordinary user and group to be on an instance where root is not root of the machine."""
     return os.geteuid() or ORDINARY_USER, os.getegid() or ORDINARY_USER
 
 
+def _home(folder: Path, host: str) -> Path:
+    return folder / host / "home"
+
+
+def _shell() -> str:
+    return "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+
+
 def _write_accounts(etc: Path, home: Path) -> None:
     """Write the machine's passwd with a login for this user: one with this home, and a shell. Without that, the user
     may have none, as in a container that was started with any number for a user."""
-    shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
     rows = [line.split(":") for line in PASSWD.read_text(encoding="utf-8").splitlines() if line.count(":") == 6]
     name_of = {row[2]: row[0] for row in reversed(rows)}
     identities = {(os.geteuid(), os.getegid()), user()}
     logins = [
-        [name_of.get(str(number), "ranks"), "x", str(number), str(group), "", str(home), shell]
+        [name_of.get(str(number), "ranks"), "x", str(number), str(group), "", str(home), _shell()]
         for number, group in identities
     ]
     names, numbers = {login[0] for login in logins}, {login[2] for login in logins}
