@@ -197,7 +197,7 @@ def test_a_world_of_one_instance_of_two(launch: str, tmp_path: Path, variables: 
     alone |= {"MASTER_ADDR": "127.0.0.1", "AZUREML_NODE_COUNT": "2", "AZUREML_CR_NODE_RANK": "0"}
     ended = run([command(launch, tmp_path)], [variables | alone], tmp_path)
     assert ended.codes == [2]
-    assert "1 ranks on 1 of the job's 2 instances (launcher pytorch)" in ended.errors[0]
+    assert "1 rank on 1 of the job's 2 instances (launcher pytorch)" in ended.errors[0]
     assert not (tmp_path / "results").exists()
 
 

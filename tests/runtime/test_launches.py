@@ -142,7 +142,7 @@ def test_a_rank_alone_of_a_job_of_two_instances(start: Callable, launcher: str, 
     """The comparison does not depend on the preflight checks, which are off here."""
     (ended,) = start("sum_ranks.py", interpreter=["-c", source], variables=ALONE | OF_LAUNCHER[launcher]).wait()
     assert ended.code != 0, ended
-    assert f"1 ranks on 1 of the job's 2 instances (launcher {launcher})" in ended.stderr
+    assert f"1 rank on 1 of the job's 2 instances (launcher {launcher})" in ended.stderr
     assert "2 ranks: 1 on each of the 2 instances" in ended.stderr
     assert "start ranks on all instances" in ended.stderr
     assert ended.stdout == ""
