@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TENSORFLOW := .venvs/allranks-tensorflow
 TENSORFLOW_HOROVOD := .venvs/allranks-tensorflow-horovod
+AZURITE := .azurite
 # A version, so that pip does not take the newest build with gigabytes of CUDA. On a machine with GPUs: make TORCH=torch demo
 TORCH ?= torch==2.13.0
 # Python compiles a file when it is first imported; pip would compile all of torch, Ray and the others: half its time. But
@@ -15,7 +16,7 @@ endif
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
-.PHONY: FORCE faults demo demo-lm test test-quick test-recipes test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE azurite faults demo demo-lm test test-quick test-recipes test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -27,7 +28,7 @@ demo-lm: $(VENV)/.demo-lm
 
 # What is to be compiled is compiled while the rest is installed and checked.
 test:
-	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow
+	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite
 	$(BIN)/python -m pytest -n 4 --dist loadgroup -m "not recipe"
 
 test-quick: lint
@@ -46,7 +47,7 @@ test-images: $(VENV)/.dev
 # Random faults of Azure ML's service, until so many have happened: make faults FAULTS=5000
 FAULTS ?= 1000
 faults: $(VENV)/.dev
-	ALLRANKS_FAULTS=$(FAULTS) $(BIN)/python -m pytest -n 2 -rP tests/azure/test_random_faults.py
+	ALLRANKS_FAULTS=$(FAULTS) $(BIN)/python -m pytest -n 2 -rP -p no:logging tests/azure/test_random_faults.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -72,6 +73,10 @@ tensorflow: $(TENSORFLOW)/.installed
 # out where it is missing.
 tensorflow-horovod: $(TENSORFLOW_HOROVOD)/.installed
 
+# Microsoft's emulator of Azure Storage: the fake service's storage has to give the same answers. Left out where npm is
+# not here or finds no registry.
+azurite: $(AZURITE)/.installed
+
 # Built once from Horovod's unmodified source package (3 minutes), and kept for the next environment at this place.
 horovod: $(VENV)/.horovod
 
@@ -80,7 +85,7 @@ deepspeed-ops: $(VENV)/.dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python environments/deepspeed/build_ops.py
 
 clean:
-	rm -rf $(VENV) .venvs .allranks
+	rm -rf $(VENV) .venvs $(AZURITE) .allranks
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/.torch
 	$(BIN)/pip install --quiet --editable ".[images]"
@@ -132,6 +137,11 @@ $(TENSORFLOW_HOROVOD)/.installed: environments/tensorflow-horovod/build.sh envir
 	  nice environments/tensorflow-horovod/build.sh $(TENSORFLOW_HOROVOD) "$$wheels"; } && \
 	$(TENSORFLOW_HOROVOD)/bin/pip install --quiet "$$wheels"/*.whl
 	touch $@
+
+$(AZURITE)/.installed:
+	@if ! command -v npm >/dev/null; then echo "npm is not here: the tests run without Azurite"; \
+	elif npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(AZURITE) azurite@3.37.0; then touch $@; \
+	else echo "Azurite could not be installed: the tests run without it"; fi
 
 $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)

@@ -36,7 +36,8 @@ pipeline components. [public-specs.md](public-specs.md) shows what the rules fin
 
 ## Ignore a finding
 
-A finding ends with its rule. A comment ignores warnings and advice of a rule; errors cannot be ignored.
+A finding ends with its rule, which `allranks explain RULE` explains. A comment ignores warnings and advice of a rule;
+errors cannot be ignored.
 
 ```yaml
 # allranks: ignore port-description

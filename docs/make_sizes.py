@@ -15,9 +15,10 @@ PAGE = Path(__file__).resolve().parent / "sizes.md"
 HEAD = """# Azure sizes with GPUs
 
 Made by `python docs/make_sizes.py` from `src/allranks/hardware/sizes.csv`. A dash: no source says it, or there is none.
+Everything was read in the sources below. Nothing was measured on these sizes.
 
 - CUDA: the variants of the environments that run on its GPUs (`allranks environments sync --variant NAME`). V100 and T4
-  have no bfloat16.
+  have no bfloat16: trainings with `precision=auto`, the default, compute in float16 on them.
 - InfiniBand: ports x Gb/s of each. `RDMA only`: the size has RDMA in its name and no SR-IOV, so a job on it has none.
 - All-reduce: the bus bandwidth in GB/s that Azure's health check expects of all GPUs of one instance, at least.
 

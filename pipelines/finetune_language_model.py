@@ -45,7 +45,7 @@ def finetune(
     max_steps: Input(type="integer", min=-1) = 60,
     per_device_train_batch_size: Input(type="integer", min=1) = 8,
     max_seq_length: Input(type="integer", min=2) = 96,
-    precision: Input(type="string", enum=["float32", "bfloat16", "float16"]) = "float32",
+    precision: Input(type="string", enum=["auto", "float32", "bfloat16", "float16"]) = "auto",
     strategy: Input(type="string", enum=["ddp", "fsdp", "deepspeed"]) = "ddp",
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,

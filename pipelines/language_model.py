@@ -55,7 +55,7 @@ def language_model(
     per_device_train_batch_size: Input(type="integer", min=1) = 2,
     gradient_accumulation_steps: Input(type="integer", min=1) = 1,
     learning_rate: Input(type="number", min=1e-9, optional=True) = None,
-    precision: Input(type="string", enum=["float32", "bfloat16", "float16"]) = "float32",
+    precision: Input(type="string", enum=["auto", "float32", "bfloat16", "float16"]) = "auto",
     compile: Input(type="boolean") = False,
     strategy: Input(type="string", enum=["ddp", "fsdp", "deepspeed"]) = "ddp",
     deepspeed_stage: Input(type="integer", min=0, max=3, optional=True) = None,

@@ -44,7 +44,7 @@ def tensorflow(
     num_train_epochs: Input(type="integer", min=1) = 10,
     per_device_train_batch_size: Input(type="integer", min=1) = 32,
     learning_rate: Input(type="number", min=1e-8) = 0.01,
-    precision: Input(type="string", enum=["float32", "bfloat16", "float16"]) = "float32",
+    precision: Input(type="string", enum=["auto", "float32", "bfloat16", "float16"]) = "auto",
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,
     processes_per_instance: Input(type="integer", min=1) = 1,

@@ -41,7 +41,7 @@ def text_classification(
     num_train_epochs: Input(type="number", min=0.001) = 3.0,
     per_device_train_batch_size: Input(type="integer", min=1) = 8,
     max_seq_length: Input(type="integer", min=2) = 64,
-    precision: Input(type="string", enum=["float32", "bfloat16", "float16"]) = "float32",
+    precision: Input(type="string", enum=["auto", "float32", "bfloat16", "float16"]) = "auto",
     seed: Input(type="integer", min=0) = 0,
     instance_count: Input(type="integer", min=1) = 2,
     processes_per_instance: Input(type="integer", min=1) = 2,

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
     return str(request.param)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """What the tests and their processes put into the temporary folder, or a library into the user's home when it is
     imported, is gone with the tests. Pytest's own folders stay outside.
 
@@ -85,24 +86,25 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     # Short: Ray adds up to 66 of the 107 characters that the path of a Unix socket may have, and an instance 18.
-    temporary = _folder(config, tempfile.gettempdir(), prefix="test-")
+    temporary = _folder(tempfile.gettempdir(), prefix="test-")
     os.environ["TMPDIR"] = str(temporary)
     tempfile.tempdir = None  # looked up again
     set_hypothesis_home_dir(temporary)
     # An instance of the rack has a temporary folder of its own, and the machine's home.
     caches = Path.home() / ".cache"
     caches.mkdir(parents=True, exist_ok=True)
-    home = _folder(config, str(caches))
+    home = _folder(str(caches))
     built = caches / "torch_extensions"  # once, before the tests
     if built.exists():  # a copy: a test that kills a rank leaves its lock there
         shutil.copytree(built, home / ".cache/torch_extensions", ignore=shutil.ignore_patterns("lock"))
     os.environ["HOME"] = str(home)
 
 
-def _folder(config: pytest.Config, parent: str, prefix: str = "allranks-") -> Path:
-    folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
-    config.add_cleanup(folder.cleanup)
-    return Path(folder.name)
+def _folder(parent: str, prefix: str = "allranks-") -> Path:
+    folder = tempfile.mkdtemp(prefix=prefix, dir=parent)
+    # multiprocessing removes its own folder below it at the exit of this process, with a priority of -100.
+    Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=-200)
+    return Path(folder)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -11,7 +11,7 @@ from transformers import Trainer
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import deepspeed_config, deepspeed_file
+from allranks.runtime.strategies import deepspeed_config, deepspeed_file, deepspeed_precision
 from allranks.runtime.strategies.deepspeed_optimizers import SCHEDULE_PARAMETERS
 
 _GATHER = "stage3_gather_16bit_weights_on_model_save"
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warmup_steps", type=float, default=0.0)
     parser.add_argument("--weight_decay", type=float, default=0.0)
     parser.add_argument("--max_grad_norm", type=float, default=1.0)
-    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--precision", default="auto")
     parser.add_argument("--compile", type=boolean, default=False)
     parser.add_argument("--activation_checkpointing", type=boolean, default=False)
     parser.add_argument("--strategy", default="ddp")
@@ -54,8 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def resolved(parser: argparse.ArgumentParser, ranks: runtime.Ranks) -> argparse.Namespace:
-    """Parse the command line, and return the inputs with the values of DeepSpeed's file. Raise InputError."""
-    return runtime.resolve_deepspeed_file(parser.parse_args(), parser.get_default, ranks.world_size)
+    """Parse the command line, and return the inputs with the values of DeepSpeed's file and of a precision "auto".
+
+    Raise InputError.
+    """
+    args = runtime.resolve_deepspeed_file(parser.parse_args(), parser.get_default, ranks.world_size)
+    if args.precision == "auto":
+        file = deepspeed_file.read(args.deepspeed, "input deepspeed")
+        stage = args.deepspeed_stage if args.strategy == "deepspeed" else None
+        args.precision = deepspeed_precision.automatic(file, stage, ranks.device)
+    return args
 
 
 def boolean(text: str) -> bool:

@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--dataloader_num_workers", type=int, default=0)
     parser.add_argument("--dataloader_drop_last", type=boolean, default=False)
     parser.add_argument("--shuffle_window", type=int, default=1000)
-    parser.add_argument("--precision", choices=["float32", "bfloat16", "float16"], default="float32")
+    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16", "float16"], default="auto")
     parser.add_argument("--tf32", type=boolean, default=False)
     parser.add_argument("--compile", type=boolean, default=False)
     parser.add_argument("--channels_last", type=boolean, default=False)

@@ -63,6 +63,7 @@ def train(ranks: runtime.Ranks) -> None:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     schedule = Schedule(args.lr_scheduler_type, total, args.warmup_steps or round(args.warmup_ratio * total))
     training = ranks.strategy.prepare(model, optimizer(args, model), settings(args, model, schedule), schedule)
+    args.precision = training.precision  # what "auto" stands for here
     average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
     history = History()
     parts = {"training": training, "loader": loader, "history": history}
@@ -91,7 +92,7 @@ def train(ranks: runtime.Ranks) -> None:
         name = architecture.config.model_type if initial else args.preset
         print(
             f"{name}: {parameter_count:,} parameters, {data.count('train'):,} images, {total} steps of "
-            f"{samples_per_step} on {ranks.world_size} ranks by {args.strategy}",
+            f"{samples_per_step} on {ranks.world_size} ranks by {args.strategy} in {args.precision}",
             flush=True,
         )
 

@@ -20,7 +20,7 @@ DEFAULTS = {
     "per_device_train_batch_size": 8,
     "gradient_accumulation_steps": 1,
     "max_grad_norm": 1.0,
-    "precision": "float32",
+    "precision": "auto",
 }
 """Defaults of the inputs that have none in the component, because DeepSpeed's file may set them."""
 

@@ -48,6 +48,7 @@ def train(ranks: runtime.Ranks) -> None:
         settings,
         schedule=schedule(args.lr_scheduler_type, warmup_steps, total, args.min_lr_ratio),
     )
+    args.precision = training.precision  # what "auto" stands for here
     batch_size = args.per_device_train_batch_size * ranks.world_size
     sampler = runtime.ResumableSampler(len(windows), ranks, batch_size=batch_size, seed=args.seed, drop_last=True)
     loader = runtime.DataLoader(windows, sampler, num_workers=args.dataloader_num_workers)
@@ -75,7 +76,8 @@ def train(ranks: runtime.Ranks) -> None:
     }
     ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     if ranks.is_main:
-        print(f"{parameters:,} parameters on {ranks.world_size} ranks by {args.strategy}, {total:,} steps", flush=True)
+        by = f"on {ranks.world_size} ranks by {args.strategy} in {args.precision}"
+        print(f"{parameters:,} parameters {by}, {total:,} steps", flush=True)
     peak = peak_flops(ranks.device, args.precision, args.tf32)
     log = TrainingLog(
         ranks,

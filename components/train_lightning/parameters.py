@@ -37,7 +37,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max_shift", type=int, default=0)
     parser.add_argument("--horizontal_flip", type=boolean, default=False)
     parser.add_argument("--dataloader_num_workers", type=int, default=0)
-    parser.add_argument("--precision", choices=sorted(PRECISIONS), default="float32")
+    parser.add_argument("--precision", choices=["auto", *PRECISIONS], default="auto")
     parser.add_argument("--compile", type=boolean, default=False)
     parser.add_argument("--strategy", choices=["ddp", "fsdp"], default="ddp")
     parser.add_argument("--logging_steps", type=int, default=10)

@@ -38,9 +38,13 @@ def train(args: argparse.Namespace, place: Place) -> None:
     from saving import save
     from schedule import Schedule
 
+    from allranks.runtime.strategies.precision import automatic
+
     # Now, since Lightning removes the launch's variables at the end of the training.
     launcher = "lightning" if place.per_node else detect().launcher
     on_gpu = torch.cuda.device_count() >= place.devices
+    if args.precision == "auto":
+        args.precision = automatic(torch.device("cuda" if on_gpu else "cpu"))
     check_device(args, on_gpu=on_gpu)
     description, images, validation = data(args.data)
     world_size = place.instance_count * place.devices

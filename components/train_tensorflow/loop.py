@@ -44,6 +44,8 @@ def train(replicas: Replicas, args: argparse.Namespace) -> None:
     plan = Plan(len(images), args.per_device_train_batch_size, replicas.count, args.seed)
     total = plan.total(args.num_train_epochs, args.max_steps)
     eviction = Eviction()
+    if args.precision == "auto":
+        args.precision = optimization.automatic()
     keras.mixed_precision.set_global_policy(optimization.POLICIES[args.precision])
     with replicas.strategy.scope():
         model, optimizer = make(args, description, total)

@@ -12,7 +12,26 @@ import tensorflow as tf
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 """Keras' policy for each precision. The weights stay float32."""
 
+BFLOAT16_CAPABILITY = (8, 0)
+"""The compute capability from which NVIDIA's GPUs compute in bfloat16 (CUDA C++ Programming Guide, "Arithmetic
+Instructions")."""
+
 KERAS_3 = int(keras.__version__.partition(".")[0]) >= 3
+
+
+def automatic(*, scales_loss: bool = True) -> str:
+    """Return the precision that "auto" stands for in this process.
+
+    bfloat16 on GPUs that compute in it, float16 on older ones (V100, T4), float32 on the CPU, and on older GPUs if the
+    training does not scale the loss.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    capability = tf.config.experimental.get_device_details(gpus[0]).get("compute_capability") if gpus else None
+    if capability is None:
+        return "float32"
+    if capability >= BFLOAT16_CAPABILITY:
+        return "bfloat16"
+    return "float16" if scales_loss else "float32"
 
 
 class WarmUp(keras.optimizers.schedules.LearningRateSchedule):

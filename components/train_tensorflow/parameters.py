@@ -31,7 +31,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--label_smoothing_factor", type=float, default=0.0)
     parser.add_argument("--max_shift", type=int, default=0)
     parser.add_argument("--horizontal_flip", type=boolean, default=False)
-    parser.add_argument("--precision", choices=["float32", "bfloat16", "float16"], default="float32")
+    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16", "float16"], default="auto")
     parser.add_argument("--logging_steps", type=int, default=10)
     parser.add_argument("--eval_steps", type=int, default=0)
     parser.add_argument("--save_steps", type=int, default=500)

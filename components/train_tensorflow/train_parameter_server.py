@@ -36,6 +36,8 @@ def train(training: tensorflow.Training) -> None:
     total = plan.total(args.num_train_epochs, args.max_steps)
     check_shares(len(images), plan.batch, training.world_size)
     eviction = Eviction()
+    if args.precision == "auto":
+        args.precision = optimization.automatic(scales_loss=False)
     keras.mixed_precision.set_global_policy(optimization.POLICIES[args.precision])
     with training.strategy.scope():
         model, optimizer = make(args, description, total)

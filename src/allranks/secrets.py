@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -32,13 +32,18 @@ _NAME = re.compile(
     r"|CONNECTION_?STRING|_(?:PASS|PAT|PWD)$",
     re.IGNORECASE,
 )
-_TOKEN_OF_TEXT = re.compile(
-    r"(?:^|_)(?:BOS|CLS|EOS|IMAGE|MASK|MAX|MIN|NUM|PAD|PER|SEP|START|END|STOP|UNK)_TOKEN$", re.IGNORECASE
+_NO_SECRET = re.compile(
+    r"(?:^|_)(?:(?:BOS|CLS|EOS|IMAGE|MASK|MAX|MIN|NUM|PAD|PER|SEP|START|END|STOP|UNK)_TOKEN|TOKEN_(?:ID|COUNT)"
+    r"|(?:CACHE|COLUMN|FEATURE|FOREIGN|GROUP|IMAGE|INDEX|LABEL|MASK|METRIC|PARTITION|PUBLIC|SORT|TEXT|TOKENIZER|VOCAB)_KEY"
+    r")S?(?:_ID|_IDS)?$",
+    re.IGNORECASE,
 )
+"""Names of a language model's tokens, of columns and of what else has a key that opens nothing."""
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 
-# Excludes references to variables, bindings, placeholders, and masked values.
-_VALUE = r"(?!\$|\*\*\*|<|\.\.\.)"
+# Excludes references to variables, bindings, placeholders such as VALUE, masked values, and values that say that there
+# is none.
+_VALUE = r"(?!\$|\*\*\*|<|\.\.\.|(?i:none|null|true|false|value)(?:[\s,;)}\]'\"&]|$))"
 
 
 @dataclass(frozen=True)
@@ -54,10 +59,14 @@ class Shape:
     pattern: re.Pattern[str]
 
 
+_HEADER = r"\bauthorization[\"']?\s*[:=]\s*[\"']?"
+_SCHEME = r"(?:bearer|basic(?= +\S{16})|sharedkey(?:lite)?)"
 _KEYS = r"account|access|shared_?access|primary|secondary|storage|api|subscription|container_?registry"
 _PASSWORDS = (
-    r"shared_?access_?signature|sas_?(?:token|uri|url)|client_?secret|client_?assertion|password|passwd|pwd"
-    r"|(?:access|refresh|id|user_?aml)_?token|credential_?secret|instrumentation_?key|secret"
+    r"shared_?access_?signature|sas_?(?:token|uri|url)|client_?secret|client_?assertion|password|passwd"
+    # The shell's PWD is a folder.
+    r"|pwd(?=[\"']?\s*[=:]\s*[\"']?[^/\s\"'])"
+    r"|(?:access|refresh|(?<![a-z])id|user_?aml)_?token|credential_?secret|instrumentation_?key|secret"
 )
 # Without "token" alone, which the logs of language models are full of.
 _TOKENS = "sastoken sas_token accesstoken access_token refreshtoken refresh_token idtoken id_token amltoken aml_token"
@@ -68,7 +77,13 @@ _OWN = tuple(
         (
             "a token in a header",
             "bearer basic sharedkey",
-            rf"(?i)(?P<before>\b(?:bearer|basic|sharedkey(?:lite)?)\s+){_VALUE}[\w+/=.:~-]{{8,}}",
+            rf"(?i)(?P<before>{_HEADER}(?:bearer|basic|sharedkey(?:lite)?)[ \t]+){_VALUE}[\w+/=.:~-]{{8,}}",
+        ),
+        # Without the header's name, because basic and bearer are words too, only what no word is.
+        (
+            "a token in a header",
+            "bearer basic sharedkey",
+            rf"(?i)(?P<before>\b{_SCHEME}[ \t]+)(?=[\w+/.:~-]*[\d=])[\w+/=.:~-]{{8,}}",
         ),
         ("a JSON web token", "eyj", r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?"),
         # Also in an address that is escaped twice.
@@ -87,7 +102,7 @@ _OWN = tuple(
         # Also a user without a password, because addresses contain personal tokens in this form.
         ("a password in an address", "://", r"(?P<before>://)(?!git@|\$|\*)[^/\s@:\"'$]+(?::(?!\$)[^/\s@\"']*)?(?=@)"),
         # The key of a storage account has 64 bytes. Nothing else in a message has this shape.
-        ("an account key", "==", r"(?<![\w+/])[A-Za-z0-9+/]{86}=="),
+        ("an account key", "==", r"(?<![\w+/])(?<!sha512-)[A-Za-z0-9+/]{86}=="),
         # The signature in keys of Azure services since 2024.
         ("a key of an Azure service", "jqqj9", r"\b[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{19,}"),
         ("a client secret of Entra ID", "q~", r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
@@ -109,7 +124,7 @@ _OWN = tuple(
         (
             "a secret",
             "=",
-            rf"(?P<before>(?<![\w-])(?P<name>(?:--)?[A-Za-z]\w*[_-][\w-]*)[\"']?=[\"']?){_VALUE}[^\s\"'&;,]{{4,}}",
+            rf"(?P<before>(?<![\w-])(?P<name>(?:--)?[A-Za-z](?=[A-Za-z0-9]{{0,80}}[_-])[\w-]{{1,80}})[\"']?=[\"']?){_VALUE}[^\s\"'&;,]{{4,}}",
         ),
         (
             "a secret",
@@ -139,35 +154,55 @@ def is_secret_name(name: str) -> bool:
     HF_TOKEN, storage_key and accountKey do; TOKENIZERS_PARALLELISM and pad_token do not.
     """
     words = _NEW_WORD.sub("_", name)
-    return _NAME.search(words) is not None and _TOKEN_OF_TEXT.search(words) is None
+    return _NAME.search(words) is not None and _NO_SECRET.search(words) is None
 
 
-def redact(text: str, known: Iterable[str] = ()) -> str:
+Mask = Callable[[str], str]
+"""Return the replacement for a secret."""
+
+
+def short(secret: str) -> str:  # noqa: ARG001
+    """Return ``***``, which does not tell the length of the secret."""
+    return MASK
+
+
+def same_length(secret: str) -> str:
+    """Return as many asterisks as the secret has bytes in UTF-8, and its line ends: for a file whose offsets count."""
+    return "".join(each if each in "\r\n" else "*" * len(each.encode("utf-8", "surrogateescape")) for each in secret)
+
+
+def quoted(name: str, value: object) -> str:
+    """Return a value in quotation marks for a message, without secrets: ``***`` if its name is the name of one."""
+    return MASK if is_secret_name(name) else redact(repr(value))
+
+
+def redact(text: str, known: Iterable[str] = (), mask: Mask = short) -> str:
     """Return the text with ``***`` in place of every secret.
 
     known: values that are secret regardless of their shape, such as those of a step's variables
+    mask:  the replacement, if it is not ``***``
     """
     # The longest first, because one may be part of another.
     for value in sorted(known, key=len, reverse=True):
         if len(value) >= SHORTEST:
-            text = text.replace(value, MASK)
-    return (_redacted if len(text) <= _CACHED else _redacted.__wrapped__)(text)[0]
+            text = text.replace(value, mask(value))
+    return (_redacted if len(text) <= _CACHED else _redacted.__wrapped__)(text, mask)[0]
 
 
 def secrets_in(text: str) -> dict[str, str]:
     """Return the secrets in the text that have a known shape, each with its kind."""
-    return dict(_redacted(text)[1])
+    return dict(_redacted(text, short)[1])
 
 
 @lru_cache(maxsize=1 << 14)
-def _redacted(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _redacted(text: str, mask: Mask) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return the masked text, and each secret with its kind."""
     secrets: list[tuple[str, str]] = []
     lower = text.lower()
     for shape in _shapes(text):
         for sign in shape.signs:  # not any(): a generator takes five times as long
             if sign in lower:
-                text = shape.pattern.sub(partial(_replacement, shape.kind, secrets), text)
+                text = shape.pattern.sub(partial(_replacement, shape.kind, secrets, mask), text)
                 break
     return text, tuple(secrets)
 
@@ -178,13 +213,14 @@ def _shapes(text: str) -> Iterator[Shape]:
         yield from _library()
 
 
-def _replacement(kind: str, secrets: list[tuple[str, str]], match: re.Match[str]) -> str:
+def _replacement(kind: str, secrets: list[tuple[str, str]], mask: Mask, match: re.Match[str]) -> str:
     groups = match.groupdict()
     before, name = groups.get("before") or "", groups.get("name")
     if name is not None and not is_secret_name(name.removeprefix("--")):
         return match[0]
-    secrets.append((match[0].removeprefix(before), kind))
-    return before + MASK
+    secret = match[0].removeprefix(before)
+    secrets.append((secret, kind))
+    return before + mask(secret)
 
 
 @cache

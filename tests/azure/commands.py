@@ -81,6 +81,18 @@ def write_project(folder: Path) -> None:
     job = {"command": "echo hello", "environment": {"image": "python:3.12"}, "compute": "azureml:cpu-cluster"}
     write(folder, "job.yml", json.dumps(job))
     write(folder, "v100.yml", json.dumps(job_on("Standard_ND40rs_v2", "nvidia/cuda:13.0.2-base-ubuntu24.04")))
+    old = {
+        "type": "command",
+        "component": "../old/component.yaml",
+        "resources": {"instance_type": "Standard_ND40rs_v2"},
+    }
+    inner = {"type": "pipeline", "name": "inner", "version": "1", "jobs": {"train": old}}
+    spec = {"type": "command", "name": "old", "version": "1", "command": "nvidia-smi"}
+    write(folder, "inner/component.yaml", json.dumps(inner))
+    write(folder, "old/component.yaml", json.dumps(spec | {"environment": {"image": "nvidia/cuda:13.0.2-base"}}))
+    jobs = {"tune": {"type": "pipeline", "component": "./inner/component.yaml"}}
+    outer = {"type": "pipeline", "settings": {"default_compute": "serverless"}, "jobs": jobs}
+    write(folder, "nested.yml", json.dumps(outer))
     wants = {"NCCL_IB_HCA": "mlx5"}
     write(folder, "without_infiniband.yml", json.dumps(job_on("Standard_NC96ads_A100_v4", "python:3.12", wants)))
 
@@ -156,11 +168,6 @@ def small_runtime(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Upload next to code that uses the runtime one file in its place, for what does not execute the code."""
     runtime = write(folder, "small/allranks/runtime/__init__.py", "").parent
     monkeypatch.setattr(runtime_copy, "_runtime", lambda: {"allranks/runtime/__init__.py": runtime / "__init__.py"})
-
-
-def put_bodies(azure: FakeAzure) -> dict[str, Any]:
-    """The bodies of the jobs that are stored, by name."""
-    return {name: job.properties for name, job in azure.jobs.items() if not job.parent}
 
 
 def add_step(azure: FakeAzure, run: str, step: str, status: str = "Running", error: str = "", **logs: bytes) -> Job:

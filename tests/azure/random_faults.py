@@ -16,6 +16,9 @@ TORN, DROPPED, SLOW, OLD = "torn", "dropped", "slow", "old"
 KINDS = (*map(str, STATUSES), TORN, DROPPED, SLOW, OLD)
 """What goes wrong. old: the answer is the one before the last change, as of a copy that lags behind."""
 
+OF_THE_USER, OF_THE_SERVICE = {"401", "403", "404", "409", "412"}, {"429", "500", "502", "503", "504", TORN, DROPPED}
+"""The kinds after which a command exits with 2, and those after which it exits with 1."""
+
 SAID: Mapping[str, str] = {
     "401": r"\(401\)|failed to authenticate|sign",
     "403": r"\(403\)|authenticate|authorization",
@@ -62,12 +65,14 @@ class RandomFaults:
     """Stands in the place of a service's `Faults`.
 
     happened: the kinds that a request met, in order
+    requests: how many there were until `remove`
     """
 
     azure: FakeAzure
     planned: list[Planned]
     happened: list[str] = field(default_factory=list)
-    _count: int = 0
+    requests: int = 0
+    _removed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _before: dict[tuple[str, str], Answer] = field(default_factory=dict)
 
@@ -85,11 +90,11 @@ class RandomFaults:
         self.azure.answer = remembered  # type: ignore[method-assign]
 
     def remove(self) -> None:
-        self.planned = []
+        self._removed, self.planned = True, []
 
     def take(self, request: Request) -> Fault | None:
         with self._lock:
-            number, self._count = self._count, self._count + 1
+            number, self.requests = self.requests, self.requests + (not self._removed)
             plan = next((each for each in self.planned if each.at <= number < each.at + each.times), None)
             fault = plan and self._fault(plan.kind, request)
             if plan and fault:

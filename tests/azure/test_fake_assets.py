@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
+pytestmark = pytest.mark.azurite
+
 COMPONENT = """\
 name: {name}
 version: "1"

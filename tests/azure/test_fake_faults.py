@@ -13,7 +13,7 @@ from azure.core.exceptions import (
     ResourceExistsError,
     ResourceNotFoundError,
 )
-from fake.names import GROUP, SUBSCRIPTION
+from fake.names import GROUP, SUBSCRIPTION, WORKSPACE
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_token_may_be_good_for_nothing(azure, client) -> None:
 
 @pytest.mark.parametrize(
     ("group", "workspace", "message"),
-    [(GROUP, "other", "workspaces/other' under resource group"), ("other", "ws", "Resource group 'other'")],
+    [(GROUP, "other", "workspaces/other' under resource group"), ("other", WORKSPACE, "Resource group 'other'")],
 )
 def test_another_workspace_is_not_there(azure, group, workspace, message) -> None:
     from azure.ai.ml import MLClient
@@ -93,7 +93,7 @@ def test_a_process_needs_the_environment_alone(azure) -> None:
     script = (
         "from azure.ai.ml import MLClient\n"
         "from azure.identity import DefaultAzureCredential\n"
-        f"client = MLClient(DefaultAzureCredential(), {SUBSCRIPTION!r}, {GROUP!r}, 'ws')\n"
+        f"client = MLClient(DefaultAzureCredential(), {SUBSCRIPTION!r}, {GROUP!r}, {WORKSPACE!r})\n"
         "print(client.compute.get('gpu-cluster').size)\n"
     )
     done = subprocess.run(

@@ -49,7 +49,7 @@ def submit(azure: Any, tmp_path: Path) -> Callable[..., Any]:
         ({"compute": "azureml:big"}, "Unknown compute target 'big'"),
         ({"environment": "azureml:gpu:1"}, "Environment gpu:1 was not found"),
         ({"resources": {"instance_count": 5}}, "node count 5 exceeds the maximum node count 4"),
-        ({"name": "-no-"}, "Invalid job name"),
+        ({"name": "-no-"}, "The name .* of jobs is invalid"),
         (
             {"compute": None, "resources": {"instance_type": "Standard_NC96ads_A100_v4", "instance_count": 2}},
             "192 cores exceed the quota of 100 cores",

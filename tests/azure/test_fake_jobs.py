@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.azurite
+
 COMPONENT = """\
 $schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json
 name: say

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from fake.blobs import Blob
 from fake.messages import user_error
 from fake.names import ACCOUNT, BLOBS, MANAGEMENT, WORKSPACE_PATH
 from fake.service import FakeAzure
+
+pytestmark = pytest.mark.azurite
 
 STORAGE = f"https://{BLOBS}"
 
@@ -39,57 +43,59 @@ def test_a_token_expires(azure: FakeAzure) -> None:
 
 
 def test_storage_takes_tokens_for_storage(azure: FakeAzure) -> None:
-    azure.blobs.container("c")["b"] = Blob(b"content")
-    assert get(f"{STORAGE}/c/b", "https://storage.azure.com").content == b"content"
-    assert get(f"{STORAGE}/c/b", "https://management.azure.com").status_code == 403
+    azure.blobs.container("files")["b"] = Blob(b"content")
+    assert get(f"{STORAGE}/files/b", "https://storage.azure.com").content == b"content"
+    assert get(f"{STORAGE}/files/b", "https://management.azure.com").status_code == 403
 
 
 def test_a_request_is_signed_with_the_key_of_the_account(azure: FakeAzure) -> None:
     def service(key: str) -> Any:
         credential = {"account_name": ACCOUNT, "account_key": key}
-        return BlobServiceClient(STORAGE, credential=credential).get_container_client("c")  # type: ignore[arg-type]
+        return BlobServiceClient(STORAGE, credential=credential).get_container_client("files")  # type: ignore[arg-type]
 
     right = service(azure.blobs.key)
     for name in ("a", "folder/name with spaces & ü"):
         right.upload_blob(name, b"content", metadata={"k": "v"})
         assert right.download_blob(name, offset=1, length=3).readall() == b"ont"
-    wrong = service(azure.blobs.key[:-4] + "AA==")
+    wrong = service(base64.b64encode(secrets.token_bytes(64)).decode())
     with pytest.raises(ClientAuthenticationError, match="failed to authenticate"):
         wrong.download_blob("a")
 
 
 def test_a_list_of_blobs_has_pages(azure: FakeAzure) -> None:
     azure.page_size = 2
-    azure.blobs.containers["c"] = {f"b{number}": Blob(b"") for number in range(5)}
-    client = ContainerClient.from_container_url(f"{STORAGE}/c?{azure.blobs.signatures.sas('c', permissions='l')}")
+    azure.blobs.containers["files"] = {f"b{number}": Blob(b"") for number in range(5)}
+    client = ContainerClient.from_container_url(
+        f"{STORAGE}/files?{azure.blobs.signatures.sas('files', permissions='l')}"
+    )
     assert list(client.list_blob_names()) == [f"b{number}" for number in range(5)]
 
 
 @pytest.mark.parametrize(
     ("scope", "change", "reason"),
     [
-        (("c", "b"), lambda sas: sas, ""),
-        (("c", ""), lambda sas: sas, ""),
+        (("files", "b"), lambda sas: sas, ""),
+        (("files", ""), lambda sas: sas, ""),
         (("", ""), lambda sas: sas, ""),
-        (("c", "other"), lambda sas: sas, "not for this resource"),
-        (("d", ""), lambda sas: sas, "not for this resource"),
-        (("c", "b", "w"), lambda sas: sas, "does not permit"),
-        (("c", "b"), lambda sas: sas.replace("sp=r", "sp=rw"), "did not match"),
-        (("c", "b"), lambda sas: sas.replace("se=20", "se=21"), "did not match"),
-        (("c", "b"), lambda sas: sas.replace("sig=", "sig=A"), "did not match"),
+        (("files", "other"), lambda sas: sas, "not for this resource"),
+        (("elsewhere", ""), lambda sas: sas, "not for this resource"),
+        (("files", "b", "w"), lambda sas: sas, "not authorized"),
+        (("files", "b"), lambda sas: sas.replace("sp=r", "sp=rw"), "did not match"),
+        (("files", "b"), lambda sas: sas.replace("se=20", "se=21"), "did not match"),
+        (("files", "b"), lambda sas: sas.replace("sig=", "sig=A"), "did not match"),
     ],
 )
 def test_a_sas_is_good_for_its_scope_alone(scope: Any, change: Any, reason: str, azure: FakeAzure) -> None:
-    azure.blobs.container("c")["b"] = Blob(b"content")
-    found = requests.get(f"{STORAGE}/c/b?{change(azure.blobs.signatures.sas(*scope))}", timeout=10)
+    azure.blobs.container("files")["b"] = Blob(b"content")
+    found = requests.get(f"{STORAGE}/files/b?{change(azure.blobs.signatures.sas(*scope))}", timeout=10)
     assert found.status_code == (403 if reason else 200)
     assert reason in found.text
 
 
 def test_a_sas_expires(azure: FakeAzure) -> None:
-    azure.blobs.container("c")["b"] = Blob(b"content")
+    azure.blobs.container("files")["b"] = Blob(b"content")
     azure.blobs.signatures.lifetime = -60
-    found = requests.get(f"{STORAGE}/c/b?{azure.blobs.signatures.sas('c', 'b')}", timeout=10)
+    found = requests.get(f"{STORAGE}/files/b?{azure.blobs.signatures.sas('files', 'b')}", timeout=10)
     assert (found.status_code, "specified time frame" in found.text) == (403, True)
 
 

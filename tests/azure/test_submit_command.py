@@ -65,6 +65,13 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
         ["v100.yml"],
         ["the environment has CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2", "--variant cuda12"],
     ),
+    "CUDA that does not run on the GPUs of a step within a pipeline": (
+        ["nested.yml"],
+        [
+            "step tune.train, key resources.instance_type",
+            "CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2",
+        ],
+    ),
     "InfiniBand on a size without": (
         ["without_infiniband.yml"],
         ["the job asks for InfiniBand, and Standard_NC96ads_A100_v4 has none", "use Standard_ND96asr_v4"],
@@ -137,16 +144,16 @@ def test_it_is_sent_and_remembered(azure: FakeAzure, command: Command, project: 
     done = command("submit", "pipeline.yaml", "--no-stream")
     run = only_run(azure)
     assert done.code == 0, done.err
-    assert done.out.splitlines()[0] == f"submitted {run.name} to ws"
+    assert done.out.splitlines()[0] == f"submitted {run.name} to lab"
     assert run.url() in done.out
     (record,) = history.runs(Workspace(project / ".allranks"))
-    assert (record.id, record.status, record.instances) == (run.name, Status.NOT_STARTED, "Azure ML ws")
+    assert (record.id, record.status, record.instances) == (run.name, Status.NOT_STARTED, "Azure ML lab")
     assert [step.name for step in record.steps] == ["prepare", "train"]
     assert record.submitted is not None
     assert record.submitted.studio.startswith(run.url())
     listed = command("runs").out
     assert run.name in listed
-    assert "Azure ML ws" in listed
+    assert "Azure ML lab" in listed
 
 
 def test_a_job_that_is_no_pipeline(azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +225,7 @@ def test_json_is_the_record_alone(azure: FakeAzure, command: Command, monkeypatc
     on_poll(monkeypatch, *steps(azure))
     done = command("submit", "pipeline.yaml", "--json")
     assert done.json["status"] == "Completed"
-    assert done.json["submitted"]["workspace_name"] == "ws"
+    assert done.json["submitted"]["workspace_name"] == "lab"
     assert "submitted" in done.err
 
 
@@ -387,5 +394,5 @@ def test_it_runs_from_what_was_sent(azure: FakeAzure, command: Command) -> None:
 def test_a_process_of_its_own(azure: FakeAzure, quick: None, project: Path) -> None:
     done = allranks("submit", "job.yml", "--no-stream", folder=project, **azure.environment)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"submitted {only_run(azure).name} to ws\n")
+    assert done.out.startswith(f"submitted {only_run(azure).name} to lab\n")
     assert not [secret for secret in azure.secrets if secret in done.out]

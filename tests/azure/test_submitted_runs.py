@@ -77,6 +77,25 @@ def test_only_what_is_new_is_downloaded(azure: FakeAzure, command: Command, name
     assert downloads(azure) == [("std_log.txt", 206), ("std_log.txt", 416)]
 
 
+def test_a_secret_is_in_no_file_although_its_log_comes_in_pieces(
+    azure: FakeAzure, command: Command, name: str, project: Path
+) -> None:
+    job, token = azure.jobs[f"{name}-prepare"], "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
+    key = f"-----BEGIN PRIVATE {'KEY'}-----\nMIIEabc\n-----END PRIVATE {'KEY'}-----\n"
+    log = f"one\nwith {token} and pwd=x\n{key}\xe9 progress 50%".encode()
+    file = project / ".allranks" / "runs" / name / "prepare" / "user_logs" / "std_log.txt"
+    for end in range(4, len(log) + 1):
+        write_log(azure, job, "std_log", log[:end])
+        if end % 7 == 0 or end == len(log):
+            assert command("logs", name, "prepare").code == 0
+            assert not [part for part in (token[:8], "pwd=x", "MIIE") if part.encode() in file.read_bytes()]
+    assert b"progress" not in file.read_bytes()  # not complete
+    job.move("Completed")
+    lines = command("logs", name, "prepare").out.splitlines()
+    assert [*lines[:2], lines[-1]] == ["one", f"with {'*' * len(token)} and pwd=***", "\xe9 progress 50%"]
+    assert len(file.read_bytes()) == len(log)  # what was stored is where it is on Azure ML
+
+
 def test_a_step_that_is_over_is_not_asked_again(azure: FakeAzure, command: Command, name: str) -> None:
     azure.jobs[f"{name}-prepare"].move("Completed")
     assert command("logs", name).out == "one\ntwo\n"
@@ -98,7 +117,7 @@ def test_a_run_that_is_over_is_not_asked_again(status: str, azure: FakeAzure, co
 
 def test_show_says_where_it_is(azure: FakeAzure, command: Command, name: str) -> None:
     done = command("show", name)
-    for said in (name, "Azure ML ws", azure.jobs[name].url(), "Running", "prepare", "train", "pytorch 2 x 2"):
+    for said in (name, "Azure ML lab", azure.jobs[name].url(), "Running", "prepare", "train", "pytorch 2 x 2"):
         assert said in done.out
     assert command("show", name, "--json").json["submitted"]["resource_group"] == "rg"
 
@@ -194,7 +213,7 @@ def test_what_cannot_be_cancelled_or_resumed(azure: FakeAzure, command: Command,
         assert "the run is on Azure ML" in done.err
     resumed = command("resume", name)
     assert resumed.code == 2
-    assert "runs in Azure ML, in the workspace ws" in resumed.err
+    assert "runs in Azure ML, in the workspace lab" in resumed.err
 
 
 def test_a_run_that_the_service_has_forgotten(azure: FakeAzure, command: Command, name: str) -> None:

@@ -76,5 +76,5 @@ ROWS = {
     "a component of aliases to check": Row(
         "check component.yaml", ("component.yaml", "repeat values"), files={"component.yaml": BOMB}
     ),
-    "a folder with a pipe": Row("check .", ("it contains no component and no job",), make=_fifo),
+    "a folder with a pipe": Row("check .", ("it contains no component, no job and no pipeline",), make=_fifo),
 }

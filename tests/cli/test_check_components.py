@@ -57,7 +57,7 @@ def test_a_folder_without_specs(project: Path) -> None:
     (project / "src/train.py").write_text("raise SystemExit('imported')\n")
     (project / "src/environment.yaml").write_text("name: cpu\nversion: '1'\nimage: ubuntu\n")
     done = CliRunner().invoke(app, ["check", str(project / "src")])
-    assert "no component and no job" in str(done.exception)
+    assert "no component, no job and no pipeline" in str(done.exception)
 
 
 def test_a_folder_is_checked_at_any_depth_by_what_its_files_say(project: Path) -> None:
@@ -84,6 +84,39 @@ def test_a_folder_is_checked_at_any_depth_by_what_its_files_say(project: Path) -
     done = CliRunner().invoke(app, ["check", str(project), "--json"])
     where = [problem["where"] for problem in json.loads(done.stdout)["problems"]]
     assert where == [f"key comand ({project / 'jobs/2024/hello.yml'}:2)"]
+
+
+PIPELINES = """\
+from azure.ai.ml import Input, command, dsl
+
+say = command(name="say", display_name="Say", command="echo ${{inputs.word}}", environment="azureml:cpu:1",
+              inputs={"word": Input(type="string")})
+
+@dsl.pipeline()
+def part(word: str):
+    say(word=word)
+
+@dsl.pipeline()
+def one(word: str = "one"):
+    part(word=word)
+
+@dsl.pipeline()
+def two(*, word: str = "two"):
+    say(word=word)
+"""
+
+
+def test_a_folder_with_pipelines_in_python(project: Path) -> None:
+    (project / "pipelines/several.py").write_text(PIPELINES)
+    (project / "pipelines/helper.py").write_text("raise SystemExit('this has no pipeline and is not imported')\n")
+    done = CliRunner().invoke(app, ["check", str(project)])
+    assert done.stdout.replace("\n", "").endswith(": 1 component, 1 job, 2 pipelines, no problems"), done.exception
+    (project / "pipelines/several.py").write_text(PIPELINES.replace("    say(word=word)", "    say(words=word)"))
+    done = CliRunner().invoke(app, ["check", str(project), "--json"])
+    assert done.exit_code == 2
+    found = [problem["where"] for problem in json.loads(done.stdout)["problems"]]
+    assert found
+    assert all("several.py" in where for where in found), found
 
 
 def test_as_json(project: Path) -> None:

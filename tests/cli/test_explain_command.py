@@ -24,6 +24,15 @@ def test_all_codes_are_listed(tmp_path: Path) -> None:
     assert forked("explain", "--json", folder=tmp_path).json[0]["code"] == described[0][0]
 
 
+def test_a_rule_is_explained(tmp_path: Path) -> None:
+    done = forked("explain", "nested-launcher", folder=tmp_path)
+    assert done.code == 0
+    assert "level   warning" in done.out
+    assert "accelerate#3494" in done.out
+    assert "# allranks: ignore nested-launcher" in done.out
+    assert "ignore" not in forked("explain", "binding", folder=tmp_path).out
+
+
 def test_an_unknown_code(tmp_path: Path) -> None:
     done = forked("explain", "disk-ful", folder=tmp_path)
     assert done.code == 2

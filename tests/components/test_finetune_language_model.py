@@ -319,6 +319,19 @@ def test_keys_that_a_deepspeed_file_does_not_have_are_the_inputs(
     assert (found["max_grad_norm"], found["deepspeed"]["gradient_clipping"]) == (2, "auto")
 
 
+def test_the_precision_that_auto_stands_for(
+    deepspeed_settings: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tests/runtime/test_auto_precision.py has every device and file."""
+    monkeypatch.setattr("allranks.runtime.strategies.precision.automatic", lambda _: "float16")
+    found = deepspeed_settings({}, "--precision", "auto")
+    assert (found["fp16"], found["bf16"]) == (True, False)
+    found = deepspeed_settings({"bf16": {"enabled": True}}, "--precision", "auto")
+    assert (found["fp16"], found["bf16"]) == (False, True)
+    found = deepspeed_settings({"fp16": {"enabled": False}})
+    assert (found["fp16"], found["bf16"]) == (False, False)
+
+
 @pytest.mark.parametrize(
     ("content", "words", "said"),
     [

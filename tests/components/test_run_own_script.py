@@ -191,6 +191,16 @@ def test_a_world_of_mpi_that_is_smaller_than_declared(tmp_path: Path, variables:
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize("launch", ["pytorch", "torchrun", "accelerate"])
+def test_a_world_of_one_instance_of_two(launch: str, tmp_path: Path, variables: dict[str, str]) -> None:
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": "0"}
+    alone |= {"MASTER_ADDR": "127.0.0.1", "AZUREML_NODE_COUNT": "2", "AZUREML_CR_NODE_RANK": "0"}
+    ended = run([command(launch, tmp_path)], [variables | alone], tmp_path)
+    assert ended.codes == [2]
+    assert "1 rank on 1 of the job's 2 instances (launcher pytorch)" in ended.errors[0]
+    assert not (tmp_path / "results").exists()
+
+
 def test_what_is_no_script_is_refused(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_script = code("run_pytorch", "own_script")
 

@@ -144,8 +144,9 @@ def model_of_verses(verses: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     """A folder with what a training on two ranks left."""
     folder = tmp_path_factory.mktemp("model")
     settings = ["--max_steps", 30, "--learning_rate", 0.01, "--save_steps", 20, "--per_device_train_batch_size", 4]
-    ended = train(verses, folder, *settings, "--eval_steps", 15, ranks=2)
+    ended = train(verses, folder, *settings, "--eval_steps", 15, "--precision", "auto", ranks=2)
     assert ended.codes == [0, 0], ended.errors
+    assert "on 2 ranks by ddp in float32, 30 steps" in ended.output
     return folder
 
 

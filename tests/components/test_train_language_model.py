@@ -191,11 +191,11 @@ def test_the_inputs_in_effect(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp
 
     plain = found(model_size="30M")
     assert (plain.per_device_train_batch_size, plain.gradient_accumulation_steps) == (8, 1)
-    assert (plain.max_grad_norm, plain.precision, plain.learning_rate) == (1.0, "float32", 1e-3)
+    assert (plain.max_grad_norm, plain.precision, plain.learning_rate) == (1.0, "auto", 1e-3)
     (tmp_path / "ds.json").write_text('{"train_batch_size": 24, "gradient_clipping": 0.5, "bf16": {"enabled": "auto"}}')
     tuned = found(deepspeed=tmp_path / "ds.json", strategy="deepspeed", gradient_accumulation_steps=4)
     assert (tuned.per_device_train_batch_size, tuned.gradient_accumulation_steps) == (3, 4)
-    assert (tuned.max_grad_norm, tuned.precision) == (0.5, "float32")
+    assert (tuned.max_grad_norm, tuned.precision) == (0.5, "auto")
     assert (tuned.learning_rate, tuned.deepspeed_stage) == (2e-3, 2)
     with pytest.raises(InputError, match=r"input max_grad_norm: 1\.0, and 0\.5 in .*, key gradient_clipping"):
         found(deepspeed=tmp_path / "ds.json", strategy="deepspeed", max_grad_norm=1.0)

@@ -256,6 +256,9 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
         for argument, said in arguments.items():
             assert said in found[script][argument]
     assert "input per_device_train_batch_size: 700, while each of 2 workers has 629 of" in found["shares"]
+    # On the CPU, on a T4, an A100, and a device that does not say what it is.
+    gpus = [["float16", "float32"], ["bfloat16", "bfloat16"], ["float32", "float32"]]
+    assert found["auto"] == ["float32", *gpus]
     assert "output checkpoints: " in found["room"]
     assert "3 of 8192.0 TiB at a time" in found["room"]  # two to keep, and the next one
     assert not (tmp_path / "model").exists()
@@ -263,6 +266,8 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
 
 TRY_ALL = """\
 import importlib, json, sys, types
+
+import tensorflow as tf
 
 from allranks.errors import InputError
 from allranks.runtime import tensorflow
@@ -291,6 +296,12 @@ try:
     importlib.import_module("worker_data").check_shares(1259, 700, 2)
 except InputError as error:
     found["shares"] = str(error)
+automatic = importlib.import_module("optimization").automatic
+found["auto"] = [automatic()]
+tf.config.list_physical_devices = lambda kind: [kind]
+for details in ({"compute_capability": (7, 5)}, {"compute_capability": (8, 0)}, {}):
+    tf.config.experimental.get_device_details = lambda _, found=details: found
+    found["auto"].append([automatic(), automatic(scales_loss=False)])
 print(json.dumps(found))
 """
 

@@ -1,4 +1,4 @@
-"""NCCL's and UCX's settings: five sizes as golden files, and what decides each."""
+"""NCCL's and UCX's settings: one size of every family as golden files, and what decides each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from allranks.hardware.infiniband import Device
 from allranks.hardware.sizes import find
 from allranks.hardware.topology import Topology
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN, INSTANCES = (Path(__file__).parent / folder for folder in ("golden", "instances"))
+SIZES = [file.stem for file in sorted(INSTANCES.glob("*.txt"))]
 NOTHING = Topology("")
 
 # What Azure's host image writes to /etc/nccl.conf of each (components/customizations of azhpc-images).
@@ -33,25 +34,18 @@ HOST_IMAGE = {
         "NCCL_GRAPH_FILE=/opt/microsoft/ncv4/graph.xml",
         "NCCL_IGNORE_CPU_AFFINITY=1",
     },
-    "NC24ads_A100_v4": set(),
 }
 
 
 def instance(folder: Path, name: str) -> tuple[Path, Path]:
     """The sysfs and the files of an instance of the size; device names differ as they do on Azure."""
-    sysfs, microsoft = folder / "infiniband", folder / "microsoft"
-    size = find(name)
-    fake_instance.add_accelerated_networking(sysfs)
-    rates = {100: fake_instance.EDR, 200: fake_instance.HDR, 400: fake_instance.NDR}
-    names = "mlx5_{}" if name == "ND40rs_v2" else "mlx5_ib{}"
-    for number in range(size.infiniband_ports or 0):
-        fake_instance.add_device(sysfs, names.format(number), rate=rates[size.infiniband_gbit_s or 0])
-    if size.topology:
-        fake_instance.add_topology(microsoft, size.topology)
-    return sysfs, microsoft
+    fake_instance.add_instance(folder, (INSTANCES / f"{name}.txt").read_text(encoding="utf-8"))
+    if family := find(name).topology:
+        fake_instance.add_topology(folder / "microsoft", family)
+    return folder / "sys/class/infiniband", folder / "microsoft"
 
 
-@pytest.mark.parametrize("name", HOST_IMAGE)
+@pytest.mark.parametrize("name", SIZES)
 def test_golden(tmp_path: Path, name: str) -> None:
     sysfs, microsoft = instance(tmp_path, name)
     size, devices = find(name), infiniband.devices(sysfs)
@@ -63,10 +57,10 @@ def test_golden(tmp_path: Path, name: str) -> None:
     text = "".join(f"# {setting.why}\n{setting.name}={setting.value}\n" for setting in settings)
     text = text.replace(str(microsoft), "/opt/microsoft")
     assert text == (GOLDEN / f"{name}.conf").read_text(encoding="utf-8")
-    assert set(text.splitlines()) >= HOST_IMAGE[name]
+    assert set(text.splitlines()) >= HOST_IMAGE.get(name, set())
 
 
-@pytest.mark.parametrize("name", HOST_IMAGE)
+@pytest.mark.parametrize("name", SIZES)
 def test_without_the_size_what_is_found_says_the_same(tmp_path: Path, name: str) -> None:
     """But for the reason that names the size."""
     sysfs, microsoft = instance(tmp_path, name)

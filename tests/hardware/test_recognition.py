@@ -10,22 +10,27 @@ import pytest
 import fake_instance
 from allranks.hardware import infiniband, nccl, topology, ucx
 from allranks.hardware.recognition import GPU_IDS, hardware, recognise
-from allranks.hardware.sizes import sizes
+from allranks.hardware.sizes import find, sizes
 
 HERE = Path(__file__).parent
 INSTANCES = {file.stem: file.read_text() for file in sorted((HERE / "instances").glob("*.txt"))}
 
 RECOGNISED = {
     "NC24ads_A100_v4": (["NC24ads_A100_v4"], ""),
+    "NC24r": (["NC24r"], ""),
+    "NC24rs_v3": (["NC24rs_v3"], ""),
     "NC80adis_H100_v5": (["NC80adis_H100_v5"], ""),
     "NC8as_T4_v3": (["NC8as_T4_v3"], ""),
     "NC96ads_A100_v4": (["NC96ads_A100_v4"], "ncv4"),
+    # Nothing in /sys distinguishes these two, nor the two H200.
+    "ND128isr_GB300_v6": (["ND128isr_GB300_v6", "ND128isrG5_GB300_v6"], ""),
+    "ND128isr_NDR_GB200_v6": (["ND128isr_NDR_GB200_v6"], ""),
     "ND40rs_v2": (["ND40rs_v2"], "ndv2"),
     "ND96amsr_A100_v4": (["ND96amsr_A100_v4"], "ndv4"),
     "ND96asr_v4": (["ND96asr_v4"], "ndv4"),
     "ND96isr_H100_v5": (["ND96isr_H100_v5"], "ndv5"),
-    # Nothing in /sys distinguishes these two.
     "ND96isr_H200_v5": (["ND96isr_H200_v5", "ND96isrf_H200_v5"], "ndv5"),
+    "ND96isr_MI300X_v5": (["ND96isr_MI300X_v5"], ""),
 }
 
 
@@ -33,6 +38,8 @@ def test_there_is_an_instance_of_every_family() -> None:
     assert set(INSTANCES) == set(RECOGNISED)
     assert {family for _, family in RECOGNISED.values()} == {"", *topology.FAMILIES}
     assert {model for model, _ in GPU_IDS.values()} == {size.gpu for size in sizes()}
+    assert {find(name).gpu for name in INSTANCES} == {size.gpu for size in sizes()}
+    assert {file.stem for file in (HERE / "golden").glob("*.conf")} == set(INSTANCES)
 
 
 @pytest.mark.parametrize("name", RECOGNISED)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import pathlib
 
 import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
 from allranks.plan import codec
+from allranks.plan.check import values
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Text
+from allranks.plan.reader import read_plan, settings
 from allranks.plan.secrets import hidden, restored, shown
 
 KEY = "c2VjcmV0" * 10 + "abcdef" + "=="
@@ -102,3 +105,25 @@ def test_a_request_to_azure_is_shown_without_them() -> None:
         "type": "command",
     }
     assert shown(body)["properties"]["inputs"]["lr"] == {"value": "0.1"}
+
+
+JOB = """
+command: echo
+environment: {image: "python:3.12"}
+compute: local
+environment_variables: {HF_TOKEN: [hunter2]}
+limits: {timeout: 1}
+"""
+
+
+def test_a_message_about_a_secret_does_not_quote_it(tmp_path: pathlib.Path) -> None:
+    port = Input("api_key", "integer", enum=("1", "2"), minimum=3)
+    messages = [str(settings.wrong("api_key", "hunter2", "a number"))]
+    messages += map(str, values.wrong("step train", port, "hunter2", "change it"))
+    (tmp_path / "job.yml").write_text(JOB)
+    with pytest.raises(InputError) as refused:
+        read_plan(str(tmp_path / "job.yml"), {}, tmp_path / "snapshots")
+    messages.append(str(refused.value))
+    assert ["***" in message for message in messages] == [True] * 3
+    assert not [message for message in messages if "hunter2" in message]
+    assert "0.5" in str(settings.wrong("lr", "0.5", "a whole number"))

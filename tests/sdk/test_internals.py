@@ -333,9 +333,11 @@ def test_inputs_and_outputs_of_rest_bodies_are_read() -> None:
 
 
 def test_nodes_of_rest_bodies_are_made(component: Any) -> None:
+    from azure.ai.ml.entities import PipelineComponent
+
     nodes = internals.nodes_of({"first": {"type": "command", "componentId": component, "inputs": {}}})
     assert isinstance(nodes["first"], internals.BaseNode)
-    pipeline = internals.PipelineComponent(name="p", jobs={})
+    pipeline = PipelineComponent(name="p", jobs={})
     internals.set_nodes(pipeline, nodes)
     assert list(pipeline.jobs) == ["first"]
 

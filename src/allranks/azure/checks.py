@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from allranks.azure import hardware_needs
@@ -20,10 +21,19 @@ _CURATED = "AzureML-"
 _WITH_COMPUTE = "--compute NAME, or --size SIZE for serverless"
 
 
-def of_sizes(required: list[Requirements]) -> list[Problem]:
+def of_sizes(required: list[Requirements], clusters: Mapping[str, str] = MappingProxyType({})) -> list[Problem]:
     """Return what the steps cannot have on their sizes, without contacting Azure: more processes than GPUs, a CUDA that
-    does not run on the GPUs, InfiniBand. Unknown sizes have none."""
-    return [problem for step in required for problem in _of_size(step)]
+    does not run on the GPUs, InfiniBand. Unknown sizes have none.
+
+    clusters: the sizes of clusters by their names in lower case, if known
+    """
+    found: list[Problem] = []
+    for step in required:
+        compute = ComputeId.parse(step.compute)
+        name = clusters.get(compute.name.lower(), "") if compute.is_cluster else step.size
+        if name and (size := sizes.known(name)) is not None:
+            found += _of_size(step, size)
+    return found
 
 
 def of_compute(steps: Sequence[str]) -> list[Problem]:
@@ -46,11 +56,9 @@ def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
     ]
 
 
-def _of_size(step: Requirements) -> Iterator[Problem]:
-    size = sizes.known(step.size) if step.size and not ComputeId.parse(step.compute).is_cluster else None
-    if size is not None:
-        yield from _too_many_processes(step, size)
-        yield from hardware_needs.problems(step.where, size, step.hardware)
+def _of_size(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
+    yield from _too_many_processes(step, size)
+    yield from hardware_needs.problems(step.where, size, step.hardware)
 
 
 def _too_many_processes(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
@@ -103,8 +111,7 @@ def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
         )
     size = sizes.known(getattr(cluster, "size", None) or "")
     if size is not None:
-        yield from _too_many_processes(step, size)
-        yield from hardware_needs.problems(step.where, size, step.hardware)
+        yield from _of_size(step, size)
 
 
 def _of_assets(operations: Any, kind: str, command: str, required: list[Requirements]) -> Iterator[Problem]:

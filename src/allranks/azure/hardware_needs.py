@@ -10,7 +10,7 @@ from allranks.errors import Problem
 from allranks.hardware import traps
 from allranks.hardware.sizes import Size
 from allranks.plan.cuda_version import cuda_version
-from allranks.plan.graph import Graph, steps
+from allranks.plan.graph import Step
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,10 @@ class HardwareNeeds:
 NO_NEEDS = HardwareNeeds()
 
 
-def hardware_needs(graph: Graph) -> dict[str, HardwareNeeds]:
-    """Return what each step of a graph needs, by its path."""
-    return {
-        path: HardwareNeeds(
-            cuda_version(step.environment),
-            traps.asks_for_infiniband({name: str(value) for name, value in step.environment_variables.items()}),
-        )
-        for path, step in steps(graph)
-    }
+def hardware_needs(step: Step) -> HardwareNeeds:
+    """Return what a step of a plan needs."""
+    variables = {name: str(value) for name, value in step.environment_variables.items()}
+    return HardwareNeeds(cuda_version(step.environment), traps.asks_for_infiniband(variables))
 
 
 def problems(where: str, size: Size, needs: HardwareNeeds) -> Iterator[Problem]:

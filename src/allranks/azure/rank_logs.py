@@ -24,7 +24,8 @@ def download_logs(client: Any, record: RunRecord) -> None:
         if step.mlflow_run_id is None or step.name in settled:
             continue
         ended = step.status.ended
-        exist = runs.download(client, runs.logs(client, step.reused_from or step.mlflow_run_id), Path(step.folder))
+        found = runs.logs(client, step.reused_from or step.mlflow_run_id)
+        exist = runs.download(client, found, Path(step.folder), ended=ended)
         step.ranks = _ranks(step)
         if step.verdict is not None:
             step.verdict = _with_log(step, step.verdict)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any
 
-from allranks.azure.hardware_needs import NO_NEEDS, HardwareNeeds
-from allranks.contract.layout import Layout
+from allranks.azure.hardware_needs import NO_NEEDS, HardwareNeeds, hardware_needs
+from allranks.azure.job_steps import JobStep, job_steps
+from allranks.contract.distributions import processes_per_instance
+from allranks.plan.graph import Graph, Step, steps
 from allranks.sdk import internals
 
 
@@ -38,54 +38,42 @@ class Requirements:
     hardware: HardwareNeeds = NO_NEEDS
 
 
-def requirements(
-    job: Any,
-    layouts: Mapping[str, Layout],
-    per_process: frozenset[str],
-    hardware: Mapping[str, HardwareNeeds] = MappingProxyType({}),
-) -> list[Requirements]:
-    """Return what each step of the SDK's job requires. A command job is its only step.
+def requirements(job: Any, graph: Graph) -> list[Requirements]:
+    """Return what each step of the SDK's job requires, also those of nested pipelines. A command job is its only step.
 
-    layouts:     by step, if known
-    per_process: the steps whose ranks are all started by the platform
-    hardware:    by step, if known
+    graph: of the job's plan; what only it tells, such as the number of processes, is unknown of a step that it lacks
     """
     from azure.ai.ml.entities import PipelineJob
 
-    nodes = dict(job.jobs.items()) if isinstance(job, PipelineJob) else {"": job}
-    if not isinstance(job, PipelineJob) and len(layouts) == 1:
-        (layout,) = layouts.values()
-        layouts, per_process = {"": layout}, frozenset({""} if per_process else ())
-        hardware = {"": next(iter(hardware.values()), NO_NEEDS)}
-    default = _text(job.compute) or _text(job.settings.default_compute if isinstance(job, PipelineJob) else "")
-    return [
-        replace(
-            _of_node(name, node, default, layouts.get(name), name in per_process),
-            hardware=hardware.get(name, NO_NEEDS),
-        )
-        for name, node in nodes.items()
-    ]
+    planned = dict(steps(graph))
+    if not isinstance(job, PipelineJob) and len(planned) == 1:
+        planned = {"": next(iter(planned.values()))}
+    return [_of_step(step, planned.get(step.path)) for step in job_steps(job)]
 
 
-def _of_node(name: str, node: Any, default_compute: str, layout: Layout | None, per_process: bool) -> Requirements:
-    component = internals.component(node)
+def _of_step(step: JobStep, planned: Step | None) -> Requirements:
+    node, component = step.node, internals.component(step.node)
     environment = vars(node).get("environment") or getattr(component, "environment", None)
     resources = internals.resources(node) or getattr(component, "resources", None)
     size = getattr(resources, "instance_type", None) or ""
     return Requirements(
-        where=f"step {name}" if name else "the job",
-        compute=_text(vars(node).get("compute")) or default_compute,
+        where=f"step {step.path}" if step.path else "the job",
+        compute=step.compute,
         size=size if isinstance(size, str) else "",
-        instances=layout.instance_count if layout else 1,
+        instances=max(planned.instance_count, 1) if planned else 1,
         low_priority=_is_spot(node),
-        processes=layout.process_count_per_instance if layout and per_process else None,
+        processes=_processes(planned),
         environment=environment if isinstance(environment, str) else "",
         component=component if isinstance(component, str) else "",
+        hardware=hardware_needs(planned) if planned else NO_NEEDS,
     )
 
 
-def _text(compute: Any) -> str:
-    return str(compute).removeprefix("azureml:") if compute else ""
+def _processes(planned: Step | None) -> int | None:
+    """Return the ranks per instance if the platform starts every rank."""
+    if planned is None or not hasattr(planned.distribution, "process_count_per_instance"):
+        return None
+    return max(processes_per_instance(planned.distribution), 1)
 
 
 def _is_spot(node: Any) -> bool:
@@ -104,13 +92,5 @@ def without_compute(job: Any) -> tuple[str, ...]:
 
     if not isinstance(job, PipelineJob) or job.compute or job.settings.default_compute:
         return ()
-    return tuple(_without_compute(job.jobs, ""))
-
-
-def _without_compute(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
-    for name, node in nodes.items():
-        inner = getattr(internals.component(node), "jobs", None)
-        if type(node).__name__ == "Pipeline" and isinstance(inner, dict):
-            yield from _without_compute(inner, f"{path}{name}.")
-        elif type(node).__name__ in ("Command", "Parallel", "Spark", "Sweep") and not vars(node).get("compute"):
-            yield f"{path}{name}"
+    kinds = ("Command", "Parallel", "Spark", "Sweep")
+    return tuple(step.path for step in job_steps(job) if step.kind in kinds and not vars(step.node).get("compute"))

@@ -11,11 +11,15 @@ from typing import Any
 
 from allranks.azure.errors import service_errors
 from allranks.azure.uploads import quiet_uploads
+from allranks.runs.log_redaction import redacted
 from allranks.sdk import internals
-from allranks.secrets import redact
+from allranks.secrets import redact, same_length
 
 ENDED = frozenset({"Completed", "Failed", "Canceled"})
 LOGS = "user_logs/"
+
+_PIECE = 64 * 1024
+"""Bytes of a log that are searched for secrets at a time."""
 
 _REUSED = "azureml.reusedrunid"
 _RESULT = "allranks.result"
@@ -81,8 +85,12 @@ def logs(client: Any, name: str) -> Logs:
     return Logs({log: address for log, address in log_files.items() if log.startswith(LOGS) and _is_safe(log)})
 
 
-def download(client: Any, found: Logs, folder: Path) -> bool:
-    """Download new parts of the logs into the folder. Only the rest of a partial file is requested.
+def download(client: Any, found: Logs, folder: Path, *, ended: bool) -> bool:
+    """Download new parts of the logs into the folder, with their secrets overwritten. Only the rest of a partial file
+    is requested.
+
+    ended: whether the logs are complete. Otherwise an unfinished line is left for the next download, because a secret
+           in it may be unfinished too
 
     A log never ends in the middle of a response. Return whether every log exists: the service lists a log before its
     first line is written. Raise InputError or AzureError.
@@ -91,7 +99,7 @@ def download(client: Any, found: Logs, folder: Path) -> bool:
     for log, address in found.addresses.items():
         path = folder / log
         with service_errors(f"downloading {log}"):
-            exists = _append(client, address, path) and exists
+            exists = _append(client, address, path, ended) and exists
     return exists
 
 
@@ -158,9 +166,10 @@ def _is_safe(log: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts and re.search(r"[\x00\\]", log) is None
 
 
-def _append(client: Any, address: str, path: Path) -> bool:
+def _append(client: Any, address: str, path: Path, ended: bool) -> bool:
     from azure.core.exceptions import HttpResponseError
 
+    # What is stored is as long as the log on Azure ML up to there.
     size = path.stat().st_size if path.exists() else 0
     response = internals.requests(client).get(address, headers={"Range": f"bytes={size}-"} if size else {})
     if response.status_code == 404:
@@ -170,7 +179,8 @@ def _append(client: Any, address: str, path: Path) -> bool:
     if response.status_code not in (200, 206):
         raise HttpResponseError(response=response)
     content = response.body()
+    pieces = (content[start : start + _PIECE] for start in range(0, len(content), _PIECE))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab" if response.status_code == 206 else "wb") as file:
-        file.write(content)
+        file.writelines(redacted(pieces, mask=same_length, complete=ended))
     return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,13 +17,15 @@ from types import MappingProxyType
 from typing import Any
 
 from allranks.azure.changes import place
+from allranks.azure.checks import of_sizes
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
-from allranks.azure.requirements import without_compute
+from allranks.azure.requirements import requirements, without_compute
 from allranks.azure.size_variable import cluster_sizes, set_sizes
 from allranks.azure.uploads import quiet_uploads
 from allranks.azure.workspace import WorkspaceName
 from allranks.errors import InputError, Problem
+from allranks.plan.reader import OpenJob
 from allranks.schedules import triggers
 from allranks.schedules.finding import Declared, find_schedules
 from allranks.schedules.firings import firings
@@ -135,11 +137,13 @@ def changes(
     compute:  the cluster for the steps that do not name one
     clusters: the sizes of the workspace's clusters, from `seen_clusters` or the last known state
 
-    Raise InputError for a schedule that is invalid or has ended, and for steps without a compute.
+    Raise InputError for a schedule that is invalid or has ended, and for steps without a compute, or on a size that
+    cannot run them.
     """
     with session():
         declared = _declared(target, compute, clusters)
         problems = [problem for each in declared if (problem := _ended(each, now))]
+        problems += [problem for each in declared for problem in _misplaced(each, clusters)]
         if problems:
             raise InputError.of(problems)
         planned = [_change(each, there.get(each.schedule.name), workspace) for each in declared]
@@ -334,6 +338,16 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
     return Problem(
         f"schedule {schedule.name}, key trigger.end_time ({schedule.where})", found, "an end in the future", fix
     )
+
+
+def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield what the steps cannot have on the sizes of their computes; nothing of steps that cannot be read here."""
+    schedule = declared.schedule
+    job = OpenJob(declared.entity.create_job, schedule.where, lambda _: None)
+    if isinstance(job.job, str) or job.unread():
+        return
+    for problem in of_sizes(requirements(job.job, job.plan().graph), clusters):
+        yield replace(problem, where=f"schedule {schedule.name}, {problem.where} ({schedule.where})")
 
 
 def _files(declared: Iterable[Declared], target: Path | None) -> Callable[[str], bool]:

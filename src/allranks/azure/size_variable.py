@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
 from allranks.azure.compute_id import ComputeId
 from allranks.azure.errors import service_errors
+from allranks.azure.job_steps import job_steps
 from allranks.contract.own_variables import SIZE
 from allranks.hardware import sizes
 from allranks.sdk import internals
@@ -31,10 +32,13 @@ def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:
     A step that sets the variable itself keeps it. Sizes without GPUs need no network settings, and get none. The trials
     of a registered component recognise the hardware: a sweep in a pipeline has no environment variables of its own.
     """
-    for step, compute in _steps(job, ComputeId("")):
-        name = clusters.get(compute.name.lower(), "") if compute.is_cluster else _own_size(step)
+    for step in job_steps(job):
+        if (set_in := _SETTERS.get(step.kind)) is None:
+            continue
+        compute = ComputeId.parse(step.compute)
+        name = clusters.get(compute.name.lower(), "") if compute.is_cluster else _own_size(step.node)
         if (size := sizes.known(name) if name else None) is not None:
-            (_set_in_sweep if type(step).__name__ == "Sweep" else _set_in_step)(step, size.name)
+            set_in(step.node, size.name)
 
 
 def _set_in_step(step: Any, size: str) -> None:
@@ -55,32 +59,8 @@ def _set_in_sweep(step: Any, size: str) -> None:
         internals.replace_component(step, own)
 
 
-def _steps(job: Any, default: ComputeId) -> Iterator[tuple[Any, ComputeId]]:
-    """Yield each step with its compute; a command job is its only step."""
-    nodes = _nodes(job)
-    if nodes is None:
-        kind = type(job).__name__
-        if kind in ("Command", "CommandJob", "Parallel", "Sweep"):
-            yield job, _compute(vars(job).get("compute"), default)
-        return
-    settings = getattr(job, "settings", None)
-    compute = _compute(getattr(job, "compute", None) or getattr(settings, "default_compute", None), default)
-    for node in nodes:
-        yield from _steps(node, compute)
-
-
-def _nodes(job: Any) -> Iterable[Any] | None:
-    """Return the nodes of a pipeline job or of a node that is a pipeline component on this machine; None for a step."""
-    from azure.ai.ml.entities import PipelineJob
-
-    if isinstance(job, PipelineJob):
-        return list(job.jobs.values())
-    inner = getattr(internals.component(job), "jobs", None)
-    return list(inner.values()) if type(job).__name__ == "Pipeline" and isinstance(inner, dict) else None
-
-
-def _compute(compute: Any, default: ComputeId) -> ComputeId:
-    return ComputeId.parse(compute) if compute else default
+_SETTERS = {"Command": _set_in_step, "CommandJob": _set_in_step, "Parallel": _set_in_step, "Sweep": _set_in_sweep}
+"""The functions that set the variable, by the classes of the steps whose ranks are ours."""
 
 
 def _own_size(step: Any) -> str:

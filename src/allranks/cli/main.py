@@ -77,7 +77,8 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC):
             if error.filename is None:
-                raise
+                _print_bug(error)
+                sys.exit(1)
             _print_os_error(error)
             sys.exit(1)
         # Standard output cannot be written any more. At exit, Python would print an error about that.
@@ -88,7 +89,8 @@ def main() -> None:
     except Exception as error:
         code = _print_expected(error)
         if code is None:
-            raise
+            _print_bug(error)
+            code = 1
         sys.exit(code)
 
 
@@ -116,6 +118,15 @@ def _print_expected(error: Exception) -> int | None:
         print_failure(error.problem)
         return 1
     return None
+
+
+def _print_bug(error: Exception) -> None:
+    """Print the traceback of an error that nothing expects, as Python does, but without secrets."""
+    import traceback
+
+    from allranks.secrets import redact
+
+    sys.stderr.write(redact("".join(traceback.format_exception(error))))
 
 
 if __name__ == "__main__":

@@ -40,10 +40,10 @@ def smaller(env: RankEnv, declared: int) -> Problem | None:
     """
     if env.instance_count >= declared:
         return None
+    ranks = "1 rank" if env.world_size == 1 else f"{env.world_size} ranks"
     return Problem(
         where="world size",
-        found=f"{env.world_size} ranks on {env.instance_count} of the job's {declared} instances (launcher "
-        f"{env.launcher})",
+        found=f"{ranks} on {env.instance_count} of the job's {declared} instances (launcher {env.launcher})",
         expected=f"{env.local_world_size * declared} ranks: {env.local_world_size} on each of the {declared} instances",
         fix=FIX,
     )

@@ -6,7 +6,7 @@ import mmap
 import re
 from collections.abc import Iterable, Iterator
 
-from allranks.secrets import SHORTEST, redact
+from allranks.secrets import SHORTEST, Mask, redact, same_length, short
 
 LONGEST_LINE = 64 * 1024
 """Bytes of a line that are held until it ends. A longer line is cut between two words."""
@@ -17,10 +17,15 @@ _KEY_ENDS = b"-----END "
 _BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b"<", b">")
 
 
-def redacted(pieces: Iterable[bytes], known: Iterable[str] = ()) -> Iterator[bytes]:
+def redacted(
+    pieces: Iterable[bytes], known: Iterable[str] = (), *, mask: Mask = short, complete: bool = True
+) -> Iterator[bytes]:
     """Yield the bytes of a log with ``***`` in place of every secret, also of one that continues in the next piece.
 
-    known: values that are secret regardless of their shape
+    known:    values that are secret regardless of their shape
+    mask:     the replacement for a secret
+    complete: whether nothing follows the pieces. Otherwise an unfinished line at the end is left out, because a secret
+              in it may not be complete
     """
     known = tuple(known)
     held = b""
@@ -28,23 +33,23 @@ def redacted(pieces: Iterable[bytes], known: Iterable[str] = ()) -> Iterator[byt
         held += piece
         end = _end(held)
         if end:
-            yield _masked(held[:end], known)
+            yield _masked(held[:end], known, mask)
             held = held[end:]
-    if held:
-        yield _masked(held, known)
+    if held and complete:
+        yield _masked(held, known, mask)
 
 
-def mask_in_file(path: str, known: Iterable[str]) -> None:
-    """Overwrite the known secrets in a log with asterisks.
+def mask_in_file(path: str, known: Iterable[str], most: int) -> int | None:
+    """Overwrite the secrets in a log with asterisks: the known ones, and texts with the shape of a secret.
 
-    Each keeps its length, so that the offsets of a reader that follows the log stay right. A file that is missing or
-    empty is left alone.
+    most: bytes of a log up to which it is searched for shapes, which takes a second for each 10 to 30 MB
+
+    Each secret keeps its length, so that the offsets of a reader that follows the log stay right. A file that is
+    missing or empty is left alone. Return how many bytes were searched for shapes, or None if the log is too large.
 
     Raise OSError if the file cannot be changed.
     """
     values = sorted({value.encode() for value in known if len(value) >= SHORTEST}, key=len, reverse=True)
-    if not values:
-        return
     try:
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as content:
             for value in values:
@@ -52,8 +57,18 @@ def mask_in_file(path: str, known: Iterable[str]) -> None:
                 while place >= 0:
                     content[place : place + len(value)] = b"*" * len(value)
                     place = content.find(value, place + len(value))
+            if len(content) > most:
+                return None
+            place = 0
+            pieces = (content[start : start + LONGEST_LINE] for start in range(0, len(content), LONGEST_LINE))
+            for masked in redacted(pieces, mask=same_length):
+                end = place + len(masked)
+                if content[place:end] != masked:
+                    content[place:end] = masked
+                place = end
+            return place
     except (FileNotFoundError, ValueError):  # mmap raises ValueError for an empty file
-        return
+        return 0
 
 
 def _end(data: bytes) -> int:
@@ -69,7 +84,7 @@ def _end(data: bytes) -> int:
     return end
 
 
-def _masked(data: bytes, known: tuple[str, ...]) -> bytes:
+def _masked(data: bytes, known: tuple[str, ...], mask: Mask) -> bytes:
     text = data.decode("utf-8", "surrogateescape")
-    masked = redact(text, known)
+    masked = redact(text, known, mask)
     return data if masked == text else masked.encode("utf-8", "surrogateescape")

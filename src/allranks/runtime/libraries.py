@@ -7,6 +7,7 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from allranks.contract import world
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import interface_towards
@@ -26,13 +27,16 @@ def prepare_libraries(*, per_node: bool = False) -> None:
     per_node: the platform started only this process on its instance, and the library starts the others (Lightning with
               several devices). The variables of a rank are then not set.
 
-    Variables that the user has set do not change. Raise InputError if the launch variables contradict each other, or if
-    a killed build of DeepSpeed has left its lock, for which every process that loads DeepSpeed would wait.
+    Variables that the user has set do not change. Raise InputError if the launch variables contradict each other, if
+    the ranks came up on fewer instances than the job was declared with, or if a killed build of DeepSpeed has left its
+    lock, for which every process that loads DeepSpeed would wait.
     """
     await_builds()
     if PER_NODE in os.environ:
         return
-    set_variables(detect(), per_node=per_node)
+    env = detect()
+    world.check(env)
+    set_variables(env, per_node=per_node)
 
 
 def set_variables(env: RankEnv, *, per_node: bool = False, environ: MutableMapping[str, str] = os.environ) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, distributed
 from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
+from allranks.contract import world
 from allranks.contract.detect import detect
 from allranks.contract.own_variables import join_seconds
 from allranks.runtime import closing, collectives, libraries, strategies
@@ -123,17 +124,23 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
     """Read the launch variables, prepare libraries, connect the ranks, run the preflight checks, initialise the process
     group, and open the metrics.
 
-    Raise InputError if the launch variables contradict each other, the strategy is unknown or not installed, or a
-    preflight check fails. Raise ConnectionError if the ranks do not connect within ALLRANKS_JOIN_SECONDS, by default
-    timeout_seconds.
+    Raise InputError if the launch variables contradict each other, the ranks came up on fewer instances than declared,
+    the strategy is unknown or not installed, or a preflight check fails. Raise ConnectionError if the ranks do not
+    connect within ALLRANKS_JOIN_SECONDS, by default timeout_seconds.
     """
     env = detect()
+    preflight_wanted = wanted(env)
+    if not preflight_wanted:  # which compares the worlds too, in its table
+        world.check(env)
     strategies.check(strategy_name)
     libraries.set_variables(env)
     store = connect_ranks(env, join_seconds(os.environ, timeout_seconds)) if env.world_size > 1 else HashStore()
-    preflight = Preflight(env, store) if wanted(env) else None
+    preflight = Preflight(env, store) if preflight_wanted else None
     if preflight:
         preflight.before_the_group()
+    else:
+        # The checks may be disabled; a job that is not what was declared ends all the same.
+        world.check(env)
     device = open_group(env, store, timeout_seconds)
     if preflight:
         preflight.in_the_group(device)

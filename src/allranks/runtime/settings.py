@@ -29,9 +29,10 @@ class TrainingSettings:
                 infinity: only measure the norm, as `training.gradient_norm`
     precision:  "float32", "bfloat16" or "float16": compute in this type, with weights, gradient sums and outputs in
                 float32; float16 scales the loss, and skips steps whose gradients overflow; None: float32; "auto":
-                bfloat16 on GPUs that have it, float16 on older ones (V100, T4), float32 on the CPU. Under
-                deepspeed, float16 (GPUs, ZeRO 1 to 3) and a file with the section bf16 have 16-bit weights, with
-                float32 copies in the optimizer
+                bfloat16 on GPUs that have it, float16 on older ones (V100, T4), float32 on the CPU.
+                Under deepspeed, float16 (GPUs, ZeRO 1 to 3) and a file with the section bf16 have 16-bit weights,
+                with float32 copies in the optimizer; "auto" is the type that the file enables, and float32 in place
+                of one that it disables, and of float16 with ZeRO 0
     tf32:       compute float32 matrix products in TF32 on GPUs that have it; applies to the whole process
     compile:    compile the blocks with torch.compile, each by itself; the whole model if `blocks` is empty
     blocks:     classes of the modules to shard one by one (fsdp), to compile, and to recompute

@@ -38,9 +38,7 @@ PARTS = {
     "GroupInput": f"{_SDK}.entities._inputs_outputs:GroupInput",
     "LoopNode": f"{_SDK}.entities._builders.control_flow_node:LoopNode",
     "OutputsAttrDict": f"{_SDK}.entities._job.pipeline._io:OutputsAttrDict",
-    "PipelineComponent": f"{_SDK}.entities._component.pipeline_component:PipelineComponent",
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
-    "PipelineJobSettings": f"{_SDK}.entities._job.pipeline.pipeline_job_settings:PipelineJobSettings",
     "load_component_functions": f"{_SDK}.entities._job.pipeline._load_component",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
     # Files and REST bodies
@@ -321,7 +319,9 @@ def set_inputs(component: Any, inputs: dict[str, Any]) -> None:
 
 def nodes_of(bodies: dict[str, Any]) -> Any:
     """Return the nodes of a REST body's `jobs`, in which components stand in place of ids."""
-    return __getattr__("PipelineComponent")._resolve_sub_nodes(bodies)
+    from azure.ai.ml.entities import PipelineComponent
+
+    return PipelineComponent._resolve_sub_nodes(bodies)
 
 
 def set_nodes(component: Any, nodes: Any) -> None:

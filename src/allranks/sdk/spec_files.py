@@ -33,22 +33,29 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class SpecFiles:
-    """The files in a folder that describe components, and those that describe jobs, by path."""
+    """What the files in a folder describe.
+
+    components: files, in YAML or in Python
+    jobs:       files in YAML
+    pipelines:  functions in Python that can be called without inputs: ``FILE``, or ``FILE:NAME`` if a file has several
+    """
 
     components: tuple[Path, ...]
     jobs: tuple[Path, ...]
+    pipelines: tuple[str, ...] = ()
 
 
 def below(folder: Path) -> SpecFiles:
     """Return the specs in a folder and the folders below it.
 
-    Hidden folders (``.git``, ``.venv``), virtual environments and caches are left out. Jobs
-    and pipelines are found in YAML only: Python files and notebooks are not run to see whether they define one.
+    Hidden folders (``.git``, ``.venv``), virtual environments and caches are left out. No file is run, so a Python file
+    has a pipeline if a function of its module is decorated with ``@pipeline`` or ``@dsl.pipeline``.
     """
     kinds = {path: kind(path) for path in _files(folder)}
     return SpecFiles(
         components=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.COMPONENT),
-        jobs=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.JOB and path.suffix != ".py"),
+        jobs=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.JOB),
+        pipelines=tuple(name for path, file_kind in kinds.items() if file_kind is None for name in _pipelines(path)),
     )
 
 
@@ -120,6 +127,23 @@ def _is_component_in_python(text: str) -> bool:
     except (SyntaxError, ValueError):
         return False
     return "command_component" in names and "pipeline" not in names
+
+
+def _pipelines(path: Path) -> list[str]:
+    """Return the pipelines of a Python file. A function that needs inputs is a part of a larger pipeline."""
+    try:
+        text = bounded_yaml.read(path) if path.suffix == ".py" else ""
+        module = ast.parse(text).body if "pipeline" in text else []
+    except (OSError, SyntaxError, ValueError):
+        return []
+    functions = (node for node in module if isinstance(node, ast.FunctionDef) and "pipeline" in _decorators(node))
+    names = [function.name for function in functions if _needs_no_inputs(function.args)]
+    return [f"{path}:{name}" for name in names] if len(names) > 1 else [str(path)] * len(names)
+
+
+def _needs_no_inputs(arguments: ast.arguments) -> bool:
+    positional = len(arguments.posonlyargs) + len(arguments.args)
+    return positional == len(arguments.defaults) and None not in arguments.kw_defaults
 
 
 def _is_python(path: Path, text: str) -> bool:

@@ -177,14 +177,14 @@ def _members(node: Any) -> dict[str, Any] | None:
 
     A pipeline also lists the bodies of its loops; only the loops return them.
     """
-    from azure.ai.ml.entities import PipelineJob
+    from azure.ai.ml.entities import PipelineComponent, PipelineJob
 
     if isinstance(node, PipelineJob):
         return _without_bodies(node.jobs)
     if isinstance(node, internals.LoopNode):
         return _members(node.body) or {"body": node.body}
     component = internals.component(node)
-    return _without_bodies(component.jobs) if isinstance(component, internals.PipelineComponent) else None
+    return _without_bodies(component.jobs) if isinstance(component, PipelineComponent) else None
 
 
 def _without_bodies(nodes: Mapping[str, Any]) -> dict[str, Any]:

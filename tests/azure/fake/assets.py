@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fake import arm, uploads
 from fake.component_checks import check_component
 from fake.messages import Answer, Refusal, Request, not_found, user_error
+from fake.name_rules import complaint, is_version
 from fake.names import BLOBS, MANAGEMENT, REGISTRY_HOST
 from fake.routing import route
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fake.service import FakeAzure
 
 KINDS = ("codes", "environments", "components", "data", "models")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,254}")
-_COMPONENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,254}")
 _CHANGEABLE = (
     "description",
     "tags",
@@ -40,7 +38,14 @@ _SINGULAR = {
 }
 
 
-_ADDED: dict[str, dict[str, Any]] = {"models": {"flavors": {}, "stage": "None"}}
+_PROVISIONED = {"provisioningState": "Succeeded"}
+_ADDED: dict[str, dict[str, Any]] = {
+    "codes": _PROVISIONED,
+    "environments": _PROVISIONED,
+    "components": _PROVISIONED,
+    "data": {},
+    "models": {**_PROVISIONED, "flavors": {}, "stage": "None"},
+}
 """What the service says of a version although nobody sent it."""
 
 
@@ -88,9 +93,8 @@ class Assets:
         if before and _content(kind, before["properties"]) != _content(kind, properties):
             raise _immutable(kind, name, version)
         kept = {
-            "provisioningState": "Succeeded",
             "isArchived": False,
-            **_ADDED.get(kind, {}),
+            **_ADDED[kind],
             **(before or {"properties": {}})["properties"],
         }
         body = arm.resource(self.identify(kind, name, version), version, f"{kind}/versions", kept | properties, before)
@@ -108,8 +112,9 @@ class Assets:
             "tags": {},
             "properties": {},
             "description": None,
-            "dataType": newest["properties"].get("dataType"),
         }
+        if kind == "data":
+            properties["dataType"] = newest["properties"].get("dataType")
         return arm.resource(self.identify(kind, name), name, kind, properties)
 
 
@@ -122,10 +127,10 @@ def _both(kind_path: str) -> list[tuple[str, str]]:
     return [(MANAGEMENT, "{workspace}" + kind_path), (REGISTRY_HOST, "/mferp/managementfrontend{registry}" + kind_path)]
 
 
-def _route(method: str, kind_path: str):  # type: ignore[no-untyped-def]
+def _route(method: str, kind_path: str, kinds: Sequence[str] = KINDS):  # type: ignore[no-untyped-def]
     def put(handler: Callable[..., Answer]) -> Callable[..., Answer]:
         for host, template in _both(kind_path):
-            for kind in KINDS:
+            for kind in kinds:
                 route(host, method, template.replace("{kind}", kind))(_with_kind(handler, kind))
         return handler
 
@@ -205,7 +210,7 @@ def delete_version(azure: FakeAzure, request: Request, kind: str, name: str, ver
     return Answer()
 
 
-@_route("POST", "/{kind}/{name}/versions/{version}/startPendingUpload")
+@_route("POST", "/{kind}/{name}/versions/{version}/startPendingUpload", kinds=["codes"])
 def start_pending_upload(azure: FakeAzure, request: Request, kind: str, name: str, version: str) -> Answer:
     """A container of its own for what is to be uploaded, and a SAS for it."""
     container = f"{uuid.uuid4().hex[:10]}-{uuid.uuid4()}"
@@ -227,18 +232,9 @@ def _hash(body: dict[str, Any]) -> str | None:
 
 
 def _check_name(kind: str, name: str, version: str) -> None:
-    rule = _COMPONENT_NAME if kind == "components" else _NAME
-    if not rule.fullmatch(name):
-        raise user_error(
-            f"{_SINGULAR[kind]} name '{name}' is invalid. It should start with an alphanumeric character, may contain "
-            "letters, digits, '_' and '-', and have at most 255 characters."
-        )
-    if kind == "environments" and name.lower().startswith("azureml"):
-        raise user_error(
-            "Environment name can not start with the prefix AzureML. To alter a curated environment first create a "
-            "copy of it."
-        )
-    if not _NAME.fullmatch(version):
+    if wrong := complaint(kind, name):
+        raise user_error(wrong)
+    if not is_version(version):
         raise user_error(f"Version '{version}' of {_SINGULAR[kind].lower()} {name} is invalid.")
 
 

@@ -15,7 +15,7 @@ from fake import identity
 from fake.messages import Answer, Refusal, Request
 from fake.names import BLOBS, STORAGE
 from fake.routing import route
-from fake.signatures import Signatures
+from fake.signatures import NOT_PERMITTED, Signatures
 
 if TYPE_CHECKING:
     from fake.service import FakeAzure
@@ -80,8 +80,9 @@ def _check(azure: FakeAzure, request: Request, right: str) -> None:
     kind, _, given = request.headers.get("authorization", "").partition(" ")
     if refusal == "" and kind == "Bearer" and identity.audience(azure, given) == STORAGE:
         return
-    code = "AuthorizationPermissionMismatch" if "permit" in refusal else "AuthenticationFailed"
-    raise Refusal(403, code, f"Server failed to authenticate the request. {refusal}".strip())
+    if refusal == NOT_PERMITTED:
+        raise Refusal(403, "AuthorizationPermissionMismatch", refusal)
+    raise Refusal(403, "AuthenticationFailed", f"Server failed to authenticate the request. {refusal}".strip())
 
 
 def _blob(azure: FakeAzure, container: str, name: str) -> Blob:
@@ -169,11 +170,11 @@ def list_blobs(azure: FakeAzure, request: Request, container: str) -> Answer:
             inner = f"{prefix}{folder}{delimiter}"
             entries[inner] = f"<BlobPrefix><Name>{escape(inner)}</Name></BlobPrefix>"
         else:
-            entries[name] = _entry(name, blob)
-    marker, names = request.query.get("marker", ""), list(entries)
-    start = names.index(marker) if marker in names else 0
-    shown, rest = names[start : start + azure.page_size], names[start + azure.page_size :]
-    listed, following = "".join(entries[name] for name in shown), escape(rest[0]) if rest else ""
+            entries[name] = _entry(name, blob, with_metadata="metadata" in request.query.get("include", ""))
+    marker, size = request.query.get("marker", ""), int(request.query.get("maxresults", azure.page_size))
+    rest = [name for name in entries if name > marker]
+    shown = rest[:size]
+    listed, following = "".join(entries[name] for name in shown), escape(shown[-1]) if len(rest) > size else ""
     body = (
         f'<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="https://{BLOBS}/" '
         f'ContainerName="{container}"><Prefix>{escape(prefix)}</Prefix><Blobs>{listed}</Blobs>'
@@ -182,11 +183,12 @@ def list_blobs(azure: FakeAzure, request: Request, container: str) -> Answer:
     return Answer(200, body.encode(), {"Content-Type": "application/xml"})
 
 
-def _entry(name: str, blob: Blob) -> str:
-    metadata = "".join(f"<{key}>{escape(value)}</{key}>" for key, value in blob.metadata.items())
+def _entry(name: str, blob: Blob, with_metadata: bool) -> str:
+    items = "".join(f"<{key}>{escape(value)}</{key}>" for key, value in blob.metadata.items())
+    metadata = f"<Metadata>{items}</Metadata>" if with_metadata else ""
     return (
         f"<Blob><Name>{escape(name)}</Name><Properties><Last-Modified>{blob.modified}</Last-Modified>"
         f"<Etag>{escape(blob.etag)}</Etag><Content-Length>{blob.size}</Content-Length>"
         "<Content-Type>application/octet-stream</Content-Type><BlobType>BlockBlob</BlobType></Properties>"
-        f"<Metadata>{metadata}</Metadata></Blob>"
+        f"{metadata}</Blob>"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fake.messages import user_error
+from fake.name_rules import is_port
 from fake.references import check_reference, parse
 
 if TYPE_CHECKING:
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
 
 
 def check_component(azure: FakeAzure, assets: Assets, properties: dict[str, Any]) -> None:
-    """Raises Refusal where it names an environment, code or component that does not exist."""
+    """Raises Refusal where it names an environment, code or component that does not exist, or a port in a wrong way."""
     spec = properties.get("componentSpec")
     if not isinstance(spec, dict):
         raise user_error("The component has no componentSpec.")
     if spec.get("type") == "command" and not spec.get("command"):
         raise user_error(f"Component {spec.get('name')} has no command.")
+    for kind in ("inputs", "outputs"):
+        for port in spec.get(kind) or {}:
+            if not is_port(port):
+                raise user_error(f"Component {spec.get('name')}: '{port}' is not a valid name in its {kind}.")
     for name in _named(spec):
         found = parse(name)
         if found is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fake import arm
 from fake.messages import Answer, Refusal, Request
+from fake.name_rules import complaint
 from fake.names import LOCATION, MANAGEMENT, SUBSCRIPTION, in_workspace
 from fake.routing import route
 
@@ -18,13 +19,17 @@ _LOCATIONS = f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.MachineLearning
 
 @dataclass
 class Compute:
-    """A cluster that grows from no node to its greatest number."""
+    """A cluster that grows from no node to its greatest number. Raises ValueError for a name that Azure refuses."""
 
     name: str
     size: str
     most_nodes: int
     least_nodes: int = 0
     state: str = "Succeeded"
+
+    def __post_init__(self) -> None:
+        if wrong := complaint("computes", self.name):
+            raise ValueError(wrong)
 
 
 SIZES: dict[str, dict[str, Any]] = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
+from fake import azurite
 from fake.server import Server, serving
 from fake.service import FakeAzure
 
@@ -18,10 +20,29 @@ def azure_server() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def azurite_process() -> Iterator[azurite.Process | None]:
+    """Azurite, where it is installed."""
+    if azurite.missing():
+        yield None
+        return
+    with azurite.running() as process:
+        yield process
+
+
 @pytest.fixture
-def azure(azure_server: Server, tmp_path: Path) -> Iterator[FakeAzure]:
-    """A fresh service, which this process finds too."""
-    with fresh(azure_server, tmp_path / "azure") as service:
+def azure(azure_server: Server, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FakeAzure]:
+    """A fresh service, which this process finds too.
+
+    Azurite serves the storage of a test that is marked with it, where it is installed; with ALLRANKS_AZURITE=1, that of
+    every test.
+    """
+    marked = request.node.get_closest_marker("azurite") or os.environ.get("ALLRANKS_AZURITE") == "1"
+    process = request.getfixturevalue("azurite_process") if marked else None
+    with (
+        fresh(azure_server, tmp_path / "azure") as service,
+        azurite.serving(service, process) if process else nullcontext(),
+    ):
         yield service
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fake import arm
 from fake.job_checks import check_job
 from fake.messages import Answer, Request, not_found, user_error
+from fake.name_rules import complaint
 from fake.names import API, MANAGEMENT, STUDIO, WORKSPACE_PATH, in_workspace
 from fake.routing import route
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fake.service import FakeAzure
 
 ENDED = ("Completed", "Failed", "Canceled")
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9\-_]{0,254}")
 
 
 @dataclass
@@ -99,11 +98,8 @@ def body(job: Job) -> dict[str, Any]:
 
 def submit(azure: FakeAzure, name: str, properties: dict[str, Any]) -> Job:
     """Takes a job and begins to run it. Raises Refusal."""
-    if not _NAME.fullmatch(name):
-        raise user_error(
-            f"Invalid job name '{name}'. Job names must be 1 to 255 characters of letters, digits, '-' and '_', and "
-            "start with a letter or a digit."
-        )
+    if wrong := complaint("jobs", name):
+        raise user_error(wrong)
     check_job(azure, properties)
     job = Job(name, properties, display_name=str(properties.get("displayName") or name))
     job.tags = dict(properties.get("tags") or {})

@@ -44,11 +44,6 @@ class Answer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return cls(status, json.dumps(data).encode(), {"Content-Type": "application/json", **named})
 
-    @classmethod
-    def page(cls, items: list[Any]) -> Answer:
-        """A list, as every list of the service looks."""
-        return cls.of({"value": items})
-
 
 class Refusal(Exception):
     """An answer that says no."""

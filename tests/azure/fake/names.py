@@ -5,7 +5,7 @@ from __future__ import annotations
 SUBSCRIPTION = "12345678-1234-1234-1234-123456789abc"
 TENANT = "87654321-4321-4321-4321-cba987654321"
 GROUP = "rg"
-WORKSPACE = "ws"
+WORKSPACE = "lab"
 REGISTRY = "reg"
 LOCATION = "eastus"
 ACCOUNT = "wsstorage"

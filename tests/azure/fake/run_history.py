@@ -110,7 +110,6 @@ def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
             "tags": job.tags,
             "properties": job.run_properties,
             "logFiles": logs,
-            "submittedBy": "somebody",
         }
     )
 

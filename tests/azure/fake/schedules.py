@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
 from fake import arm, jobs, operations
 from fake.job_checks import check_job
 from fake.messages import Answer, Request, not_found, user_error
+from fake.name_rules import complaint
 from fake.names import MANAGEMENT, in_workspace
 from fake.routing import route
 
 if TYPE_CHECKING:
     from fake.jobs import Job
     from fake.service import FakeAzure
-
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9\-_]{0,254}")
 
 
 @route(MANAGEMENT, "GET", "{workspace}/schedules")
@@ -35,8 +33,8 @@ def get_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
 @route(MANAGEMENT, "PUT", "{workspace}/schedules/{name}")
 def put_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
     properties = request.json.get("properties") or {}
-    if not _NAME.fullmatch(name):
-        raise user_error(f"Invalid schedule name '{name}'.")
+    if wrong := complaint("schedules", name):
+        raise user_error(wrong)
     _check_trigger(properties.get("trigger") or {})
     definition = (properties.get("action") or {}).get("jobDefinition")
     if not isinstance(definition, dict):

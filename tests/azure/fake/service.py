@@ -23,6 +23,7 @@ from fake import (
     workspaces,
 )
 from fake.assets import Assets
+from fake.azurite import Azurite
 from fake.blobs import Blobs
 from fake.computes import Compute
 from fake.execution import Execution
@@ -58,6 +59,7 @@ class FakeAzure:
     history_lag: how many requests run history answers with 404 before it knows a new job
     token_lifetime: seconds for which the service takes a token
     operation_looks, operation_error: how often a long-running operation is seen in progress, and how the next one fails
+    azurite:     it serves the storage, unless None
     page_size:   how many items a list has at most before its next page
     """
 
@@ -99,6 +101,7 @@ class FakeAzure:
             )
         }
         self.execution = Execution(self)
+        self.azurite: Azurite | None = None
 
     @property
     def components(self) -> dict[tuple[str, str], dict[str, Any]]:
@@ -175,6 +178,8 @@ class FakeAzure:
     def answer(self, request: Request) -> Answer:
         """Raises Refusal."""
         with self.lock:
+            if self.azurite and request.host == names.BLOBS:
+                return self.azurite.answer(request)
             return routing.answer(self, request)
 
     def close(self) -> None:

@@ -31,6 +31,8 @@ _SIGNED = (
     "range",
 )
 
+NOT_PERMITTED = "This request is not authorized to perform this operation using this permission."
+
 
 @dataclass(frozen=True)
 class Grant:
@@ -50,21 +52,33 @@ class Signatures:
     """
 
     def __init__(self, handed_out: set[str]) -> None:
-        self.key = base64.b64encode(secrets.token_bytes(64)).decode()
         self.lifetime = 3600.0
         self._grants: dict[str, Grant] = {}
         self._handed_out = handed_out
-        handed_out.add(self.key)
+        self.use(base64.b64encode(secrets.token_bytes(64)).decode())
+
+    def use(self, key: str) -> None:
+        """Makes a key that of the account."""
+        self.key = key
+        self._handed_out.add(key)
 
     def sas(self, container: str = "", blob: str = "", permissions: str = "r") -> str:
         """A new one for the account, a container or a blob."""
-        signature = base64.b64encode(secrets.token_bytes(32)).decode()
+        from azure.storage.blob import generate_account_sas, generate_blob_sas, generate_container_sas
+
         end = datetime.now(timezone.utc) + timedelta(seconds=self.lifetime)
         expires = end.strftime("%Y-%m-%dT%H:%M:%SZ")
+        by_key = {"account_key": self.key, "permission": permissions, "expiry": expires}
+        if blob:
+            made = generate_blob_sas(ACCOUNT, container, blob, **by_key)
+        elif container:
+            made = generate_container_sas(ACCOUNT, container, **by_key)
+        else:
+            made = generate_account_sas(ACCOUNT, resource_types="sco", **by_key)
+        signature = parse_qs(made)["sig"][0]
         self._grants[signature] = Grant(container, blob, permissions, expires)
         self._handed_out |= {signature, quote(signature, safe="")}
-        scope = f"sr={'b' if blob else 'c'}" if container else "ss=b&srt=sco"
-        return f"sv=2023-11-03&{scope}&sp={permissions}&se={quote(expires)}&sig={quote(signature, safe='')}"
+        return made
 
     def refusal(self, request: Request, right: str) -> str | None:
         """Why a SAS is not good for a request that needs one of these rights: None where it is, "" where none is."""
@@ -79,7 +93,7 @@ class Signatures:
             return "Signature not valid in the specified time frame."
         if grant.container not in ("", container) or grant.blob not in ("", blob):
             return "The SAS is not for this resource."
-        return None if set(right) & set(grant.permissions) else f"The SAS does not permit this operation ({right})."
+        return None if set(right) & set(grant.permissions) else NOT_PERMITTED
 
     def _own(self, request: Request, signature: str) -> Grant | None:
         """One for this blob that a client made with the key."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from allranks.local.boot import SOURCE
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.programs import Program, PythonProgram, StarterSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
@@ -45,7 +46,9 @@ async def _run(kind: str, folder: Path) -> list[list[int]]:
         names = ((instance.address, instance.hostname),)
         temporary = folder / "temporary"  # removed at the end
         temporary.mkdir()
-        on = InstanceSpec(0, instance.address, instance.hostname, names, 1 << 20, str(temporary), (str(folder),))
+        on = InstanceSpec(
+            0, instance.address, instance.hostname, names, 1 << 20, str(temporary), (str(folder), sys.prefix, SOURCE)
+        )
         for step in range(STEPS):
             programs = [
                 Program(

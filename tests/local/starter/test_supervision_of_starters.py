@@ -20,6 +20,7 @@ BOUND = 20
 
 ENGINE = """
 import asyncio, os, sys
+from allranks.local.boot import SOURCE
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.programs import Program, PythonProgram, StarterSpec
 from allranks.local.instances.supervisor import InstanceSpec, Supervisor
@@ -32,7 +33,8 @@ async def main(kind, folder):
     events = asyncio.Queue()
     for number, instance in enumerate(instances):
         on = InstanceSpec(number, instance.address, instance.hostname,
-                          tuple((other.address, other.hostname) for other in instances), 1 << 20, folder, (folder,))
+                          tuple((other.address, other.hostname) for other in instances), 1 << 20, folder,
+                          (folder, sys.prefix, SOURCE))
         programs = [
             Program(f"rank {{rank}}", ("/bin/bash", "-c", "python train.py {mark}"), environment, folder,
                     f"{{folder}}/log_{{number}}_{{rank}}",

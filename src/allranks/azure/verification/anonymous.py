@@ -11,7 +11,8 @@ from allranks.secrets import redact
 SHORTEST = 3
 """Minimum length of a name that is masked wherever it occurs: shorter ones, such as a rank, occur by chance."""
 
-_MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
+_AZURE = "azure|azurecr|azureml|windows|microsoft|cloudapp"
 _SHAPES = tuple(
     (re.compile(pattern), shown)
     for pattern, shown in (
@@ -21,7 +22,10 @@ _SHAPES = tuple(
         (r"(?i)(?<=/storageaccounts/)[^/\s\"'<>]+", "<storage account>"),
         (r"(?i)(?<![0-9a-z])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-z])", "<id>"),
         # Hosts of Azure's clouds have the account's, the registry's or the region's name.
-        (r"(?i)\b[\w-]+(?:\.[\w-]+)*\.(?:azure|azurecr|azureml|windows|microsoft|cloudapp)[\w.-]*", "<host of Azure>"),
+        (
+            rf"(?i)(?<![\w.-])[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,9}}?\.(?:{_AZURE})[\w.-]*",
+            "<host of Azure>",
+        ),
         # Batch's names of the nodes of a pool.
         (r"(?i)\btvm(?:ps)?_[0-9a-z_]{8,}\b", "<node>"),
         (r"\b(?!127\.0\.0\.1\b|0\.0\.0\.0\b)(?:\d{1,3}\.){3}\d{1,3}\b", "<an address>"),

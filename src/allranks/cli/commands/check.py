@@ -52,7 +52,7 @@ def check(
         list[str],
         typer.Argument(
             metavar="FILE[:NAME]|FOLDER...",
-            help="Pipelines, jobs or components, or folders with components and jobs in YAML at any depth.",
+            help="Pipelines, jobs or components, or folders with any of them, at any depth.",
             show_default=False,
             autocompletion=completion.pipeline_files,
         ),
@@ -136,7 +136,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     warnings, advice = list(found.warnings), list(found.advice)
     machine = list(found.machine)
     plans: list[Plan] = []
-    for job in [file] if specs is None else map(str, specs.jobs):
+    for job in [file] if specs is None else (*map(str, specs.jobs), *specs.pipelines):
         checked = jobs.check(job, values)
         problems += checked.problems
         warnings += checked.warnings
@@ -155,7 +155,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:
-        numbers = ((len(components), "component"), (len(specs.jobs), "job"))
+        numbers = ((len(components), "component"), (len(specs.jobs), "job"), (len(specs.pipelines), "pipeline"))
         content = [count(number, noun) for number, noun in numbers if number]
     return _Result(file, tuple(content), tuple(problems), tuple(warnings), tuple(advice), tuple(machine))
 
@@ -178,10 +178,10 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
     if not path.is_dir():
         return SpecFiles((path,), ())
     specs = spec_files.below(path)
-    if not specs.components and not specs.jobs:
-        expected = "YAML files of components, pipelines or jobs in this folder or below"
-        fix = "to check a pipeline in Python, name its file"
-        raise InputError(Problem(str(path), "it contains no component and no job", expected, fix))
+    if not specs.components and not specs.jobs and not specs.pipelines:
+        expected = "components, jobs, or functions with @dsl.pipeline in this folder or below"
+        fix = "name the file, if it is a notebook or creates its job in another way"
+        raise InputError(Problem(str(path), "it contains no component, no job and no pipeline", expected, fix))
     return specs
 
 

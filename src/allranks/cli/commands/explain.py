@@ -1,4 +1,4 @@
-"""`allranks explain`: explain a problem by its code."""
+"""`allranks explain`: explain a problem by its code, or a rule of `allranks check`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from allranks.cli.options import JsonOption
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="CODE", help="The code in a message, such as missing-package.", show_default=False),
+        typer.Argument(
+            metavar="CODE", help="The code or rule in a message, such as missing-package.", show_default=False
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Explain a problem by the code in its message.
+    """Explain a problem by the code or the rule in its message.
 
-    Without a code: list all codes.
+    Without a code: list all codes. docs/checks.md lists the rules of `allranks check`.
     """
     import difflib
 
@@ -36,6 +38,10 @@ def explain(
         for each in known.values():
             console().print(f"{each.code:<{width}}  {each.summary}", soft_wrap=True)
         return
+    if code not in known:
+        from allranks.cli.rule_explanations import rule_explanations
+
+        known |= rule_explanations()
     if code not in known:
         similar = difflib.get_close_matches(code, known, n=1)
         fix = f"did you mean {similar[0]}?" if similar else "list all codes: allranks explain"

@@ -213,15 +213,12 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     from datetime import date
 
     from allranks.azure.checks import of_compute, of_sizes
-    from allranks.azure.hardware_needs import hardware_needs
     from allranks.azure.requirements import requirements, without_compute
     from allranks.cli.console import errors
     from allranks.cli.errors import print_warnings
-    from allranks.contract.distributions import processes_per_instance
-    from allranks.contract.layout import Layout
     from allranks.errors import InputError
     from allranks.plan.check import check, warnings
-    from allranks.plan.graph import Graph, Plan, steps
+    from allranks.plan.graph import Graph, Plan
 
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
@@ -234,14 +231,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     else:
         plan = job.plan()
         problems = check(plan, here=False)
-    layouts = {
-        path: Layout(max(step.instance_count, 1), max(processes_per_instance(step.distribution), 1))
-        for path, step in steps(plan.graph)
-    }
-    per_process = frozenset(
-        path for path, step in steps(plan.graph) if hasattr(step.distribution, "process_count_per_instance")
-    )
-    required = requirements(job.job, layouts, per_process, hardware_needs(plan.graph))
+    required = requirements(job.job, plan.graph)
     if problems := [*problems, *of_compute(without_compute(job.job)), *of_sizes(required)]:
         raise InputError(*problems)
     print_warnings(warnings(plan, date.today()))

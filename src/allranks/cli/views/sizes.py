@@ -19,7 +19,7 @@ from allranks.hardware import shared_memory
 from allranks.hardware.cuda import has_bfloat16, releases_of
 from allranks.hardware.network_variable import NetworkVariable
 from allranks.hardware.sizes import Size
-from allranks.runs.formatting import NOTHING
+from allranks.runs.formatting import NOTHING, count
 
 
 def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
@@ -69,7 +69,7 @@ def print_size(out: Console, size: Size, settings: Sequence[NetworkVariable], wa
 
 
 def _facts(size: Size) -> list[tuple[str, str]]:
-    need = shared_memory.needed(size.processes, gpus=True)
+    ranks, need = count(size.processes, "rank"), shared_memory.needed(size.processes, gpus=True)
     expected = [
         f"{bandwidth:g} GB/s on {where}"
         for bandwidth, where in (
@@ -86,7 +86,7 @@ def _facts(size: Size) -> list[tuple[str, str]]:
         "precision": "bfloat16" if has_bfloat16(size) else "float16 with a loss scale: no bfloat16",
         "CPU": f"{size.vcpus} vCPUs, {size.architecture}",
         "host memory": f"{size.host_memory_gib} GiB" if size.host_memory_gib else "",
-        "/dev/shm": f"at least {shared_memory.mib(need)} for {size.processes} ranks (resources.shm_size)",
+        "/dev/shm": f"at least {shared_memory.mib(need)} for {ranks} (resources.shm_size)",
         "all-reduce": f"bus bandwidth of at least {', '.join(expected)}, by Azure's health check" if expected else "",
         "retired": str(size.retired or ""),
     }

@@ -14,11 +14,10 @@ from allranks.environments.any_project import build_context, conda, registration
 from allranks.environments.any_project.finding import environment_files
 from allranks.errors import InputError, Problem
 from allranks.plan.check.ignore import Ignored
-from allranks.plan.check.mistakes.latest import IMAGE
 from allranks.plan.check.rule import Level, Rule, rules_in
 from allranks.sdk.yaml_lines import read_mapping
 
-CATALOGUE: tuple[Rule, ...] = (*rules_in((registration, conda, build_context)), IMAGE)
+CATALOGUE: tuple[Rule, ...] = rules_in((registration, conda, build_context))
 """Every rule about environments, for docs/checks.md."""
 
 

@@ -346,7 +346,8 @@ class CommandRunner:
                     handles, self._recorder, self._supervisor, lambda: self.running.is_ending(record.name)
                 ).until_gone()
                 logs_of_attempt = {*(rank.log for rank in record.ranks), str(assignment.log)}
-                await mask_logs(self._recorder, record, logs_of_attempt)
+                # The reports have been read, and a failure in them has the text of its exception.
+                await mask_logs(self._recorder, record, [*logs_of_attempt, *map(str, handles.reports.values())])
         is_complete = record.status is Status.COMPLETED
         collect = functools.partial(outputs.save, record, places, ports, stops.saving, self._file_digests)
         with judged(record) if is_complete else contextlib.suppress(OSError):

@@ -126,11 +126,6 @@ def parse(text: str, kind: str) -> AssetId:
     return _named(kind, rest)
 
 
-def is_arm_id(text: str) -> bool:
-    """Return whether a text is an ARM id, which looks like an absolute path."""
-    return text.startswith("/") and _ARM.match(text) is not None
-
-
 def _named(kind: str, text: str) -> AssetId:
     name, colon, version = text.partition(":")
     if colon and "@" in text:

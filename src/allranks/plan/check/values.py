@@ -15,6 +15,7 @@ from allranks.plan.check.suggestions import meant, one_of
 from allranks.plan.check.tolerated import OUTSIDE_ENUM
 from allranks.plan.graph import Node
 from allranks.plan.ports import GraphInput, Input, Literal
+from allranks.secrets import quoted
 
 VALUES = Rule(
     "value",
@@ -87,7 +88,7 @@ def wrong(
     expressions: str = _BINDINGS,
 ) -> Iterator[Problem]:
     """Yield the problems of a literal for a port."""
-    found = f"{whose}{value!r}"
+    found = f"{whose}{quoted(port.name, value)}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
         kind = "binding" if expressions == _BINDINGS else "macro"
         yield Problem(where, f"{expression[0]} is no {kind}", expressions)

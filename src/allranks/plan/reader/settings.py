@@ -13,6 +13,7 @@ from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Literal, Value
 from allranks.plan.ports import Path as DataPath
 from allranks.sdk.paths import located
+from allranks.secrets import quoted
 
 Setting = str | int | float | bool
 
@@ -92,7 +93,7 @@ def with_inputs(plan: Plan, texts: Mapping[str, str]) -> Plan:
 
 def wrong(name: str, text: str, expected: str) -> Problem:
     """Return the problem for a value that cannot be converted."""
-    return Problem(f"input {name}", repr(text), expected, f"set {name} to {expected}")
+    return Problem(f"input {name}", quoted(name, text), expected, f"set {name} to {expected}")
 
 
 def _unknown(name: str, known: list[str]) -> Problem:

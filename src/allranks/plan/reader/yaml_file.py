@@ -19,6 +19,7 @@ from allranks.sdk import bounded_yaml, complaints, known_keys, yaml_text
 from allranks.sdk.messages import unknown_distribution, unknown_key
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.yaml_text import YamlText
+from allranks.secrets import quoted
 
 
 @dataclass(frozen=True)
@@ -269,9 +270,10 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     value = _value(text, key) if value is None else value
     if value is None:
         return Problem(at, message if complaints.is_own(error) else complaints.one_line(error))
-    if message.startswith(_NOT_AN_EXPECTATION):
-        return Problem(at, f"{value!r}: {message}")
-    return Problem(at, repr(value), message)
+    found = quoted(key.replace(".", "_"), value)
+    return (
+        Problem(at, f"{found}: {message}") if message.startswith(_NOT_AN_EXPECTATION) else Problem(at, found, message)
+    )
 
 
 _NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")

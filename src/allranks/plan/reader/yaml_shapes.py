@@ -12,6 +12,7 @@ from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import Problem
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk.messages import unknown_key
+from allranks.secrets import quoted
 
 Where = Callable[[str], str]
 """Returns a key as messages name it."""
@@ -69,7 +70,7 @@ def _of_variables(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator
     variables = job.get("environment_variables")
     for name, value in variables.items() if isinstance(variables, dict) else ():
         if isinstance(value, (list, dict)):
-            found = f"{_described(value)}; Azure ML would set it to {str(value)[:60]!r}"
+            found = f"{_described(value)}; Azure ML would set it to {quoted(str(name), str(value)[:60])}"
             yield Problem(where(f"{prefix}environment_variables.{name}"), found, "one value", "put the text in quotes")
 
 

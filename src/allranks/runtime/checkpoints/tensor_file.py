@@ -19,8 +19,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SUFFIX = ".safetensors"
-
 DTYPES = {
     torch.float64: "F64",
     torch.float32: "F32",

@@ -19,7 +19,7 @@ from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, deepspeed_optimizers, deferred, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
-from allranks.runtime.strategies.precision import settled, with_precision
+from allranks.runtime.strategies.precision import with_precision
 from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.schedules import create_schedule
 from allranks.runtime.strategies.training import Schedule
@@ -63,7 +63,7 @@ class DeepSpeed:
         """
         import deepspeed
 
-        settings = settled(settings or TrainingSettings(), self.device)
+        settings = settings or TrainingSettings()
         reject_unsupported("deepspeed", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
         reject_unsupported("deepspeed", settings, "shard_group_size", "compression")
         config = configuration(settings, optimizer, distributed.get_world_size(), self.device)
@@ -137,6 +137,7 @@ class DeepSpeedTraining:
         self.gradient_norm: Tensor | None = None
         self.gradient_accumulation_steps = config.gradient_accumulation_steps
         self.per_device_train_batch_size = config.per_device_train_batch_size
+        self.precision = config.precision
         self._engine = engine
         self.module = module
         self._config = config

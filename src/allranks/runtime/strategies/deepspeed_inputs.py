@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.settings import AUTO
 from allranks.runtime.strategies import deepspeed_file
 from allranks.runtime.strategies.deepspeed_batches import batches
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile
@@ -41,7 +42,7 @@ def resolve_deepspeed_file(inputs: Namespace, default: Callable[[str], Any], wor
     resolved: dict[str, Any] = {}
 
     def is_set(name: str) -> bool:
-        return hasattr(inputs, name) and getattr(inputs, name) != default(name)
+        return hasattr(inputs, name) and getattr(inputs, name) not in (default(name), AUTO)
 
     for name, key, value in _values(file):
         if not hasattr(inputs, name):

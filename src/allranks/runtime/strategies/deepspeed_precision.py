@@ -7,12 +7,30 @@ from typing import Any
 import torch
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.settings import AUTO
+from allranks.runtime.strategies import precision as precisions
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile
 
 _SECTIONS = {"bf16": "bfloat16", "fp16": "float16"}
 """DeepSpeed's own mixed precisions: 16-bit weights, with float32 copies in the optimizer."""
 
 _BFLOAT16 = ("bf16", "bfloat16", "torch.bfloat16")
+
+
+def automatic(file: DeepSpeedFile, stage: int | None, device: torch.device) -> str:
+    """Return the precision that "auto" stands for: the one that the file enables, otherwise that of the device.
+
+    float32 where the file disables the device's, or where that is float16 and the stage is 0, which has no 16-bit
+    weights.
+
+    stage: ZeRO's; None for a training without DeepSpeed
+    """
+    for key, name in (*_SECTIONS.items(), ("torch_autocast", "bfloat16")):
+        if file.section(key).get("enabled") is True:
+            return name
+    found = precisions.automatic(device)
+    is_disabled = any(file.section(key).get("enabled") is False for key, name in _SECTIONS.items() if name == found)
+    return "float32" if is_disabled or (found == "float16" and stage == 0) else found
 
 
 def sections(
@@ -27,6 +45,8 @@ def sections(
     for key in (*_SECTIONS, "torch_autocast"):
         if (enabled := file.section(key).get("enabled")) not in (None, "auto") and not isinstance(enabled, bool):
             raise file.error(f"{key}.enabled", repr(enabled), 'true, false or "auto"')
+    if precision == AUTO:
+        precision = automatic(file, stage, device)
     for key, name in _SECTIONS.items():
         enabled = file.section(key).get("enabled")
         if enabled is True:

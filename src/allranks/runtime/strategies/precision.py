@@ -15,18 +15,20 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 """The 16-bit types by the names that the settings have for them."""
 
 
-def settled(settings: TrainingSettings, device: torch.device) -> TrainingSettings:
-    """Return the settings with the precision that "auto" stands for on the device.
+def automatic(device: torch.device) -> str:
+    """Return the precision that "auto" stands for on a device.
 
     bfloat16 on GPUs that compute in it, float16 with a loss scale on older ones (V100, T4), float32 on the CPU.
     """
-    if settings.precision != AUTO:
-        return settings
     if device.type != "cuda":
-        return replace(settings, precision="float32")
+        return "float32"
     # torch emulates bfloat16 on older GPUs, slower than float32.
-    has_bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
-    return replace(settings, precision="bfloat16" if has_bfloat16 else "float16")
+    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+
+
+def settled(settings: TrainingSettings, device: torch.device) -> TrainingSettings:
+    """Return the settings with the precision that "auto" stands for on the device."""
+    return replace(settings, precision=automatic(device)) if settings.precision == AUTO else settings
 
 
 class LowPrecision(nn.Module):

@@ -50,6 +50,10 @@ class Training(Protocol):
         make batches of this size."""
 
     @property
+    def precision(self) -> str:
+        """The type that is computed in: "float32", "bfloat16" or "float16", also if the setting was "auto"."""
+
+    @property
     def gradient_norm(self) -> Tensor | None:
         """L2 norm of the gradient of all parameters over all ranks in the last optimizer step, before it was clipped: a
         tensor without dimensions on the rank's device, the same on every rank. None before the first step, and if

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from allranks.contract import tensorflow, variables
+from allranks.contract import tensorflow, variables, world
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
@@ -85,7 +85,9 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
     """
     env = tensorflow.read(environ)
     if env is None:
-        _refuse_another_launcher(detect(environ))
+        launched = detect(environ)
+        world.check(launched, environ)
+        _refuse_another_launcher(launched)
         return None
     cluster = listed(environ)
     tasks, role, index = dict(cluster.tasks), cluster.role, cluster.index

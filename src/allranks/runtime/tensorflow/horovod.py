@@ -16,6 +16,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import NoReturn
 
+from allranks.contract import world
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
@@ -37,6 +38,7 @@ def main(train: Callable[[Training], None]) -> NoReturn:
     metrics = None
     try:
         env = detect()
+        world.check(env)
         _check(env)
         libraries.set_variables(env)
         _initialise(env)

@@ -19,7 +19,7 @@ from allranks.sdk import internals
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
     """Return the SDK's PipelineJob. Raise InputError, or any exception of the SDK for a body that it cannot read."""
-    from azure.ai.ml.entities import PipelineJob
+    from azure.ai.ml.entities import PipelineJob, PipelineJobSettings
 
     jobs = properties.get("jobs")
     if not isinstance(jobs, Mapping) or not jobs:
@@ -34,7 +34,7 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
         inputs=inputs,
         outputs=ports.outputs(properties.get("outputs")),
         jobs=nodes(jobs, assets),
-        settings=internals.PipelineJobSettings(**settings),
+        settings=PipelineJobSettings(**settings),
     )
     _set_types(job, inputs, assets)
     return job
