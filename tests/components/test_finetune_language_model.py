@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from component_processes import BOUND_SECONDS, COMPONENTS, clean, run_script
+from finetuning import RECIPE, recipe
 from launches import free_port
 
 from allranks.contract import produce
@@ -26,11 +26,11 @@ from forked import Forked
 
 Importer = Callable[[str, str], Any]
 
+__all__ = ["recipe"]
+
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
 """One process of pytest imports Transformers, for all of these."""
 
-RECIPE = "finetune_language_model"
-PLACES = ("base_model", "data", "model", "adapter", "checkpoints", "history")
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -73,12 +73,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
-
-
-@pytest.fixture
-def recipe(code: Importer) -> Callable[[str], Any]:
-    """Imports a module of the recipe."""
-    return lambda name: code(RECIPE, name)
 
 
 @pytest.fixture
@@ -261,96 +255,6 @@ def test_an_eviction_ends_an_evaluation_and_the_trainer_saves(recipe: Callable[[
         assert not control.should_evaluate
     finally:
         signal.signal(signal.SIGTERM, handler)
-
-
-@pytest.fixture
-def deepspeed_settings(
-    recipe: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., dict[str, Any]]]:
-    """The keyword arguments of TrainingArguments for a file of DeepSpeed's, and inputs."""
-    from transformers.integrations.deepspeed import unset_hf_deepspeed_config
-
-    ranks = SimpleNamespace(world_size=1, device=torch.device("cpu"))
-
-    def settings(content: object, *words: str) -> dict[str, Any]:
-        (tmp_path / "deepspeed.json").write_text(json.dumps(content))
-        places = [word for name in PLACES for word in (f"--{name}", str(tmp_path / name))]
-        given = ["--strategy", "deepspeed", "--deepspeed", str(tmp_path / "deepspeed.json"), *words]
-        monkeypatch.setattr(sys, "argv", ["train.py", *places, *given])
-        args = recipe("trainer_settings").resolved(recipe("train").parser(), ranks)
-        found: dict[str, Any] = recipe("trainer_settings").keywords(args, ranks)
-        return found
-
-    yield settings
-    unset_hf_deepspeed_config()
-
-
-def test_transformers_agrees_with_a_tuned_deepspeed_file(deepspeed_settings: Callable[..., dict[str, Any]]) -> None:
-    from transformers import TrainingArguments
-
-    tuned = {
-        "train_micro_batch_size_per_gpu": 3,
-        "gradient_accumulation_steps": 4,
-        "gradient_clipping": 0.5,
-        "bf16": {"enabled": True},
-        "optimizer": {"type": "AdamW", "params": {"lr": 0.25, "weight_decay": 0.5, "betas": [0.5, 0.75], "eps": 0.01}},
-        "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 7}},
-        "zero_optimization": {"stage": 3},
-    }
-    found = TrainingArguments(**deepspeed_settings(tuned))
-    assert (found.per_device_train_batch_size, found.gradient_accumulation_steps, found.max_grad_norm) == (3, 4, 0.5)
-    assert (found.learning_rate, found.weight_decay, found.adam_beta1, found.bf16) == (0.25, 0.5, 0.5, True)
-    found.hf_deepspeed_config.trainer_config_finalize(found, None, 50)  # raises for what differs
-    config = found.hf_deepspeed_config.config
-    steps = {"warmup_num_steps": 7, "total_num_steps": 50}
-    assert config["scheduler"]["params"] == steps | {"warmup_max_lr": 0.25}
-    assert config["train_batch_size"] == 12
-    assert config["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] is True
-
-
-def test_keys_that_a_deepspeed_file_does_not_have_are_the_inputs(
-    deepspeed_settings: Callable[..., dict[str, Any]],
-) -> None:
-    words = ("--deepspeed_stage", "3", "--offload", "true", "--max_grad_norm", "2")
-    found = deepspeed_settings({"zero_optimization": {"offload_param": {"pin_memory": False}}}, *words)
-    zero = found["deepspeed"]["zero_optimization"]
-    assert (zero["stage"], zero["offload_optimizer"]["device"]) == (3, "cpu")
-    assert zero["offload_param"] == {"device": "cpu", "pin_memory": False}
-    assert (found["max_grad_norm"], found["deepspeed"]["gradient_clipping"]) == (2, "auto")
-
-
-def test_the_precision_that_auto_stands_for(
-    deepspeed_settings: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """tests/runtime/test_auto_precision.py has every device and file."""
-    monkeypatch.setattr("allranks.runtime.strategies.precision.automatic", lambda _: "float16")
-    found = deepspeed_settings({}, "--precision", "auto")
-    assert (found["fp16"], found["bf16"]) == (True, False)
-    found = deepspeed_settings({"bf16": {"enabled": True}}, "--precision", "auto")
-    assert (found["fp16"], found["bf16"]) == (False, True)
-    found = deepspeed_settings({"fp16": {"enabled": False}})
-    assert (found["fp16"], found["bf16"]) == (False, False)
-
-
-@pytest.mark.parametrize(
-    ("content", "words", "said"),
-    [
-        ([], (), "input deepspeed: .* holds a list"),
-        (
-            {"zero_optimization": {"stage": 3, "stage3_gather_16bit_weights_on_model_save": False}},
-            (),
-            "stage3_gather_16bit_weights_on_model_save: false",
-        ),
-        ({"gradient_clipping": 0.5}, ("--max_grad_norm", "2"), "input max_grad_norm: 2.0, and 0.5"),
-        ({"zero_optimization": {"offload_optimizer": {"device": "none"}}}, ("--offload", "true"), "offload: enabled"),
-        ({"torch_autocast": {"enabled": True}}, (), "key torch_autocast: enabled"),
-    ],
-)
-def test_a_deepspeed_file_that_cannot_be_used_is_refused(
-    deepspeed_settings: Callable[..., dict[str, Any]], content: object, words: tuple[str, ...], said: str
-) -> None:
-    with pytest.raises(InputError, match=said):
-        deepspeed_settings(content, *words)
 
 
 def test_examples_that_share_a_sequence_do_not_attend_to_each_other(recipe: Callable[[str], Any], base: Path) -> None:

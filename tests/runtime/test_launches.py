@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from importlib.util import find_spec
 
 import pytest
 
@@ -78,26 +77,6 @@ def test_torchrun(start: Callable) -> None:
     assert sorted(agent.stdout.splitlines()) == ["0 2 0 0 torchrun 3 0.5 lo", "1 2 1 0 torchrun 3 0.5 lo"]
 
 
-def test_a_world_that_is_smaller_than_declared_without_preflight(start: Callable) -> None:
-    """The ranks of one of two instances, as Open MPI 5 starts them."""
-    variables = {"AZUREML_NODE_COUNT": "2", "ALLRANKS_PREFLIGHT": "0", "MASTER_ADDR": "127.0.0.1"}
-    ended = start("sum_ranks.py", distribution=Mpi(2), variables=variables | {"MASTER_PORT": _port()}).wait()
-    assert [rank.code for rank in ended] == [2, 2], ended
-    for rank in ended:
-        assert "2 ranks on 1 of the job's 2 instances (launcher mpi)" in rank.stderr
-        assert "4 ranks: 2 on each of the 2 instances" in rank.stderr
-        assert "Traceback" not in rank.stderr
-
-
-@pytest.mark.skipif(find_spec("horovod") is None, reason="needs make horovod")
-def test_a_world_of_horovod_that_is_smaller_than_declared(start: Callable) -> None:
-    declared = {"AZUREML_NODE_COUNT": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": _port()}
-    (ended,) = start("strategies.py", "horovod", distribution=Mpi(1), variables=declared).wait()
-    assert ended.code == 2, ended
-    assert "1 rank on 1 of the job's 2 instances (launcher mpi)" in ended.stderr
-    assert ended.stdout == ""
-
-
 def test_a_users_interface_wins(two: Callable) -> None:
     ended = two("sum_ranks.py", variables={"GLOO_SOCKET_IFNAME": "bogus0"})
     assert [rank.code for rank in ended] == [1, 1]
@@ -145,6 +124,7 @@ def test_a_rank_alone_of_a_job_of_two_instances(start: Callable, launcher: str, 
     assert f"1 rank on 1 of the job's 2 instances (launcher {launcher})" in ended.stderr
     assert "2 ranks: 1 on each of the 2 instances" in ended.stderr
     assert "start ranks on all instances" in ended.stderr
+    assert ("Traceback" in ended.stderr) is ("runtime.main" not in source)  # which prints errors of the input alone
     assert ended.stdout == ""
 
 

@@ -129,18 +129,15 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
     connect within ALLRANKS_JOIN_SECONDS, by default timeout_seconds.
     """
     env = detect()
-    preflight_wanted = wanted(env)
-    if not preflight_wanted:  # which compares the worlds too, in its table
+    has_preflight = wanted(env)
+    if not has_preflight:  # it compares the worlds too, in its table
         world.check(env)
     strategies.check(strategy_name)
     libraries.set_variables(env)
     store = connect_ranks(env, join_seconds(os.environ, timeout_seconds)) if env.world_size > 1 else HashStore()
-    preflight = Preflight(env, store) if preflight_wanted else None
+    preflight = Preflight(env, store) if has_preflight else None
     if preflight:
         preflight.before_the_group()
-    else:
-        # The checks may be disabled; a job that is not what was declared ends all the same.
-        world.check(env)
     device = open_group(env, store, timeout_seconds)
     if preflight:
         preflight.in_the_group(device)

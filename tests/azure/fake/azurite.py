@@ -39,7 +39,7 @@ _OPTIONS = (
     *("--skipApiVersionCheck", "--disableTelemetry"),
 )
 
-_ITS_OWN_WAYS = (
+_DEPARTURES = (
     # "Status and error codes" of the REST reference has no such code for a signature that is wrong.
     ((403, "AuthorizationFailure"), (403, "AuthenticationFailed")),
     # RFC 9110 and "Specifying the range header for Blob Storage operations": no byte of the range exists.
@@ -119,7 +119,7 @@ class Azurite:
         tags = self._tags(container)
         if request.method == "PUT" and name in tags:
             self._stored[container, name] = tags[name]
-        if (_said(theirs), _said(own)) in _ITS_OWN_WAYS:
+        if (_status_and_code(theirs), _status_and_code(own)) in _DEPARTURES:
             return own
         # A log may have grown between the two answers.
         if request.method == "PUT" or known == tags:
@@ -190,7 +190,7 @@ class Azurite:
         return Answer(response.status, body, kept)
 
 
-def _said(answer: Answer) -> tuple[int, str]:
+def _status_and_code(answer: Answer) -> tuple[int, str]:
     empty = answer.status == 206 and not answer.body
     return answer.status, _headers(answer).get("x-ms-error-code", "") if answer.status >= 300 or empty else "content"
 

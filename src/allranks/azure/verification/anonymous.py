@@ -65,8 +65,8 @@ def longest_first(names: Mapping[str, str]) -> dict[str, str]:
     return {name: names[name] for name in sorted(names, key=len, reverse=True) if len(name) >= SHORTEST}
 
 
-def form(value: str) -> str:
-    """Return the value of a variable if it cannot identify anybody, and else what kind of value it is."""
+def described(value: str) -> str:
+    """Return the value of a variable if it cannot identify anybody, otherwise what kind of value it is."""
     if re.fullmatch(r"-?\d{1,6}(?:\.\d+)?|(?i:true|false)|(?:<[\w ]+>[,;:/]?)+|\*\*\*|", value):
         return value
     if re.match(r"[\[{]", value):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from allranks.azure.verification.anonymous import form
+from allranks.azure.verification.anonymous import described
 from allranks.azure.verification.kinds import KINDS
 from allranks.azure.verification.launch_records import READABLE, Fact, Facts, facts
 
@@ -71,7 +71,7 @@ def _facts(mine: Facts, theirs: Facts) -> set[Fact]:
 def _values(mine: Facts, theirs: Facts, fact: Fact) -> tuple[str, str]:
     local, azure = mine.get(fact, ABSENT), theirs.get(fact, ABSENT)
     # The value of a variable that is not known may identify the workspace in a way that is not known either.
-    return local, form(azure) if local == ABSENT and fact.kind == "variable" else azure
+    return local, described(azure) if local == ABSENT and fact.kind == "variable" else azure
 
 
 def _ranks(records: Sequence[Mapping[str, Any]]) -> str:

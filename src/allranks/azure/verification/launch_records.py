@@ -59,7 +59,7 @@ _COMMON_USERS = ("", "root", "nobody")
 
 @dataclass(frozen=True, order=True)
 class Fact:
-    """One thing that a process was given. kind: a key of meanings.KINDS"""
+    """One thing that a process was given. kind: a key of kinds.KINDS"""
 
     kind: str
     name: str

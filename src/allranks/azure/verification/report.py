@@ -54,8 +54,7 @@ class Report:
         differences = count(len(grouped(self.differences)), "difference")
         parts = [f"{differences} in {count(len(self.compared), 'comparison')}"]
         if self.incomplete:
-            verb = f"{count(len(self.incomplete), 'step')} did not complete"
-            parts.append(f"{verb}: {', '.join(self.incomplete)}")
+            parts.append(f"{count(len(self.incomplete), 'step')} did not complete: {', '.join(self.incomplete)}")
         if self.missing:
             parts.append(f"not compared, because there are no records: {', '.join(self.missing)}")
         return "; ".join(parts)

@@ -18,7 +18,6 @@ from allranks.contract import logs
 from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.local import interpreters, machine_variables, reuse
-from allranks.local.boot import SOURCE
 from allranks.local.continuation import restore
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
@@ -34,6 +33,7 @@ from allranks.local.step.digests import Digests
 from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.file_digests import FileDigests
 from allranks.local.step.file_work import judged, run_io
+from allranks.local.step.instance_paths import InstancePaths
 from allranks.local.step.launch import launch_of
 from allranks.local.step.masked_logs import mask_logs
 from allranks.local.step.monitor import START_TIMEOUT, AttemptHandles, AttemptMonitor
@@ -49,7 +49,6 @@ from allranks.plan import values
 from allranks.plan.graph import Step
 from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
-from allranks.plan.values import Given
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
@@ -107,8 +106,7 @@ class CommandRunner:
         self._gpus_of = gpus_of
         self.running = RunningSteps(supervisor, tracking)
         self._machines = Machines()
-        # Cached for the run, because it reads several folders.
-        self._interpreter_paths = functools.cache(self._paths_of_interpreter)
+        self._instance_paths = InstancePaths(str(workspace.root))
         shell = shutil.which("bash") or "/bin/sh"
         self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shell, settings.cold)
         self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, self._is_cold)
@@ -274,7 +272,7 @@ class CommandRunner:
         agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(instances))]
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         interpreter = interpreters.of_environment(step.environment, self._settings.source)
-        keep = [self._paths_for_instance(interpreter, resolved, instance_ports) for instance_ports in ports]
+        keep = [self._instance_paths.of(interpreter, resolved, instance_ports) for instance_ports in ports]
         data = {port.name for port in resolved if port.type not in PRIMITIVES}
         own_tmp = self._kind.isolated and not any(TMP in paths for paths in keep)
         with self._temporary_folders.take(keep, own_tmp=own_tmp) as folders:
@@ -372,17 +370,6 @@ class CommandRunner:
         for text in dict.fromkeys(text for instance in ports for text in instance.left_out):
             if text not in record.notes:
                 self._recorder.note(record, text)
-
-    def _paths_for_instance(self, interpreter: Path, resolved: list[Given], ports: Ports) -> tuple[str, ...]:
-        """Return the paths of this machine that an instance needs."""
-        data = [port.value for port in resolved if port.value is not None and port.type not in PRIMITIVES]
-        parents = [os.path.dirname(path) for path in ports.outputs.values()]
-        return (*self._interpreter_paths(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
-
-    def _paths_of_interpreter(self, interpreter: Path) -> tuple[str, ...]:
-        """Return the folders that every step with this interpreter needs."""
-        paths = (str(self._workspace.root), *interpreters.prefixes(interpreter), SOURCE)
-        return tuple(path for path in paths if os.path.exists(path))
 
 
 def _instance_spec(

@@ -271,9 +271,9 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     if value is None:
         return Problem(at, message if complaints.is_own(error) else complaints.one_line(error))
     found = quoted(key.replace(".", "_"), value)
-    return (
-        Problem(at, f"{found}: {message}") if message.startswith(_NOT_AN_EXPECTATION) else Problem(at, found, message)
-    )
+    if message.startswith(_NOT_AN_EXPECTATION):
+        return Problem(at, f"{found}: {message}")
+    return Problem(at, found, message)
 
 
 _NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")
