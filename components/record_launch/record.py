@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def rank(environ: Mapping[str, str]) -> int:
-    """Return the rank under the distributions pytorch and mpi, the worker's number under tensorflow, and else the
+    """Return the rank under the distributions pytorch and mpi, the worker's index under tensorflow, otherwise the
     instance's number."""
     for name in _RANKS:
         if name in environ:

@@ -79,7 +79,7 @@ _OWN = tuple(
             "bearer basic sharedkey",
             rf"(?i)(?P<before>{_HEADER}(?:bearer|basic|sharedkey(?:lite)?)[ \t]+){_VALUE}[\w+/=.:~-]{{8,}}",
         ),
-        # Without the header's name, because basic and bearer are words too, only what no word is.
+        # Without the header's name, "basic" and "bearer" may be prose: what follows must not be a word.
         (
             "a token in a header",
             "bearer basic sharedkey",

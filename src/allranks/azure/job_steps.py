@@ -11,7 +11,7 @@ from allranks.sdk import internals
 
 @dataclass(frozen=True)
 class JobStep:
-    """A node that is not a pipeline on this machine: a step, or a decision between steps.
+    """A node other than a nested pipeline: a step, or a decision between steps.
 
     path:    its name, after those of the pipelines that it is in; "" for a job by itself
     node:    the SDK's

@@ -41,7 +41,8 @@ class Requirements:
 def requirements(job: Any, graph: Graph) -> list[Requirements]:
     """Return what each step of the SDK's job requires, also those of nested pipelines. A command job is its only step.
 
-    graph: of the job's plan; what only it tells, such as the number of processes, is unknown of a step that it lacks
+    graph: of the job's plan. It tells the number of processes, for example, which is unknown for a step that the graph
+           does not have
     """
     from azure.ai.ml.entities import PipelineJob
 

@@ -341,7 +341,7 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
 
 
 def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield what the steps cannot have on the sizes of their computes; nothing of steps that cannot be read here."""
+    """Yield the problems of the steps on the sizes of their computes; none if this machine cannot read the job."""
     schedule = declared.schedule
     job = OpenJob(declared.entity.create_job, schedule.where, lambda _: None)
     if isinstance(job.job, str) or job.unread():

@@ -60,7 +60,7 @@ def _set_in_sweep(step: Any, size: str) -> None:
 
 
 _SETTERS = {"Command": _set_in_step, "CommandJob": _set_in_step, "Parallel": _set_in_step, "Sweep": _set_in_sweep}
-"""The functions that set the variable, by the classes of the steps whose ranks are ours."""
+"""The functions that set the variable, by the class of the step. Other steps, such as Spark, do not read it."""
 
 
 def _own_size(step: Any) -> str:

@@ -30,8 +30,8 @@ KINDS = {
     ),
     "variable": Kind(
         "Variables",
-        "A program that reads the variable behaves differently. What is absent on Azure ML is emulated without need; a "
-        "program that needs what is absent locally cannot be tried locally.",
+        "A program that reads the variable behaves differently. One that is absent on Azure ML need not be emulated; a "
+        "program that needs one that is absent locally cannot be tried locally.",
     ),
     "argument": Kind("Arguments", "The command's template or its shell gives a program another text."),
     "instance": Kind(

@@ -16,10 +16,10 @@ MOST_SEARCHED = 32 * 1024 * 1024
 
 
 async def mask_logs(recorder: RunRecorder, record: StepRecord, files: Iterable[str]) -> None:
-    """Overwrite the secrets in logs and in reports, which are JSON: those of the plan, which what reads the files later
-    does not know any more, and texts that look like a secret.
+    """Overwrite the secrets in logs and in reports, which are JSON.
 
-    Files that cannot be changed, or that are too large to be searched, are noted in the step's record.
+    These are the plan's secrets, which are not known any more when the files are read later, and texts that look like a
+    secret. Files that cannot be changed, or that are too large to be searched, are noted in the step's record.
     """
     known = recorder.known | {json.dumps(value)[1:-1] for value in recorder.known}
     left, too_large = MOST_SEARCHED, []
