@@ -34,7 +34,7 @@ app = lazy_group(
         "register": "Register components for Azure ML's designer.",
         "export": "Write components as YAML and code for the Azure CLI.",
         "doctor": "Check which stacks work on this machine.",
-        "explain": "Explain a problem by the code in its message.",
+        "explain": "Explain a problem by the code or the rule in its message.",
         "sizes": "List the Azure sizes with GPUs and their hardware.",
         "environments": "List, check, build and verify the environments of a project.",
         "schedules": "Run pipelines on a schedule, on this machine or on Azure ML.",
