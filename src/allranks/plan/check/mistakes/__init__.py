@@ -40,10 +40,14 @@ _CHECKS = (
 
 def of_step(scope: Scope, step: Step, ignored: Ignored) -> Iterator[Problem]:
     """Yield the mistakes of a step, each at its key, without those that a comment in the component's file ignores."""
-    for check in _CHECKS:
-        for problem in check(scope, step):
-            if not _is_ignored_by_component(step, problem, ignored):
-                yield replace(problem, where=scope.key(step, problem.where))
+    for problem in by_key(scope, step):
+        if not _is_ignored_by_component(step, problem, ignored):
+            yield replace(problem, where=scope.key(step, problem.where))
+
+
+def by_key(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield the mistakes of a step. The place of each is its key alone, such as ``command``."""
+    return (problem for check in _CHECKS for problem in check(scope, step))
 
 
 def _is_ignored_by_component(step: Step, problem: Problem, ignored: Ignored) -> bool:

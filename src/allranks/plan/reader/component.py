@@ -1,0 +1,40 @@
+"""Read a component by itself: a step, or a graph, that has no other values than the component's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from allranks.plan.graph import Graph, Location, Plan
+from allranks.plan.reader import command_step
+from allranks.plan.reader.context import Context
+from allranks.plan.reader.graph import declared_inputs, read_graph
+from allranks.sdk.paths import shown
+from allranks.sdk.yaml_lines import line_of
+
+
+def read(component: Any, spec: Path) -> Plan | None:
+    """Return the plan of a component of the SDK: that of one step for a command component, of its nodes for a pipeline
+    component; None for other kinds.
+
+    The plan can be checked, not run: inputs without a default have no value, and nodes that cannot be read here, such
+    as a sweep, are left out.
+    """
+    from azure.ai.ml.entities import Command, CommandComponent, PipelineComponent
+
+    context = Context(spec.parent, None, {}, locate=lambda path: _location(spec, path))
+    if isinstance(component, CommandComponent):
+        step = command_step.read(component.name, Command(component=component), context)
+        return None if step is None else Plan(component.name, Graph((step,)))
+    if isinstance(component, PipelineComponent):
+        inputs = declared_inputs(component, {}, context)
+        return Plan(component.name, read_graph(component, inputs, context), source=str(spec))
+    return None
+
+
+def _location(spec: Path, path: str) -> Location | None:
+    """Return where a node of a pipeline component begins in its file."""
+    if spec.suffix == ".py":
+        return None
+    keys = [key for name in path.split(".") for key in ("jobs", name)]
+    return Location(shown(spec), line_of(spec, *keys))
