@@ -14,6 +14,7 @@ from allranks.plan.check.mistakes import (
     launchers,
     loader_workers,
     local_rank,
+    mpi_variables,
     spot,
     variables,
 )
@@ -22,11 +23,14 @@ from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
 from allranks.sdk.yaml_lines import line_of
 
-RULES: tuple[Rule, ...] = rules_in((launchers, local_rank, loader_workers, variables, latest, spot, count_binding))
+RULES: tuple[Rule, ...] = rules_in(
+    (launchers, local_rank, mpi_variables, loader_workers, variables, latest, spot, count_binding)
+)
 
 _CHECKS = (
     launchers.of_step,
     local_rank.of_step,
+    mpi_variables.of_step,
     loader_workers.of_step,
     variables.of_step,
     latest.of_step,
