@@ -17,7 +17,7 @@ from allranks.errors import Problem
 from allranks.plan.check import CATALOGUE, advice, hardware, mistakes, warnings
 from allranks.plan.check.scope import of_plan
 from allranks.plan.graph import Step
-from allranks.plan.reader import component as component_reader
+from allranks.plan.reader import alone
 
 _RULES = {rule.code: rule for rule in CATALOGUE}
 
@@ -28,7 +28,7 @@ def of_component(component: Any, subject: Subject) -> Iterator[Finding]:
 
 
 def _problems(component: Any, subject: Subject) -> Iterator[Problem]:
-    plan = component_reader.read(component, subject.path)
+    plan = alone.read_component(component, subject.path)
     today = date.today()
     if plan is None:
         return
