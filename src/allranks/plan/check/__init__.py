@@ -10,6 +10,7 @@ from datetime import date
 
 from allranks.errors import Problem
 from allranks.plan.check import (
+    asset_ids,
     bindings,
     commands,
     control_flow,
@@ -43,7 +44,7 @@ SDK = Rule(
 CATALOGUE: tuple[Rule, ...] = (
     SDK,
     *rules_in((names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles, tolerated)),
-    *rules_in((ignored, hardware)),
+    *rules_in((asset_ids, ignored, hardware)),
     *mistakes.RULES,
 )
 """Every rule about pipelines and jobs, for docs/checks.md."""

@@ -237,11 +237,11 @@ def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
 
 
 def _value(text: YamlText, key: str) -> Any:
-    """Return the scalar at a key."""
+    """Return the value at a key; None if there is none."""
     value: Any = text.tree
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
-    return value if isinstance(value, (str, int, float, bool)) else None
+    return value
 
 
 def _refused(text: YamlText, error: Exception) -> list[Problem]:
@@ -270,7 +270,8 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     value = _value(text, key) if value is None else value
     if value is None:
         return Problem(at, message if complaints.is_own(error) else complaints.one_line(error))
-    found = quoted(key.replace(".", "_"), value)
+    is_scalar = isinstance(value, (str, int, float, bool))
+    found = quoted(key.replace(".", "_"), value) if is_scalar else yaml_shapes.described(value)
     if message.startswith(_NOT_AN_EXPECTATION):
         return Problem(at, f"{found}: {message}")
     return Problem(at, found, message)
