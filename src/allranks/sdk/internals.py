@@ -49,6 +49,7 @@ PARTS = {
     # The client
     "client": f"{_SDK}._ml_client",
     "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
+    "RestModel": f"{_SDK}._restclient.arm_ml_service._utils.model_base:Model",
     "requests_with_retry": f"{_SDK}._utils.utils:create_requests_pipeline_with_retry",
 }
 """Each private class, function or module by its name here: ``module:name``, or a module."""
