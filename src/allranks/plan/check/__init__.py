@@ -41,10 +41,11 @@ SDK = Rule(
     "correct the file",
 )
 
+_OF_STEPS = (names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles)
+
 CATALOGUE: tuple[Rule, ...] = (
     SDK,
-    *rules_in((names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles, tolerated)),
-    *rules_in((asset_ids, ignored, hardware)),
+    *rules_in((*_OF_STEPS, asset_ids, tolerated, ignored, hardware)),
     *mistakes.RULES,
 )
 """Every rule about pipelines and jobs, for docs/checks.md."""
