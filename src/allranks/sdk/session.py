@@ -54,6 +54,11 @@ def session(*, client: bool = True) -> Iterator[None]:
         yield
 
 
+def as_released() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which azure-ai-ml accepts what it accepts without its private features."""
+    return variable(_PRIVATE_FEATURES, "false")
+
+
 @contextlib.contextmanager
 def variable(name: str, value: str) -> Iterator[None]:
     """Set an environment variable inside of the block."""

@@ -11,7 +11,7 @@ from typing import Any
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import Problem
 from allranks.plan.ports import PRIMITIVES
-from allranks.sdk.messages import unknown_key
+from allranks.sdk.messages import described, unknown_key
 from allranks.secrets import quoted
 
 Where = Callable[[str], str]
@@ -125,14 +125,6 @@ def _as_text(name: str, value: Any) -> str:
         return ""
     others = ", ".join(str(key) for key in value if key != _IN_PREVIEW[name])
     return f"write {name}: {inner}{f', and {others} below resources' if others else ''}"
-
-
-def described(value: Any) -> str:
-    """Return a value as named in messages."""
-    if isinstance(value, dict):
-        names = ", ".join(map(str, value))
-        return f"keys and values: {names}" if len(names) in range(1, 80) else "keys and values"
-    return "a list" if isinstance(value, list) else "nothing" if value is None else repr(value)
 
 
 def _is_binding(value: Any) -> bool:
