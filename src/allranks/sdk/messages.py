@@ -39,10 +39,18 @@ def unknown_distribution(kind: str, where: str) -> Iterator[Problem]:
         yield Problem(where, repr(kind), expected, f"did you mean {similar[0]}?" if similar else "")
 
 
+def described(value: object) -> str:
+    """Return a value as named in messages."""
+    if isinstance(value, dict):
+        names = ", ".join(map(str, value))
+        return f"keys and values: {names}" if len(names) in range(1, 80) else "keys and values"
+    return "a list" if isinstance(value, list) else "nothing" if value is None else repr(value)
+
+
 def refused(where: str, key: str, value: object, message: str) -> Problem:
     """Return the problem of a key that the SDK refuses.
 
-    value:   its value; None if it is unknown, or no scalar
+    value:   its value; None if it is unknown
     message: the SDK's, in the short form of `allranks.sdk.complaints`
     """
     if message == MISSING_KEY:
@@ -51,8 +59,8 @@ def refused(where: str, key: str, value: object, message: str) -> Problem:
         return Problem(where, message, "a path, relative to this file")
     if value is None:
         return Problem(where, message)
-    found = quoted(key.replace(".", "_"), value)
-    if key.rpartition(".")[2] == "default_compute" and message == "one of serverless":
+    found = described(value) if isinstance(value, (dict, list)) else quoted(key.replace(".", "_"), value)
+    if isinstance(value, str) and key.rpartition(".")[2] == "default_compute" and message == "one of serverless":
         # A cluster is allowed too, but the SDK's message has the other choice only.
         return Problem(where, found, "azureml:NAME for a cluster, or serverless", f"write azureml:{value}")
     if message.startswith(_NOT_AN_EXPECTATION):

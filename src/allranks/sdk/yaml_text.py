@@ -32,11 +32,16 @@ class YamlText:
             key = key.rpartition(".")[0]
         return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
 
-    def scalar(self, key: str) -> str | int | float | bool | None:
-        """Return the scalar at a key; None if the file has none there."""
+    def value(self, key: str) -> Any:
+        """Return the value at a key; None if the file has none there."""
         value: Any = self.tree
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def scalar(self, key: str) -> str | int | float | bool | None:
+        """Return the scalar at a key; None if the file has none there."""
+        value = self.value(key)
         return value if isinstance(value, (str, int, float, bool)) else None
 
 

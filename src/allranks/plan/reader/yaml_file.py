@@ -254,7 +254,7 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     if "node name should be" in message:
         expected = "lower-case letters, digits and _; a letter or _ first"
         return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
-    value = text.scalar(key) if value is None else value
+    value = text.value(key) if value is None else value
     if value is None and not complaints.is_own(error) and not message.endswith(complaints.MISSING_FILE):
         message = complaints.one_line(error)
     return refused(at, key, value, message)
