@@ -56,7 +56,8 @@ HEAD_PLAN = """
 ## Pipelines and jobs
 
 These rules apply to each step of the compiled pipeline, at any depth. `allranks run` and `allranks submit` apply them
-too.
+too. A component that is checked by itself is treated as a step that sets nothing: a launcher in its command, a size or
+an image that it names get the same warnings and advice.
 
 """
 HEAD_ENVIRONMENTS = """

@@ -2,12 +2,13 @@
 
 python docs/make_findings.py FOLDER...
 
-Each folder is a checkout of a repository, named as the repository, such as azureml-assets. Nothing is copied from it
-but names of files with errors. Its commit is read from a file COMMIT in it, or from git.
+Each folder is a checkout of a repository, OWNER/NAME, such as Azure/azureml-assets. Nothing is copied from it but names
+of files and what the checks say of them. Its commit is read from a file COMMIT in it, or from git.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,51 +22,77 @@ from allranks.components.check import rules as component_rules
 from allranks.errors import Problem
 from allranks.plan import check as plan_check
 from allranks.plan.check import only_here, tolerated
+from allranks.plan.check.asset_ids import UNKNOWN_FORM
 from allranks.plan.check.rule import Level
+from allranks.plan.check.tolerated import DANGLING
 from allranks.sdk import internals, spec_files
 
 PAGE = Path(__file__).resolve().parent / "public-specs.md"
-OWNER = "Azure"
 FIXTURES = "test/resources"
 """In azureml-assets: inputs for the tests of that repository's own tool, which nobody runs on Azure ML."""
 
 HEAD = """# What the checks find in public specs
 
-Made by `python docs/make_findings.py FOLDER...` from checkouts of repositories that Microsoft publishes, with
+Made by `python docs/make_findings.py OWNER/NAME...` from checkouts of public repositories at the commits below, with
 azure-ai-ml {version}. The specs themselves are not part of this project. [checks.md](checks.md) explains each rule.
+
+```console
+$ git clone https://github.com/OWNER/NAME OWNER/NAME
+$ git -C OWNER/NAME checkout COMMIT
+```
 
 """
 ERRORS = """## Errors
 
-azure-ai-ml itself refuses these files: most refer to files that the repository does not have. A binding to an
-output that the step's component does not have is the exception: azure-ai-ml takes it, and the output can
-never exist.
+None of these files runs on Azure ML as it stands: azure-ai-ml refuses each of them itself, before it sends the job or
+the component. The last column says when.
+
+- *loading*: `load_component` or `load_job` raises. Most refer to files that the repository does not have, or have a
+  placeholder such as `<...>` in place of a value, or are of an older schema.
+- *validating*: the validation of the loaded file, which `az ml` runs too.
+- *submitting*: JobOperations.create_or_update (azure-ai-ml, `operations/_job_operations.py`) resolves the inputs and
+  uploads local data. It raises for an input of data without a path, and for a path that does not exist. These files are
+  templates: their values must be set first, with `az ml job create --set` or in the file.
 
 """
+UNDECIDED = """
+## Undecided
+
+azure-ai-ml takes these files, and we found no document or issue that says what Azure ML does with what is wrong in
+them. It is a warning, not an error. A file that has an error too is in both tables.
+
+"""
+KEY = re.compile(r"\bkey (\S+) \(")
+UNDECIDED_RULES = (DANGLING.code, UNKNOWN_FORM.code)
 
 
 @dataclass
 class Found:
-    """What was found: counts by (level, rule), the files of each, and the errors."""
+    """What was found: counts by (level, rule), the files of each, the errors, and what nobody can decide."""
 
     files: int = 0
     counts: Counter[tuple[Level, str]] = field(default_factory=Counter)
     places: dict[tuple[Level, str], set[Path]] = field(default_factory=dict)
     errors: dict[Path, list[Problem]] = field(default_factory=dict)
+    undecided: dict[Path, list[Problem]] = field(default_factory=dict)
 
     def add(self, path: Path, level: Level, problems: Iterable[Problem]) -> None:
         """Add the findings of a file."""
         for problem in problems:
-            key = (level, rule_of(problem))
+            key = (level, rule_of(problem, level))
             self.counts[key] += 1
             self.places.setdefault(key, set()).add(path)
             if level is Level.ERROR:
                 self.errors.setdefault(path, []).append(problem)
+            elif problem.rule in UNDECIDED_RULES:
+                self.undecided.setdefault(path, []).append(problem)
 
 
-def rule_of(problem: Problem) -> str:
+def rule_of(problem: Problem, level: Level) -> str:
     """Return the rule of a finding; what azure-ai-ml refuses while it reads a file has none of our own."""
-    return problem.rule or problem.code or plan_check.SDK.code
+    if problem.rule:
+        return problem.rule
+    return problem.code if level is Level.MACHINE else plan_check.SDK.code
 
 
 def components(paths: Iterable[Path], found: Found) -> None:
@@ -102,30 +129,59 @@ def table(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def refused_by_sdk(path: Path) -> bool:
-    """Return whether azure-ai-ml itself refuses a file."""
+def refused_by_sdk(path: Path) -> str:
+    """Return when azure-ai-ml itself refuses a file: loading, validating or submitting; "no" if it takes it."""
     from azure.ai.ml import load_component, load_job
 
-    load = load_component if spec_files.is_component(path) else load_job
+    is_component = spec_files.is_component(path)
     try:
-        result = internals.validate(load(path))
+        entity = load_component(path) if is_component else load_job(path)
     except Exception:
-        return True
-    return not result.passed
+        return "loading"
+    try:
+        if not internals.validate(entity).passed:
+            return "validating"
+    except Exception:
+        return "validating"
+    try:
+        if not is_component:
+            internals.resolve_inputs(entity)
+    except Exception:
+        return "submitting"
+    return "no"
 
 
 def errors(found: Found, roots: list[Path]) -> str:
-    """Return the files with errors, and whether azure-ai-ml refuses them."""
+    """Return the files with errors, and when azure-ai-ml refuses them."""
     if not found.errors:
         return "No file has an error.\n"
     lines = ["| file | rule | error | azure-ai-ml refuses it |", "|---|---|---|---|"]
-    for path, problems in sorted(found.errors.items()):
-        root = next(root for root in roots if path.is_relative_to(root))
-        name = f"{root.name}: {path.relative_to(root)}"
-        rules = ", ".join(dict.fromkeys(f"`{rule_of(problem)}`" for problem in problems))
-        said = problems[0].found.replace(str(root), root.name).replace("|", "\\|")
-        lines.append(f"| {name} | {rules} | {said[:100]} | {'yes' if refused_by_sdk(path) else 'no'} |")
+    lines += [f"{_row(path, found.errors, roots)} {refused_by_sdk(path)} |" for path in sorted(found.errors)]
     return "\n".join(lines) + "\n"
+
+
+def undecided(found: Found, roots: list[Path]) -> str:
+    """Return the files with something that azure-ai-ml takes and nobody can decide."""
+    if not found.undecided:
+        return "There are none.\n"
+    lines = ["| file | rule | warning |", "|---|---|---|"]
+    return "\n".join([*lines, *(_row(path, found.undecided, roots) for path in sorted(found.undecided))]) + "\n"
+
+
+def _row(path: Path, by_file: dict[Path, list[Problem]], roots: list[Path]) -> str:
+    """Return the file, its rules and its first finding."""
+    problems = by_file[path]
+    root = next(root for root in roots if path.is_relative_to(root))
+    rules = ", ".join(dict.fromkeys(f"`{rule_of(problem, Level.ERROR)}`" for problem in problems))
+    key = KEY.search(problems[0].where)
+    said = f"{key[1]}: " if key else ""
+    said += problems[0].found.replace(str(root), root.name).replace("|", "\\|")
+    return f"| {repository(root)}: {path.relative_to(root)} | {rules} | {said[:100]} |"
+
+
+def repository(folder: Path) -> str:
+    """Return OWNER/NAME of a checkout."""
+    return f"{folder.parent.name}/{folder.name}"
 
 
 def commit_of(folder: Path) -> str:
@@ -149,7 +205,9 @@ def page(folders: list[Path]) -> str:
             [path for path in paths if FIXTURES not in path.relative_to(folder).as_posix()]
             for paths in (specs.components, specs.jobs)
         )
-        lines.append(f"| {OWNER}/{folder.name} | `{commit_of(folder)}` | {len(own)} | {len(own_jobs)} |")
+        if not own and not own_jobs:
+            raise SystemExit(f"{folder} has no components, pipelines or jobs: leave it out")
+        lines.append(f"| {repository(folder)} | `{commit_of(folder)}` | {len(own)} | {len(own_jobs)} |")
         components(own, of_components)
         pipelines(own_jobs, of_pipelines)
     text += "\n".join(lines) + "\n\n"
@@ -157,12 +215,10 @@ def page(folders: list[Path]) -> str:
     text += f"## Components\n\n{of_components.files} components.\n\n{table(of_components)}\n"
     text += f"## Pipelines and jobs\n\n{of_pipelines.files} pipelines and jobs, each without its components.\n\n"
     text += f"{table(of_pipelines)}\n"
-    return text + ERRORS + _errors(of_components, of_pipelines, folders)
-
-
-def _errors(of_components: Found, of_pipelines: Found, folders: list[Path]) -> str:
-    both = Found(errors={**of_components.errors, **of_pipelines.errors})
-    return errors(both, folders)
+    both = Found(
+        errors=of_components.errors | of_pipelines.errors, undecided=of_components.undecided | of_pipelines.undecided
+    )
+    return text + ERRORS + errors(both, folders) + UNDECIDED + undecided(both, folders)
 
 
 if __name__ == "__main__":

@@ -143,15 +143,18 @@ def test_the_trials_of_a_sweep_in_a_pipeline(command: Command, project: Path, se
     assert jobs["tune"]["trial"]["componentId"] != jobs["train"]["componentId"]
 
 
-def test_a_schedule_on_a_cluster_that_cannot_run_it(command: Command, project: Path, azure: FakeAzure) -> None:
+@pytest.mark.parametrize("step", ["train", "tune"])
+def test_a_schedule_on_a_cluster_that_cannot_run_it(
+    command: Command, project: Path, azure: FakeAzure, step: str
+) -> None:
     azure.computes["v100"] = Compute("v100", "STANDARD_ND40RS_V2", 4)
     write(project, "tuned.yaml", TUNED.replace("python:3.12", "nvidia/cuda:13.0.2-base-ubuntu24.04"))
-    jobs = {"train": SWEEPS["jobs"]["train"]}
+    jobs = {step: SWEEPS["jobs"][step]}
     write(project, "sweeps.yml", json.dumps(SWEEPS | {"settings": {"default_compute": "azureml:v100"}, "jobs": jobs}))
     write(project, "pipelines/nightly.yml", SCHEDULE.replace("./", "../"))
     refused = command("schedules", "apply")
     assert (refused.code, azure.schedules) == (2, {})
-    assert "schedule nightly, step train, key resources.instance_type (pipelines/nightly.yml)" in refused.err
+    assert f"schedule nightly, step {step}, key resources.instance_type (pipelines/nightly.yml)" in refused.err
     assert "CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2" in refused.err
 
 

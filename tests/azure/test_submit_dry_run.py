@@ -124,7 +124,7 @@ def test_a_registered_component_keeps_its_label(azure: FakeAzure, command: Comma
     done = command("submit", "registered.yml", "--dry-run")
     assert done.code == 0, done.err
     assert done.json["properties"]["jobs"]["a"]["componentId"].endswith(("/components/mine/labels/latest", "latest"))
-    assert "the pipeline is not checked, because a cannot be read on this machine" in done.err
+    assert "only sizes and computes are checked, because a cannot be read on this machine" in done.err
 
 
 def test_nothing_is_kept_of_it(azure: FakeAzure, command: Command, project: Path) -> None:

@@ -117,6 +117,19 @@ def test_the_next_firings_are_listed(
     assert " 02:30 CE" in text
 
 
+def test_the_next_firings_of_a_job_that_azure_ml_does_not_schedule(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project / "pipelines/job.yml").write_text("type: command\ncommand: echo\nenvironment: azureml:x:1\n")
+    schedule = "name: daily\ntrigger: {type: cron, expression: '30 2 * * *'}\ncreate_job: job.yml\n"
+    (project / "pipelines/daily.yml").write_text(schedule)
+    done = call(monkeypatch, capfd, project, "next", "1", "pipelines/daily.yml")
+    assert done.code == 0
+    assert " 02:30 UTC" in done.out
+    assert "Unsupported job type 'CommandJob' in schedule daily" in done.err
+    assert "make the job a step of a pipeline" in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

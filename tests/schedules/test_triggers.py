@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -210,7 +211,7 @@ def test_a_schedule_in_a_notebook_that_creates_it(tmp_path: Path) -> None:
         (
             "a.py",
             HEAD + "x = JobSchedule(name='x', trigger=None, create_job=echo)\n",
-            "Azure ML schedules nothing else",
+            "a Command: Unsupported job type 'CommandJob' in schedule x(.|\n)*Azure ML schedules nothing else",
         ),
         (
             "a.py",
@@ -227,6 +228,11 @@ def test_a_schedule_in_a_notebook_that_creates_it(tmp_path: Path) -> None:
         ),
         ("a.py", "JobSchedule = (\n", "a.py:1: it is not Python"),
         ("a.py", "import nothing_like_it  # JobSchedule\n", "a.py:1: there is no module nothing_like_it"),
+        (
+            "a.yml",
+            "name: x\ntrigger: {type: cron, expression: '0 3 * * *'}\ncreate_job: no.yml\n",
+            "no.yml does not exist",
+        ),
         ("a.yml", "a: [", "not YAML"),
         ("a.yml", "name: x\ntrigger: {type: cron}\ncreate_job: azureml:job\n", "a.yml"),
         ("a.txt", "", "neither Python nor YAML"),
@@ -238,3 +244,31 @@ def test_what_is_wrong_with_a_declaration_is_told(tmp_path: Path, name: str, tex
         write(tmp_path, name, text)
     with pytest.raises(InputError, match=said):
         find_schedules(tmp_path / name)
+
+
+def test_the_schedule_of_another_job_has_its_problem(tmp_path: Path) -> None:
+    """What fires when does not depend on the job."""
+    write(tmp_path, "a.py", HEAD + "x = JobSchedule(name='x', trigger=made('y').trigger, create_job=echo)\n")
+    (declared,) = find_schedules(tmp_path / "a.py", of_any_job=True)
+    assert declared.schedule.trigger
+    assert declared.problem is not None
+    assert "make the job a step of a pipeline" in declared.problem.fix
+
+
+@pytest.mark.parametrize(
+    ("create_job", "where"),
+    [
+        ("./job.yml", r"key settings.default_compute \(.*job.yml:2\)"),
+        ("\n  job: ./job.yml\n  inputs: {}", r"key settings.default_compute \(.*job.yml:2\)"),
+    ],
+)
+def test_a_compute_without_its_prefix(tmp_path: Path, create_job: str, where: str) -> None:
+    """azure-ai-ml's message has one of the two choices only, and no fix."""
+    write(tmp_path, "job.yml", JOB.replace("jobs:", "settings: {default_compute: v100}\njobs:"))
+    schedule = write(tmp_path, "schedule.yml", YAML.replace("./job.yml", create_job))
+    with pytest.raises(InputError) as raised:
+        find_schedules(schedule)
+    (problem,) = raised.value.problems
+    assert re.fullmatch(where, problem.where), problem.where
+    assert (problem.found, problem.expected) == ("'v100'", "azureml:NAME for a cluster, or serverless")
+    assert problem.fix == "write azureml:v100"

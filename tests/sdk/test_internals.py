@@ -283,6 +283,23 @@ def test_a_component_is_validated_and_written(component: Any) -> None:
     assert "inputs" not in internals.as_dict(component) or not internals.as_dict(component)["inputs"]
 
 
+def test_inputs_are_resolved_without_a_workspace(job: Any, tmp_path: Path) -> None:
+    """A job as the client would upload it: what it refuses is raised, and nothing else."""
+    from azure.ai.ml import Input, command
+
+    def single(path: str) -> Any:
+        data = {"data": Input(type="uri_folder", path=path), "text": "a"}
+        return command(command="ls ${{inputs.data}}", environment="azureml:e:1", inputs=data)
+
+    for path in (str(tmp_path), "azureml:words:1", "azureml://registries/x/data/y/versions/1"):
+        internals.resolve_inputs(single(path))
+    internals.resolve_inputs(job)
+    with pytest.raises(Exception, match="There is no dir on target path"):
+        internals.resolve_inputs(single(str(tmp_path / "nope")))
+    with pytest.raises(Exception, match="path can't be empty"):
+        internals.resolve_inputs(single(""))
+
+
 def test_a_function_of_mldesigner_is_recognised() -> None:
     from mldesigner import command_component
 

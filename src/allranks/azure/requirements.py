@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from allranks.azure.hardware_needs import NO_NEEDS, HardwareNeeds, hardware_needs
 from allranks.azure.job_steps import JobStep, job_steps
 from allranks.contract.distributions import processes_per_instance
-from allranks.plan.graph import Graph, Step, steps
+from allranks.plan.graph import DoWhile, Graph, ParallelFor, Pipeline, Step
+from allranks.plan.reader import alone
 from allranks.sdk import internals
 
 
@@ -41,15 +43,24 @@ class Requirements:
 def requirements(job: Any, graph: Graph) -> list[Requirements]:
     """Return what each step of the SDK's job requires, also those of nested pipelines. A command job is its only step.
 
-    graph: of the job's plan. It tells the number of processes, for example, which is unknown for a step that the graph
-           does not have
+    graph: of the job's plan. A step that it does not have, such as a sweep, is read by itself
     """
     from azure.ai.ml.entities import PipelineJob
 
-    planned = dict(steps(graph))
+    planned = dict(_by_path(graph))
     if not isinstance(job, PipelineJob) and len(planned) == 1:
         planned = {"": next(iter(planned.values()))}
-    return [_of_step(step, planned.get(step.path)) for step in job_steps(job)]
+    return [_of_step(step, planned.get(step.path) or alone.read_step(step.path, step.node)) for step in job_steps(job)]
+
+
+def _by_path(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:
+    """Yield the steps of a graph with their paths in the SDK's job, which has the body of a loop beside the loop."""
+    for node in graph.nodes:
+        inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
+        if isinstance(inner, Step):
+            yield f"{path}{inner.name}", inner
+        elif isinstance(inner, Pipeline):
+            yield from _by_path(inner.graph, f"{path}{inner.name}.")
 
 
 def _of_step(step: JobStep, planned: Step | None) -> Requirements:

@@ -25,6 +25,7 @@ from allranks.azure.size_variable import cluster_sizes, set_sizes
 from allranks.azure.uploads import quiet_uploads
 from allranks.azure.workspace import WorkspaceName
 from allranks.errors import InputError, Problem
+from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
 from allranks.schedules import triggers
 from allranks.schedules.finding import Declared, find_schedules
@@ -341,12 +342,13 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
 
 
 def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield the problems of the steps on the sizes of their computes; none if this machine cannot read the job."""
+    """Yield the problems of the steps on the sizes of their computes; none of a job of the workspace."""
     schedule = declared.schedule
     job = OpenJob(declared.entity.create_job, schedule.where, lambda _: None)
-    if isinstance(job.job, str) or job.unread():
+    if isinstance(job.job, str):
         return
-    for problem in of_sizes(requirements(job.job, job.plan().graph), clusters):
+    graph = Graph() if job.unread() else job.plan().graph
+    for problem in of_sizes(requirements(job.job, graph), clusters):
         yield replace(problem, where=f"schedule {schedule.name}, {problem.where} ({schedule.where})")
 
 

@@ -12,6 +12,8 @@ _PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _OPERATOR = re.compile(r"[();<>|&\n]+")
 _PREFIXES = frozenset({"env", "exec", "nice", "nohup", "time"})
+_SINGLE_QUOTED = re.compile(r"'[^']*'")
+_EXPANSION = re.compile(r"(?<!\\)\$(?:\{(?P<braced>[A-Za-z_]\w*)(?P<default>:?[-=?+])?|(?P<bare>[A-Za-z_]\w*))")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,23 @@ class SimpleCommand:
     def name(self) -> str:
         """The program without its folder."""
         return PurePath(self.program).name
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """A variable that the shell replaces: ``$NAME`` or ``${NAME}``.
+
+    has_default: whether the command says what to do if the variable is not set, as in ``${NAME:-0}``
+    """
+
+    name: str
+    has_default: bool = False
+
+
+def expansions(command: str) -> Iterator[Expansion]:
+    """Yield the variables that the shell of a command replaces, in order. In single quotes it replaces none."""
+    for match in _EXPANSION.finditer(_SINGLE_QUOTED.sub("", command)):
+        yield Expansion(match["braced"] or match["bare"], bool(match["default"]))
 
 
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:

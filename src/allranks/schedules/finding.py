@@ -22,8 +22,10 @@ from allranks.errors import InputError, Problem
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
 from allranks.sdk import bounded_yaml, complaints, internals, known_keys, python_file, yaml_text
-from allranks.sdk.messages import unknown_key
+from allranks.sdk.messages import refused, unknown_key
+from allranks.sdk.paths import is_remote
 from allranks.sdk.python_file import PythonFile
+from allranks.sdk.session import as_released
 from allranks.sdk.yaml_text import YamlText
 
 FOLDER = "pipelines"
@@ -54,18 +56,23 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Declared:
-    """A schedule, and azure-ai-ml's JobSchedule that declares it."""
+    """A schedule, and azure-ai-ml's JobSchedule that declares it.
+
+    problem: why Azure ML cannot run its job on a schedule; None if it can
+    """
 
     schedule: Schedule
     entity: Any
+    problem: Problem | None = None
 
 
-def find_schedules(target: Path | None = None) -> tuple[Declared, ...]:
+def find_schedules(target: Path | None = None, *, of_any_job: bool = False) -> tuple[Declared, ...]:
     """Return the schedules of a file, or of a folder's files, sorted by name.
 
     target: by default the folder `pipelines` here or in the nearest parent that has one. In a folder, Python files are
             imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger` and
             `create_job`; its subfolders are ignored
+    of_any_job: whether to return also the schedules whose jobs Azure ML cannot schedule, each with its problem
 
     Call it, and use the entities that it returns, inside `allranks.sdk.session.session`. Raise InputError with the
     problems of all schedules, or if there is no schedule.
@@ -79,6 +86,8 @@ def find_schedules(target: Path | None = None) -> tuple[Declared, ...]:
         except InputError as error:
             problems += error.problems
     problems += _duplicates(declarations)
+    if not of_any_job:
+        problems += (declared.problem for declared in declarations if declared.problem)
     if problems:
         raise InputError.of(problems)
     if not declarations:
@@ -140,7 +149,7 @@ def _yaml(file: Path) -> list[Declared]:
         entity = internals.load_schedule(file)
     # The SDK's errors have no common class; any of them means that this file cannot be read as a schedule.
     except Exception as error:
-        raise InputError.of(_refused(text, error)) from None
+        raise InputError.of(list(_refused(text, error)) or [_unreadable(text, error)]) from None
     return [_declared(entity, str(file), "")]
 
 
@@ -151,13 +160,38 @@ def _key(text: YamlText, key: str) -> str:
 def _refused(text: YamlText, error: Exception) -> Iterator[Problem]:
     """Yield the complaints of the SDK, each with its line."""
     if not complaints.is_own(error):
-        yield Problem(str(text.path), complaints.one_line(error), "a schedule", "correct it")
+        yield _unreadable(text, error)
         return
-    for key, _, message in complaints.said(error):
+    said = complaints.said(error)
+    keys = [key for key, _, _ in said]
+    for key, value, message in said:
+        # The SDK tries every form of create_job. It says the most of the one that is meant.
+        if any(other != key and (other.startswith(f"{key}.") or key == "create_job.create_job") for other in keys):
+            continue
         if message == "Unknown field.":
-            yield unknown_key(_key(text, key), known_keys.similar("schedule", key))
-        else:
-            yield Problem(_key(text, key) if key else str(text.path), message, "a schedule", "correct it")
+            similar = known_keys.similar("schedule", key)
+            if similar != key.rpartition(".")[2]:
+                yield unknown_key(_key(text, key), similar)
+            continue
+        owner, inner = _file_of(text, key)
+        where = _key(owner, inner) if inner else str(owner.path)
+        yield refused(where, inner, owner.scalar(inner) if value is None else value, message)
+
+
+def _unreadable(text: YamlText, error: Exception) -> Problem:
+    return Problem(str(text.path), complaints.one_line(error), "a schedule", "correct it")
+
+
+def _file_of(text: YamlText, key: str) -> tuple[YamlText, str]:
+    """Return the file that has a key, which is that of the job if the schedule names it, and the key in that file."""
+    for prefix in ("create_job.job", "create_job"):
+        job = text.scalar(prefix)
+        if key.startswith(f"{prefix}.") and isinstance(job, str) and not is_remote(job):
+            try:
+                return yaml_text.parse(text.path.parent / job), key.removeprefix(f"{prefix}.")
+            except InputError:
+                break
+    return text, key
 
 
 def _python(file: Path) -> list[Declared]:
@@ -214,13 +248,11 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
     if not _NAME.fullmatch(name):
         expected = "letters, digits, - and _, at most 255, the first a letter or a digit"
         problems.append(Problem(f"schedule {name!r}, key name ({where})", repr(entity.name), expected))
+    no_pipeline = None
     if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, internals.BaseNode):
         expected = "a pipeline: Azure ML schedules nothing else"
-        problems.append(
-            Problem(
-                f"schedule {name}, key create_job ({where})", _why_not(entity), expected, "make it a pipeline's step"
-            )
-        )
+        fix = "make the job a step of a pipeline, and schedule the pipeline"
+        no_pipeline = Problem(f"schedule {name}, key create_job ({where})", _why_not(entity), expected, fix)
     trigger = None
     try:
         trigger = read_trigger(
@@ -230,16 +262,19 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
     except InputError as error:
         problems += error.problems
     if problems or trigger is None:
-        raise InputError.of(problems)
+        raise InputError.of([*([no_pipeline] if no_pipeline else []), *problems])
     description = " ".join((entity.description or "").split())
-    return Declared(Schedule(name, entity.display_name or name, description, trigger, file, member), entity)
+    return Declared(
+        Schedule(name, entity.display_name or name, description, trigger, file, member), entity, no_pipeline
+    )
 
 
 def _why_not(entity: Any) -> str:
     """Return what the SDK says of a job that cannot be scheduled."""
     found = f"a {type(entity.create_job).__name__}"
     try:
-        internals.schedule_request(entity)
+        with as_released():
+            internals.schedule_request(entity)
     # The SDK's errors have no common class; any of them tells why it does not create the schedule.
     except Exception as error:
         return f"{found}: {complaints.one_line(error)}"

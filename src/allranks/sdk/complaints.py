@@ -10,7 +10,8 @@ from typing import Any
 from allranks.sdk.paths import shown
 
 _MAX_LENGTH = 300
-_MISSING = " does not exist"
+MISSING_FILE = " does not exist"
+"""The end of a message about a file."""
 
 
 def is_own(error: BaseException) -> bool:
@@ -26,7 +27,7 @@ def said(error: BaseException) -> list[tuple[str, Any, str]]:
     by_key: dict[str, tuple[str, Any, str]] = {}
     for complaint in _complaints(str(error), "", None):
         # If several types are allowed, the SDK reports an error for each. The missing file is the most likely one.
-        if complaint[0] not in by_key or complaint[2].endswith(_MISSING):
+        if complaint[0] not in by_key or complaint[2].endswith(MISSING_FILE):
             by_key[complaint[0]] = complaint
     return list(by_key.values()) or [("", None, type(error).__name__)]
 
@@ -110,7 +111,7 @@ def _reference(text: str) -> str:
 
 def _missing_file(text: str) -> str:
     match = re.search(r"(?:No such file or directory|in resolved absolute path): ([^\]'\"]+?)\.?(?:[\]'\"]|$)", text)
-    return f"{shown(match[1])}{_MISSING}" if match else ""
+    return f"{shown(match[1])}{MISSING_FILE}" if match else ""
 
 
 def _plain(value: Any) -> Any:

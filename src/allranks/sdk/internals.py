@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -48,6 +49,7 @@ PARTS = {
     # The client
     "client": f"{_SDK}._ml_client",
     "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
+    "RestModel": f"{_SDK}._restclient.arm_ml_service._utils.model_base:Model",
     "requests_with_retry": f"{_SDK}._utils.utils:create_requests_pipeline_with_retry",
 }
 """Each private class, function or module by its name here: ``module:name``, or a module."""
@@ -281,6 +283,40 @@ def set_yaml_text(component: Any, text: str | None) -> None:
 def validate(component: Any) -> Any:
     """Return the SDK's validation of a component."""
     return component._validate()
+
+
+class _NoWorkspace:
+    """Stands where the client's operations on a workspace do, and refuses each use."""
+
+    def __getattr__(self, name: str) -> Any:
+        from azure.core.exceptions import HttpResponseError
+
+        raise HttpResponseError(f"{name} needs a workspace")
+
+
+def resolve_inputs(job: Any) -> None:
+    """Resolve the inputs of a job and of its steps as the client does before it sends the job.
+
+    What needs a workspace, such as an upload, is left out. Raise what the client raises for an input that it refuses.
+    """
+    from azure.ai.ml.entities import Command, PipelineJob, Spark
+    from azure.ai.ml.operations import JobOperations
+    from azure.core.exceptions import HttpResponseError
+
+    operations: Any = JobOperations
+    if isinstance(job, PipelineJob):
+        nodes = (node for node in job.jobs.values() if isinstance(node, __getattr__("BaseNode")))
+        entries = [entry for owner in (job, *nodes) for entry in operations._flatten_group_inputs(owner.inputs)]
+    else:
+        own = job._job_inputs if isinstance(job, (Command, Spark)) else getattr(job, "inputs", None)
+        entries = list((own or {}).values())
+    none = _NoWorkspace()
+    client = SimpleNamespace(
+        _operation_scope=None, _show_progress=False, _datastore_operations=none, _orchestrators=none
+    )
+    for entry in entries:
+        with contextlib.suppress(HttpResponseError):
+            operations._resolve_job_input(client, entry, job._base_path)
 
 
 def as_dict(component: Any) -> Any:

@@ -8,6 +8,14 @@ from collections.abc import Iterator
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.single import Single
 from allranks.errors import Problem
+from allranks.sdk.complaints import MISSING_FILE
+from allranks.secrets import quoted
+
+MISSING_KEY = "Missing data for required field."
+"""The SDK's message for a key that must be there."""
+
+_NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")
+"""The beginnings of messages that say what is wrong, not what is allowed."""
 
 
 def unknown_key(where: str, similar: str) -> Problem:
@@ -29,3 +37,32 @@ def unknown_distribution(kind: str, where: str) -> Iterator[Problem]:
         expected = f"{', '.join(types[:-1])} or {types[-1]}"
         similar = difflib.get_close_matches(kind.lower(), types, n=1)
         yield Problem(where, repr(kind), expected, f"did you mean {similar[0]}?" if similar else "")
+
+
+def described(value: object) -> str:
+    """Return a value as named in messages."""
+    if isinstance(value, dict):
+        names = ", ".join(map(str, value))
+        return f"keys and values: {names}" if len(names) in range(1, 80) else "keys and values"
+    return "a list" if isinstance(value, list) else "nothing" if value is None else repr(value)
+
+
+def refused(where: str, key: str, value: object, message: str) -> Problem:
+    """Return the problem of a key that the SDK refuses.
+
+    value:   its value; None if it is unknown
+    message: the SDK's, in the short form of `allranks.sdk.complaints`
+    """
+    if message == MISSING_KEY:
+        return Problem(where, "the key is missing", fix="add it")
+    if message.endswith(MISSING_FILE):
+        return Problem(where, message, "a path, relative to this file")
+    if value is None:
+        return Problem(where, message)
+    found = described(value) if isinstance(value, (dict, list)) else quoted(key.replace(".", "_"), value)
+    if isinstance(value, str) and key.rpartition(".")[2] == "default_compute" and message == "one of serverless":
+        # A cluster is allowed too, but the SDK's message has the other choice only.
+        return Problem(where, found, "azureml:NAME for a cluster, or serverless", f"write azureml:{value}")
+    if message.startswith(_NOT_AN_EXPECTATION):
+        return Problem(where, f"{found}: {message}")
+    return Problem(where, found, message)

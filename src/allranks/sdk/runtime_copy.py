@@ -16,6 +16,7 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 from allranks.sdk.files import FileList, list_path
 from allranks.sdk.ignore_rules import NAMES, read_rules
+from allranks.sdk.thread_safety import parsed
 
 NAME = "allranks"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -67,7 +68,7 @@ def _uses_runtime(file: tuple[str, Path]) -> bool:
     if name.endswith(_SHELL):
         return command_uses_runtime(text)
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError):
         # It may be written for another Python than this one.
         return bool(_IMPORT.search(text))

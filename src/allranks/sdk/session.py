@@ -21,6 +21,7 @@ import yaml
 
 from allranks.sdk import bounded_yaml, internals, light_import
 from allranks.sdk.staging import exact_uploads
+from allranks.sdk.thread_safety import models_in_turn
 
 _PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
 _READS_FRAMES_ONLY = ("azure", "mldesigner")
@@ -48,7 +49,14 @@ def session(*, client: bool = True) -> Iterator[None]:
         folder = stack.enter_context(_temporary_folders())
         stack.enter_context(_faster_nodes())
         stack.enter_context(exact_uploads(folder, client=client))
+        if client:
+            stack.enter_context(models_in_turn())
         yield
+
+
+def as_released() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which azure-ai-ml accepts what it accepts without its private features."""
+    return variable(_PRIVATE_FEATURES, "false")
 
 
 @contextlib.contextmanager

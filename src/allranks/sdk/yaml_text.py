@@ -32,6 +32,18 @@ class YamlText:
             key = key.rpartition(".")[0]
         return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
 
+    def value(self, key: str) -> Any:
+        """Return the value at a key; None if the file has none there."""
+        value: Any = self.tree
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def scalar(self, key: str) -> str | int | float | bool | None:
+        """Return the scalar at a key; None if the file has none there."""
+        value = self.value(key)
+        return value if isinstance(value, (str, int, float, bool)) else None
+
 
 def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
     """Read a file. Raise InputError if it is not a mapping, or has keys that are not strings or are duplicated.

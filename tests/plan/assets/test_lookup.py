@@ -215,9 +215,8 @@ def test_the_message_shows_the_line_which_then_holds(project: Path, text: str, k
 
 
 WRONG = {
-    ("azureml://registries/azureml", "component", ""): "azureml://registries/azureml is not a valid id: nothing stands "
-    "where it should say what it names: component, components, data, environment, environments, model, models, code, "
-    "codes, datastore, datastores",
+    ("azureml://registries/azureml", "component", ""): "azureml://registries/azureml is not a valid id: it names no "
+    "asset; expected one of components, data, environments, models, codes, datastores",
     (f"{REGISTRY}/models/gpt2/versions/4", "component", ""): f"{REGISTRY}/models/gpt2/versions/4 names a model",
     (SAMPLER, "data", ""): f"{SAMPLER} names a component",
     ("sampler:1", "component", "components:\n  sampler: specs"): "this machine does not have azureml:sampler:1; specs "
@@ -239,6 +238,21 @@ WRONG = {
 @pytest.mark.parametrize(("text", "kind", "lines"), WRONG)
 def test_what_is_wrong_is_one_message(text: str, kind: str, lines: str) -> None:
     assert problem(text, kind, lines).found == WRONG[text, kind, lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "rule"),
+    [
+        (f"{REGISTRY}/dataassets", "data", "asset-id"),
+        (f"{REGISTRY}/models/gpt2/versions/4", "component", "asset-id"),
+        ("azureml://datastores/ws/path/y", "data", "asset-id"),
+        ("azureml://datastores/ws/path/y", "component", "asset-reference"),
+        ("titanic:", "data", "asset-reference"),
+    ],
+)
+def test_what_azure_ai_ml_sends_as_it_is_has_a_rule_of_its_own(text: str, kind: str, rule: str) -> None:
+    found = problem(text, kind)
+    assert (found.rule, found.fix) == (rule, "correct the id")
 
 
 def test_two_specs_of_one_version(project: Path) -> None:

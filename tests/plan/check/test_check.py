@@ -350,6 +350,9 @@ def test_an_input_of_the_pipeline_that_is_not_given_is_told_with_the_way_to_give
 def test_what_was_probably_meant(plan: Plan) -> None:
     (problem,) = check(with_port(plan, "data", value=GraphInput("dat")))
     assert (problem.expected, problem.fix) == ("one of data, lr", "did you mean data?")
+    # A longer name is another thing: no hint is better than a wrong one.
+    (problem,) = check(with_port(plan, "data", value=GraphInput("data_id")))
+    assert (problem.rule, problem.fix) == ("dangling-binding", "declare data_id in the inputs of the pipeline")
 
 
 @pytest.mark.parametrize(

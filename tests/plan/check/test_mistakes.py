@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import Problem
 from allranks.plan.check import advice, mistakes, warnings
 from allranks.plan.check.ignore import Ignored
+from allranks.plan.check.mistakes import mpi_variables
 from allranks.plan.check.scope import of_plan
 from allranks.plan.environment import Environment, registered
 from allranks.plan.graph import Graph, Plan, Step
@@ -47,7 +50,96 @@ def found(command: str = "python t.py", **given: object) -> list[tuple[str, str]
 def test_a_launcher_inside_a_launcher(command: str) -> None:
     assert found(command, distribution=PyTorch(8)) == [("nested-launcher", "command")]
     assert found(command, distribution=PyTorch(1)) == []
-    assert found(command, distribution=Mpi(1)) == [("nested-launcher", "command")]
+    assert found(command, distribution=Mpi(4)) == [("nested-launcher", "command")]
+
+
+@pytest.mark.parametrize(
+    ("command", "processes", "fix"),
+    [
+        (
+            "mpirun -np 8 python t.py",
+            1,
+            "start the script with python, and set process_count_per_instance to the ranks",
+        ),
+        ("torchrun t.py", 8, "start the script with python: mpirun has started every rank"),
+    ],
+)
+def test_the_fix_of_a_launcher_in_an_mpi_job(command: str, processes: int, fix: str) -> None:
+    (problem,) = warnings(Plan("p", Graph((Step("train", command, distribution=Mpi(processes)),))), TODAY)
+    assert (problem.rule, problem.fix[: len(fix)]) == ("nested-launcher", fix)
+
+
+@pytest.mark.parametrize(
+    ("command", "distribution", "fixes"),
+    [
+        ("torchrun t.py", PyTorch(1), ["--node-rank $NODE_RANK"]),
+        ("accelerate launch t.py", PyTorch(1), ["--machine_rank $NODE_RANK"]),
+        (
+            "python -m torch.distributed.run t.py",
+            Mpi(1),
+            ["distribution pytorch; ", "--node-rank $OMPI_COMM_WORLD_RANK"],
+        ),
+    ],
+)
+def test_a_launcher_that_is_not_told_of_the_other_instances(
+    command: str, distribution: Distribution, fixes: list[str]
+) -> None:
+    assert found(command, distribution=distribution) == []
+    step = Step("train", command, distribution=distribution, instance_count=2)
+    (problem,) = warnings(Plan("p", Graph((step,))), TODAY)
+    assert problem.rule == "instances-apart"
+    assert all(fix in problem.fix for fix in fixes)
+    for option in ("--node_rank $OMPI_COMM_WORLD_RANK", "--rdzv-endpoint a:1", "--config_file a.yaml"):
+        joined = command.replace(" t.py", f" {option} t.py")
+        assert found(joined, distribution=distribution, instance_count=2) == []
+
+
+def test_a_launch_per_node_in_an_mpi_job() -> None:
+    """Azure ML's guide: one process per instance, whose OMPI_COMM_WORLD_RANK is the rank of the instance."""
+    command = "torchrun --nnodes 2 --node-rank $OMPI_COMM_WORLD_RANK --master-addr ${AZ_BATCH_MASTER_NODE%:*} t.py"
+    assert found(command, distribution=Mpi(1), instance_count=2) == []
+    assert found("torchrun --nproc-per-node 8 t.py", distribution=Mpi(1)) == []
+    assert found("mpirun -np 8 python t.py", distribution=Mpi(1)) == [("nested-launcher", "command")]
+
+
+@pytest.mark.parametrize(
+    ("command", "processes", "fixes"),
+    [
+        ("python t.py --node-rank $NODE_RANK", 1, ["$OMPI_COMM_WORLD_RANK,"]),
+        ('python t.py --node-rank "${NODE_RANK}"', 4, ["$((OMPI_COMM_WORLD_RANK / 4)),"]),
+        ("python t.py $RANK $WORLD_SIZE", 4, ["$OMPI_COMM_WORLD_RANK,", "$OMPI_COMM_WORLD_SIZE,"]),
+        ("python t.py ${MASTER_ADDR}:$MASTER_PORT", 4, ["${AZ_BATCH_MASTER_NODE%:*},", "a free port"]),
+        ("python t.py --node_rank=$OMPI_COMM_WORLD_NODE_RANK", 1, ["write $OMPI_COMM_WORLD_RANK"]),
+        ("export NODE_RANK=$OMPI_COMM_WORLD_RANK && python t.py", 4, ["write $((OMPI_COMM_WORLD_RANK / 4))"]),
+        ("export NODE_RANK=$OMPI_COMM_WORLD_RANK && python t.py $NODE_RANK", 1, []),
+        ("python t.py --node-rank $((OMPI_COMM_WORLD_RANK / 4))", 4, []),
+        ("python t.py ${MASTER_PORT:-6105} '$RANK' $RANKS \\$RANK", 4, []),
+        ("MASTER_ADDR=a; python t.py $MASTER_ADDR", 4, []),
+        (". ./env.sh && python t.py $MASTER_ADDR", 4, []),
+        ("python t.py $OMPI_COMM_WORLD_RANK $AZUREML_CR_NODE_RANK $HOME", 4, []),
+    ],
+)
+def test_variables_that_an_mpi_job_does_not_have(command: str, processes: int, fixes: list[str]) -> None:
+    def of(distribution: Distribution, **given: object) -> list[Problem]:
+        step = Step("train", command, distribution=distribution, instance_count=2, **given)  # type: ignore[arg-type]
+        return list(warnings(Plan("p", Graph((step,))), TODAY))
+
+    problems = of(Mpi(processes))
+    assert [problem.rule for problem in problems] == ["mpi-variable"] * len(fixes)
+    assert all(fix in problem.fix for fix, problem in zip(fixes, problems, strict=True))
+    assert of(PyTorch(processes)) == []
+    own = dict.fromkeys(mpi_variables.PYTORCH_ONLY, "1")
+    assert len(of(Mpi(processes), environment_variables=own)) == sum(fix.startswith("write") for fix in fixes)
+
+
+def test_those_are_the_variables_of_a_pytorch_job_that_an_mpi_job_lacks() -> None:
+    def names(distribution: Distribution) -> set[str]:
+        launch = Launch(distribution, ("10.0.0.4", "10.0.0.5"), ("a", "b"))
+        module = DISTRIBUTIONS[distribution.type].module
+        (process, *_) = module.processes(distribution, 2)
+        return set(module.environment(distribution, launch, process))
+
+    assert set(mpi_variables.PYTORCH_ONLY) == names(PyTorch(4)) - names(Mpi(4))
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,16 @@ YAML = {
     ),
     "no environment": ("command: ls\n", "key environment (x.yml)", "the key is missing"),
     "bad environment": ("command: ls\nenvironment: x\n", "key environment (x.yml:2)", "'x'"),
+    "compute of the preview's schema": (
+        "command: ls\nenvironment: azureml:x:1\ncompute: {target: azureml:gpu, instance_count: 2}\n",
+        "key compute (x.yml:3)",
+        "keys and values: target, instance_count",
+    ),
+    "keys for an experiment": (
+        "command: ls\nenvironment: azureml:x:1\nexperiment_name: {name: x}\n",
+        "key experiment_name (x.yml:3)",
+        "keys and values: name",
+    ),
     "component file": (
         JOB.replace("train.yml", "nope.yml"),
         "step a, key component (x.yml:5)",
@@ -181,6 +191,25 @@ NODES = {
         resources: {instance_type: Standard_E4S_V3, runtime_version: "3.4"}
         """,
 }
+
+
+@pytest.mark.parametrize(
+    ("old", "fix"),
+    [
+        ("code: {local_path: src}", "write code: src"),
+        ("compute: {target: azureml:gpu}", "write compute: azureml:gpu"),
+        (
+            "compute: {target: azureml:gpu, instance_count: 2}",
+            "write compute: azureml:gpu, and instance_count below resources",
+        ),
+        ("compute: [gpu]", ""),
+    ],
+)
+def test_the_schema_of_the_preview_is_told_how_to_write_it_today(here: Path, old: str, fix: str) -> None:
+    write(here, "x.yml", f"command: ls\nenvironment: azureml:x:1\n{old}\n")
+    with pytest.raises(InputError) as caught:
+        read_plan("x.yml", {}, here / "snapshots")
+    assert [problem.fix for problem in caught.value.problems] == [fix]
 
 
 @pytest.mark.parametrize("kind", NODES)

@@ -193,4 +193,5 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Findings:
 
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
-    return check_specs([spec for spec in specs if spec.resolve() not in known and is_component(spec)])
+    unchecked = [spec for spec in specs if spec.resolve() not in known and is_component(spec)]
+    return check_specs(unchecked, by_themselves=False)

@@ -223,7 +223,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
         note = (
-            f"note: the pipeline is not checked, because {', '.join(unread)} cannot be read on this machine: "
+            f"note: only sizes and computes are checked, because {', '.join(unread)} cannot be read on this machine: "
             "a registered component, or a kind of node that the engine does not run"
         )
         errors().print(note, soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from allranks.components.check import (
     choices,
@@ -12,6 +13,7 @@ from allranks.components.check import (
     environment,
     identity,
     layout,
+    mistakes,
     order,
     ports,
     python_subject,
@@ -93,8 +95,10 @@ class Findings:
         return cls(*(tuple(problems[level]) for level in Level))
 
 
-def check(specs: Sequence[Path]) -> Findings:
+def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
     """Return what is wrong with the components of these specs, with file and line.
+
+    by_themselves: whether to find common mistakes of jobs too. The check of a plan finds those of its steps
 
     Includes what azure-ai-ml itself rejects. Warnings and advice that a comment ignores are left out. Azure is not
     contacted.
@@ -105,7 +109,7 @@ def check(specs: Sequence[Path]) -> Findings:
         return Findings()
     with session(client=False):
         for spec in specs:
-            of_spec, found = _of_spec(spec)
+            of_spec, found = _of_spec(spec, by_themselves=by_themselves)
             subjects += of_spec
             findings += found
     ignored = Ignored()
@@ -122,8 +126,9 @@ def of_subject(subject: Subject) -> list[Finding]:
     return [finding for rule in rules for finding in rule(subject)]
 
 
-def _of_spec(spec: Path) -> tuple[list[Subject], list[Finding]]:
+def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Finding]]:
     subjects: list[Subject] = []
+    components: list[Any] = []
     sdk_problems: tuple[Problem, ...] = ()
     try:
         if spec.suffix != ".py":
@@ -135,6 +140,9 @@ def _of_spec(spec: Path) -> tuple[list[Subject], list[Finding]]:
     except InputError as error:
         sdk_problems = error.problems
     findings = [finding for subject in subjects for finding in of_subject(subject)]
+    if by_themselves and not sdk_problems:
+        for component, subject in zip(components, subjects, strict=True):
+            findings += mistakes.of_component(component, subject)
     errors = Findings.of(findings).errors
     return subjects, [
         *findings,

@@ -157,7 +157,8 @@ def _from_segments(text: str, rest: str) -> AssetId:
     kind = _KINDS.get(word.lower())
     if kind is None:
         if scope:
-            raise ValueError(f"{word or 'nothing'} stands where it should say what it names: {', '.join(_KINDS)}")
+            kinds = f"expected one of {', '.join(_PLURALS.values())}"
+            raise ValueError(f"{word} is no kind of asset; {kinds}" if word else f"it names no asset; {kinds}")
         # The output of a job, azureml://jobs/..., and other forms.
         return AssetId(STORAGE, path=text)
     if not following or not following[0]:

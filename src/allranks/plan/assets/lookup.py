@@ -19,6 +19,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id, mapping_file, registered, spec_folder
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
+from allranks.plan.check import asset_ids
 from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import shown
 
@@ -180,19 +181,19 @@ def line_for(asset: AssetId) -> Line:
 
 
 def _parsed(text: str, kind: str, where: str) -> AssetId:
+    is_data = kind in (asset_id.DATA, asset_id.MODEL)
+    rule = asset_ids.rule_for(text, is_data)
     try:
         asset = asset_id.parse(text, kind)
     except ValueError as error:
-        expected = (
-            f"azureml:NAME:VERSION, azureml:NAME@latest, or azureml://registries/R/{_plural(kind)}/NAME/versions/V"
-        )
-        raise InputError(Problem(where, f"{text} is not a valid id: {error}", expected)) from None
-    is_data = kind in (asset_id.DATA, asset_id.MODEL)
+        registry_id = f"azureml://registries/REGISTRY/{_plural(kind)}/NAME/versions/VERSION"
+        expected = f"azureml:NAME:VERSION, azureml:NAME@latest, or {registry_id}"
+        found = f"{text} is not a valid id: {error}"
+        raise InputError(rule.problem(where, found, expected, "correct the id")) from None
     fits = asset.kind != asset_id.COMPONENT if is_data else asset.kind == kind
     if not fits:
-        raise InputError(
-            Problem(where, f"{text} names {_with_article(asset.kind)}", f"the id of {_with_article(kind)}")
-        )
+        found, expected = f"{text} names {_with_article(asset.kind)}", f"the id of {_with_article(kind)}"
+        raise InputError(rule.problem(where, found, expected, "correct the id"))
     return asset
 
 

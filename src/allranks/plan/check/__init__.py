@@ -10,6 +10,7 @@ from datetime import date
 
 from allranks.errors import Problem
 from allranks.plan.check import (
+    asset_ids,
     bindings,
     commands,
     control_flow,
@@ -40,10 +41,11 @@ SDK = Rule(
     "correct the file",
 )
 
+_OF_STEPS = (names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles)
+
 CATALOGUE: tuple[Rule, ...] = (
     SDK,
-    *rules_in((names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles, tolerated)),
-    *rules_in((ignored, hardware)),
+    *rules_in((*_OF_STEPS, asset_ids, tolerated, ignored, hardware)),
     *mistakes.RULES,
 )
 """Every rule about pipelines and jobs, for docs/checks.md."""

@@ -8,17 +8,18 @@ from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.check.suggestions import meant, number_with_point, one_of
+from allranks.plan.check.tolerated import DANGLING
 from allranks.plan.graph import Node
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, Value, references
 
 BINDING = Rule(
     "binding",
     Level.ERROR,
-    "A binding names an input, a step or an output that does not exist, or one of another type; or a "
-    "required input has no value.",
-    'Microsoft Learn, "CLI (v2) pipeline job YAML schema", expressions; azure-ai-ml, '
-    "`entities/_job/pipeline/pipeline_job.py`, PipelineJob._validate_input",
-    "bind an existing port of the same type",
+    "A required input has no value, or is bound to one of another type.",
+    "azure-ai-ml, `entities/_job/pipeline/pipeline_job.py`, PipelineJob._validate_input, and "
+    "`operations/_job_operations.py`, JobOperations._resolve_job_input: an input of data needs a path when the job is "
+    'submitted; Microsoft Learn, "CLI (v2) pipeline job YAML schema", expressions',
+    "give it a value of its type",
 )
 
 _ACCEPTS = {
@@ -86,17 +87,19 @@ def dangling(scope: Scope, where: str, reference: Reference) -> Iterator[Problem
         if reference.name not in known:
             expected = one_of(known, f"{scope.name} has no inputs")
             found = f"{scope.name} has no input {reference.name}"
-            yield Problem(where, found, expected, meant(reference.name, known))
+            fix = meant(reference.name, known) or f"declare {reference.name} in the inputs of {scope.name}"
+            yield DANGLING.problem(where, found, expected, fix)
         return
     nodes = scope.graph.by_name
     if reference.node not in nodes:
-        yield Problem(where, f"there is no step {reference.node}", one_of(nodes, ""), meant(reference.node, nodes))
+        found = f"there is no step {reference.node}"
+        yield DANGLING.problem(where, found, one_of(nodes, ""), meant(reference.node, nodes))
         return
     known = [port.name for port in nodes[reference.node].outputs]
     if reference.name not in known:
         expected = one_of(known, "the step has no outputs")
         found = f"step {reference.node} has no output {reference.name}"
-        yield Problem(where, found, expected, meant(reference.name, known))
+        yield DANGLING.problem(where, found, expected, meant(reference.name, known))
 
 
 def _missing(scope: Scope, where: str, port: Input) -> Iterator[Problem]:

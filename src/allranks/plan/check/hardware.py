@@ -45,11 +45,16 @@ SHARED_MEMORY = Rule(
 
 def of_step(scope: Scope, step: Step, today: date) -> Iterator[Problem]:
     """Yield the problems of each size that the step names."""
+    return (replace(problem, where=scope.key(step, problem.where)) for problem in by_key(step, today))
+
+
+def by_key(step: Step, today: date) -> Iterator[Problem]:
+    """Yield the problems of each size that the step names. The place of each is its key alone."""
     # A step may name several sizes: "A or B".
     for name in filter(None, step.instance_type.split(" or ")):
         size = sizes.known(name)
         for warning in () if size is None else _of_size(step, size, today):
-            yield replace(warning, where=scope.key(step, warning.where), rule=warning.rule or SIZE.code)
+            yield replace(warning, rule=warning.rule or SIZE.code)
 
 
 def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:

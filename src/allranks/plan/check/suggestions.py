@@ -6,6 +6,9 @@ import difflib
 import re
 from collections.abc import Iterable
 
+_CLOSE = 0.75
+"""The share of common letters: ``tset`` is ``test``, but ``dataset_repo_id`` is not ``dataset``."""
+
 _EXPONENT = re.compile(r"([+-]?\d+)[eE]([+-]?)(\d+)")
 
 
@@ -16,8 +19,8 @@ def one_of(names: Iterable[str], none: str) -> str:
 
 
 def meant(name: str, names: Iterable[str]) -> str:
-    """Return ``did you mean lr?``, or "" if no name is similar."""
-    similar = difflib.get_close_matches(name, list(names), n=1)
+    """Return ``did you mean lr?``, or "" if no name differs by a few letters only."""
+    similar = difflib.get_close_matches(name, list(names), n=1, cutoff=_CLOSE)
     return f"did you mean {similar[0]}?" if similar else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allranks.errors import Problem
+from allranks.plan.check.asset_ids import UNKNOWN_FORM
 from allranks.plan.check.rule import Level, Rule
 
 UNKNOWN_PORT = Rule(
@@ -30,8 +31,18 @@ OUTSIDE_ENUM = Rule(
     "`image_classification_with_densenet/pipeline.yml`, which has one",
     "choose a value of the enum",
 )
+DANGLING = Rule(
+    "dangling-binding",
+    Level.WARNING,
+    "A step that uses a component is bound to an input, a step or an output that does not exist. azure-ai-ml does not "
+    "look for it; in a step with a command of its own, it refuses such a binding.",
+    "azure-ai-ml, PipelineJob._validate, which takes the file, and "
+    "`entities/_job/pipeline/_component_translatable.py`, for steps with a command of their own; "
+    "Azure/azureml-assets, `object-detection-using-built-in-component/pipeline.yml`, which has one",
+    "bind something that exists, or declare what is missing",
+)
 
-CODES = frozenset(rule.code for rule in (UNKNOWN_PORT, IGNORED_KEY, OUTSIDE_ENUM))
+CODES = frozenset(rule.code for rule in (UNKNOWN_PORT, IGNORED_KEY, OUTSIDE_ENUM, DANGLING, UNKNOWN_FORM))
 
 
 def separated(problems: Iterable[Problem]) -> tuple[list[Problem], list[Problem]]:

@@ -16,10 +16,9 @@ from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader import yaml_shapes
 from allranks.plan.reader.settings import Setting
 from allranks.sdk import bounded_yaml, complaints, known_keys, yaml_text
-from allranks.sdk.messages import unknown_distribution, unknown_key
+from allranks.sdk.messages import MISSING_KEY, refused, unknown_distribution, unknown_key
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.yaml_text import YamlText
-from allranks.secrets import quoted
 
 
 @dataclass(frozen=True)
@@ -236,14 +235,6 @@ def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
         yield key, tree
 
 
-def _value(text: YamlText, key: str) -> Any:
-    """Return the scalar at a key."""
-    value: Any = text.tree
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value if isinstance(value, (str, int, float, bool)) else None
-
-
 def _refused(text: YamlText, error: Exception) -> list[Problem]:
     details = complaints.said(error)
     # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
@@ -260,27 +251,13 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
         return Problem(at, "it declares a type", "in a job a literal is its value alone", f"write {name}: VALUE")
     if message == "Unknown field.":
         return unknown_key(at, known_keys.similar(f"{_kind(text.tree, 'job')} job", key))
-    if message == _MISSING:
-        return Problem(at, "the key is missing", fix="add it")
     if "node name should be" in message:
         expected = "lower-case letters, digits and _; a letter or _ first"
         return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
-    if message.endswith(" does not exist"):
-        return Problem(at, message, "a path, relative to this file")
-    value = _value(text, key) if value is None else value
-    if value is None:
-        return Problem(at, message if complaints.is_own(error) else complaints.one_line(error))
-    found = quoted(key.replace(".", "_"), value)
-    if message.startswith(_NOT_AN_EXPECTATION):
-        return Problem(at, f"{found}: {message}")
-    return Problem(at, found, message)
-
-
-_NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")
-"""The beginnings of messages that say what is wrong, not what is allowed."""
-
-
-_MISSING = "Missing data for required field."
+    value = text.value(key) if value is None else value
+    if value is None and not complaints.is_own(error) and not message.endswith(complaints.MISSING_FILE):
+        message = complaints.one_line(error)
+    return refused(at, key, value, message)
 
 
 def _misspelt(text: YamlText, overrides: list[dict[str, Any]]) -> list[Problem]:
@@ -314,4 +291,4 @@ def _unknown_distributions(text: YamlText) -> Iterator[Problem]:
 
 def _is_other_kind(text: YamlText, key: str, message: str) -> bool:
     job, _, last = key.rpartition(".")
-    return message == _MISSING and last == "component" and f"{job}.command" in text.lines
+    return message == MISSING_KEY and last == "component" and f"{job}.command" in text.lines

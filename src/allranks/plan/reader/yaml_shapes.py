@@ -11,7 +11,7 @@ from typing import Any
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import Problem
 from allranks.plan.ports import PRIMITIVES
-from allranks.sdk.messages import unknown_key
+from allranks.sdk.messages import described, unknown_key
 from allranks.secrets import quoted
 
 Where = Callable[[str], str]
@@ -23,6 +23,14 @@ _MODES = {
     "outputs": ("rw_mount", "mount", "upload", "direct"),
 }
 _WHOLE_NUMBERS = ("resources.instance_count", "distribution.process_count_per_instance")
+
+_TEXTS = {
+    "command": "a text, one command line",
+    "code": "a text, the path of a folder",
+    "compute": "a text, the name of a compute target",
+}
+_IN_PREVIEW = {"code": "local_path", "compute": "target"}
+"""Key -> the key below it that the first preview of the schema had for its text."""
 
 
 def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
@@ -36,25 +44,26 @@ def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
         key = f"jobs.{name}"
         if not isinstance(job, dict):
             expected = "keys and values: a component or a command, inputs and outputs"
-            yield Problem(where(key), _described(job), expected, "write the step's keys below its name")
+            yield Problem(where(key), described(job), expected, "write the step's keys below its name")
         elif job.get("type", "command") == "command":
             yield from _of_job(job, f"{key}.", where)
 
 
 def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
-    for name, expected in (("command", "a text, one command line"), ("code", "a text, the path of a folder")):
-        if not isinstance(job.get(name, ""), str):
-            yield Problem(where(prefix + name), _described(job[name]), expected)
+    for name, expected in _TEXTS.items():
+        value = job.get(name, "")
+        if not isinstance(value, str) and (name != "compute" or isinstance(value, (dict, list))):
+            yield Problem(where(prefix + name), described(value), expected, _as_text(name, value))
     code = job.get("code")
     if isinstance(code, str) and "://" in code and not code.startswith("file://"):
         fix = "get a copy, and give its path as the component's code"
         yield Problem(where(f"{prefix}code"), f"{code} is not on this machine", "a local folder", fix)
     if not isinstance(job.get("environment", ""), (str, dict)):
         expected = "azureml:NAME:VERSION, file:PATH, or keys such as image and conda_file"
-        yield Problem(where(f"{prefix}environment"), _described(job["environment"]), expected)
+        yield Problem(where(f"{prefix}environment"), described(job["environment"]), expected)
     for name in ("resources", "distribution", "environment_variables"):
         if not isinstance(job.get(name) or {}, dict) and not _is_binding(job[name]):
-            yield Problem(where(prefix + name), _described(job[name]), "keys and values")
+            yield Problem(where(prefix + name), described(job[name]), "keys and values")
     yield from _of_variables(job, prefix, where)
     yield from _of_distribution(job, prefix, where)
     for key in _WHOLE_NUMBERS:
@@ -62,7 +71,7 @@ def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Probl
         settings = job.get(section)
         value = settings.get(name) if isinstance(settings, dict) else None
         if isinstance(value, (float, bool, list, dict)):
-            yield Problem(where(prefix + key), _described(value), "a whole number")
+            yield Problem(where(prefix + key), described(value), "a whole number")
     yield from _of_ports(job, prefix, where)
 
 
@@ -70,7 +79,7 @@ def _of_variables(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator
     variables = job.get("environment_variables")
     for name, value in variables.items() if isinstance(variables, dict) else ():
         if isinstance(value, (list, dict)):
-            found = f"{_described(value)}; Azure ML would set it to {quoted(str(name), str(value)[:60])}"
+            found = f"{described(value)}; Azure ML would set it to {quoted(str(name), str(value)[:60])}"
             yield Problem(where(f"{prefix}environment_variables.{name}"), found, "one value", "put the text in quotes")
 
 
@@ -90,11 +99,11 @@ def _of_ports(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Pro
     for section, modes in _MODES.items():
         ports = job.get(section)
         if ports is not None and not isinstance(ports, dict):
-            yield Problem(where(prefix + section), _described(ports), "keys and values: a name and what belongs to it")
+            yield Problem(where(prefix + section), described(ports), "keys and values: a name and what belongs to it")
         for name, port in ports.items() if isinstance(ports, dict) else ():
             key = f"{prefix}{section}.{name}"
             if isinstance(port, list):
-                yield Problem(where(key), _described(port), "a value, or keys such as type and path")
+                yield Problem(where(key), described(port), "a value, or keys such as type and path")
             if isinstance(port, dict):
                 yield from _choice(port, "type", (*_DATA_TYPES, *sorted(PRIMITIVES)), key, where)
                 yield from _choice(port, "mode", modes, key, where)
@@ -106,13 +115,16 @@ def _choice(port: Mapping[str, Any], name: str, allowed: tuple[str, ...], key: s
         return
     similar = difflib.get_close_matches(str(value), allowed, n=1)
     fix = f"did you mean {similar[0]}?" if similar else "use one of those"
-    yield Problem(where(f"{key}.{name}"), _described(value), f"one of {', '.join(allowed)}", fix)
+    yield Problem(where(f"{key}.{name}"), described(value), f"one of {', '.join(allowed)}", fix)
 
 
-def _described(value: Any) -> str:
-    if isinstance(value, dict):
-        return "keys and values"
-    return "a list" if isinstance(value, list) else "nothing" if value is None else repr(value)
+def _as_text(name: str, value: Any) -> str:
+    """Return how to write keys of the first preview, which had `instance_count` below `compute`; "" for others."""
+    inner = value.get(_IN_PREVIEW.get(name, "")) if isinstance(value, dict) else None
+    if not isinstance(inner, str):
+        return ""
+    others = ", ".join(str(key) for key in value if key != _IN_PREVIEW[name])
+    return f"write {name}: {inner}{f', and {others} below resources' if others else ''}"
 
 
 def _is_binding(value: Any) -> bool:

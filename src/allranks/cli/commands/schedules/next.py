@@ -17,11 +17,15 @@ def next_(
     target: SchedulesArgument = None,
     json: JsonOption = False,
 ) -> None:
-    """List when schedules fire next, without contacting Azure."""
+    """List when schedules fire next, without contacting Azure.
+
+    Azure ML runs pipelines alone on a schedule: any other job is a warning here, and is refused by `apply`.
+    """
     from datetime import datetime, timezone
     from itertools import islice
 
     from allranks.cli.console import console
+    from allranks.cli.errors import print_warnings
     from allranks.cli.views.json import to_json
     from allranks.schedules.finding import find_schedules
     from allranks.schedules.firings import firings
@@ -29,10 +33,12 @@ def next_(
 
     now = datetime.now(timezone.utc)
     with session(client=False):
+        found = find_schedules(target, of_any_job=True)
         schedules = [
             (declared.schedule, list(islice(firings(declared.schedule.trigger, now, now), amount)))
-            for declared in find_schedules(target)
+            for declared in found
         ]
+    print_warnings([declared.problem for declared in found if declared.problem])
     if json:
         print(
             to_json(

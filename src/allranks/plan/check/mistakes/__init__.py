@@ -10,10 +10,12 @@ from allranks.errors import Problem
 from allranks.plan.check.ignore import Ignored
 from allranks.plan.check.mistakes import (
     count_binding,
+    instances_apart,
     latest,
     launchers,
     loader_workers,
     local_rank,
+    mpi_variables,
     spot,
     variables,
 )
@@ -22,11 +24,15 @@ from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
 from allranks.sdk.yaml_lines import line_of
 
-RULES: tuple[Rule, ...] = rules_in((launchers, local_rank, loader_workers, variables, latest, spot, count_binding))
+RULES: tuple[Rule, ...] = rules_in(
+    (launchers, instances_apart, local_rank, mpi_variables, loader_workers, variables, latest, spot, count_binding)
+)
 
 _CHECKS = (
     launchers.of_step,
+    instances_apart.of_step,
     local_rank.of_step,
+    mpi_variables.of_step,
     loader_workers.of_step,
     variables.of_step,
     latest.of_step,
@@ -36,10 +42,14 @@ _CHECKS = (
 
 def of_step(scope: Scope, step: Step, ignored: Ignored) -> Iterator[Problem]:
     """Yield the mistakes of a step, each at its key, without those that a comment in the component's file ignores."""
-    for check in _CHECKS:
-        for problem in check(scope, step):
-            if not _is_ignored_by_component(step, problem, ignored):
-                yield replace(problem, where=scope.key(step, problem.where))
+    for problem in by_key(scope, step):
+        if not _is_ignored_by_component(step, problem, ignored):
+            yield replace(problem, where=scope.key(step, problem.where))
+
+
+def by_key(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield the mistakes of a step. The place of each is its key alone, such as ``command``."""
+    return (problem for check in _CHECKS for problem in check(scope, step))
 
 
 def _is_ignored_by_component(step: Step, problem: Problem, ignored: Ignored) -> bool:

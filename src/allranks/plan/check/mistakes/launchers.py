@@ -18,7 +18,7 @@ NESTED = Rule(
     "The command starts a launcher (`torchrun`, `accelerate launch`, `deepspeed`, `mpirun`), and Azure ML starts it "
     "once for each rank.",
     'huggingface/accelerate#3494; Microsoft Learn, "Distributed GPU training guide": one process per instance for a '
-    "launcher",
+    "launcher, and no mpirun or DeepSpeed launcher in an MPI job",
     "set process_count_per_instance to 1, or start the script with python",
 )
 DEEPSPEED = Rule(
@@ -37,6 +37,8 @@ _MODULES = {
     "torch.distributed.run": "torchrun",
 }
 _PROGRAMS = frozenset({"deepspeed", "horovodrun", "mpiexec", "mpirun", "torchrun"})
+OF_ALL_INSTANCES = frozenset({"deepspeed", "horovodrun", "mpiexec", "mpirun"})
+"""Launchers that start the ranks of all instances from the first one; the others start those of their own instance."""
 
 
 def launcher_of(command: str) -> str:
@@ -58,10 +60,18 @@ def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
     processes = processes_per_instance(step.distribution)
     if not launcher:
         return
-    if processes > 1 or isinstance(step.distribution, Mpi):
+    if processes > 1 or (isinstance(step.distribution, Mpi) and launcher in OF_ALL_INSTANCES):
         ranks = "rank" if processes == 1 else f"of the {processes} ranks of an instance"
         found = f"{launcher} in a step of distribution {step.distribution.type}: each {ranks} starts its own"
-        yield NESTED.problem("command", found, "one launcher: Azure ML's, or that of the command")
+        yield NESTED.problem("command", found, "one launcher: Azure ML's, or that of the command", _fix(step))
     elif launcher == "deepspeed" and step.instance_count > 1:
         found = f"the launcher of DeepSpeed on {step.instance_count} instances: it starts ranks on the first one only"
         yield DEEPSPEED.problem("command", found, "a launch that does not need a hostfile")
+
+
+def _fix(step: Step) -> str:
+    if not isinstance(step.distribution, Mpi):
+        return NESTED.fix
+    if processes_per_instance(step.distribution) > 1:
+        return "start the script with python: mpirun has started every rank"
+    return "start the script with python, and set process_count_per_instance to the ranks that mpirun shall start"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from allranks.contract.requirements import LAUNCH, PER_NODE
+from allranks.contract.shell_commands import expansions
 from allranks.errors import Problem
 from allranks.plan.check.mistakes.launchers import launcher_of
 from allranks.plan.check.rule import Level, Rule
@@ -22,8 +22,8 @@ LOCAL_RANK = Rule(
     "read the variable in the script",
 )
 
-_QUOTED = re.compile(r"'[^']*'")
-_RANK = re.compile(r"(?<!\\)\$(?:\{(LOCAL_RANK|RANK)\b|(LOCAL_RANK|RANK)\b)")
+NAMES = frozenset({"RANK", "LOCAL_RANK"})
+"""The variables that a launcher sets for each rank that it starts."""
 
 
 def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
@@ -31,10 +31,8 @@ def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
     launcher = launcher_of(step.command)
     if not launcher and step.tags.get(LAUNCH) != PER_NODE:
         return
-    # In single quotes the shell expands nothing.
-    match = _RANK.search(_QUOTED.sub("", step.command))
-    if match:
-        name = match[1] or match[2]
+    name = next((expansion.name for expansion in expansions(step.command) if expansion.name in NAMES), "")
+    if name:
         found = f"${name} in front of the ranks that {launcher or 'the command'} starts: it is expanded once"
         fix = f'read it in the script: os.environ["{name}"]'
         yield LOCAL_RANK.problem("command", found, f"no ${name} in the command", fix)

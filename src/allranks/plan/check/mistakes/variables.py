@@ -29,6 +29,6 @@ def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
             yield VARIABLE_BINDING.problem(
                 f"environment_variables.{name}",
                 f"{match[0]} stays as it is: Azure ML replaces ports in the command alone",
-                "a literal, or ${{parent.inputs.NAME}}",
+                "a literal; in a pipeline also ${{parent.inputs.NAME}}",
                 f"set it in the command: export {name}={match[0]}; ...",
             )

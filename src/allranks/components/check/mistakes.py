@@ -1,0 +1,43 @@
+"""Find common mistakes of jobs in a component by itself, such as a launcher inside a launcher.
+
+They are those of a step that uses the component and sets nothing. What a component leaves to its steps, such as the
+size of /dev/shm if it has no resources, is no mistake of its own. A pipeline component is checked by its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from itertools import chain
+from typing import Any
+
+from allranks.components.check.subject import Finding, Subject
+from allranks.errors import Problem
+from allranks.plan.check import CATALOGUE, advice, hardware, mistakes, warnings
+from allranks.plan.check.scope import of_plan
+from allranks.plan.graph import Step
+from allranks.plan.reader import alone
+
+_RULES = {rule.code: rule for rule in CATALOGUE}
+
+
+def of_component(component: Any, subject: Subject) -> Iterator[Finding]:
+    """Yield the mistakes of a component. component: as the SDK has loaded it"""
+    return (Finding(_RULES[problem.rule], problem) for problem in _problems(component, subject))
+
+
+def _problems(component: Any, subject: Subject) -> Iterator[Problem]:
+    plan = alone.read_component(component, subject.path)
+    today = date.today()
+    if plan is None:
+        return
+    if subject.is_pipeline:
+        yield from chain(warnings(plan, today), advice(plan, today))
+        return
+    (step,) = plan.graph.nodes
+    assert isinstance(step, Step)
+    for problem in chain(mistakes.by_key(of_plan(plan), step), hardware.by_key(step, today)):
+        keys = problem.where.split(".")
+        if keys[0] != "resources" or subject.resources:
+            yield replace(problem, where=subject.place(*keys))

@@ -1,0 +1,82 @@
+"""Warn of variables in the command of an MPI job that have another value there, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allranks.contract.distributions import processes_per_instance
+from allranks.contract.mpi import OPEN_MPI, Mpi
+from allranks.contract.shell_commands import expansions, simple_commands
+from allranks.errors import Problem
+from allranks.plan.check.mistakes import local_rank
+from allranks.plan.check.mistakes.launchers import launcher_of
+from allranks.plan.check.rule import Level, Rule
+from allranks.plan.check.scope import Scope
+from allranks.plan.graph import Step
+
+MPI_VARIABLE = Rule(
+    "mpi-variable",
+    Level.WARNING,
+    "The command of an MPI job has a variable that Azure ML sets for the distribution pytorch only, such as "
+    "$NODE_RANK, or takes a rank of Open MPI for the instance's.",
+    'Lightning-AI/pytorch-lightning#13639; MicrosoftDocs/azure-docs#95788; Microsoft Learn, "Distributed GPU training '
+    'guide", Environment variables from Open MPI: OMPI_COMM_WORLD_NODE_RANK is not the rank of the instance',
+    "use the variables of Open MPI, or the distribution pytorch",
+)
+
+_OF_RANK = {"RANK": OPEN_MPI.rank, "LOCAL_RANK": OPEN_MPI.local_rank, "WORLD_SIZE": OPEN_MPI.world_size}
+PYTORCH_ONLY = (*_OF_RANK, "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
+"""The variables of a rank that Azure ML sets for pytorch, and mpirun does not."""
+
+_AS_NODE_RANK = re.compile(
+    r"(?:--(?:node|machine)[_-]rank(?:=|\s+)|\bNODE_RANK=)[\"']?\$\{?(?P<name>OMPI_COMM_WORLD_(?:NODE_)?RANK)\b"
+)
+_SETS_ANY = frozenset({".", "eval", "source"})
+"""Programs after which any variable may be set."""
+
+
+def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning for each variable of a step's command that is not what it is meant to be under MPI."""
+    if not isinstance(step.distribution, Mpi):
+        return
+    yield from _not_set(step)
+    match = _AS_NODE_RANK.search(step.command)
+    if match and (match["name"] != OPEN_MPI.rank or processes_per_instance(step.distribution) > 1):
+        found = f"${match['name']} as the rank of the instance: it is the rank of a process"
+        expected = "the rank of the instance"
+        yield MPI_VARIABLE.problem("command", found, expected, f"write {_node_rank(step)}")
+
+
+def _not_set(step: Step) -> Iterator[Problem]:
+    if any(simple.program in _SETS_ANY for simple in simple_commands(step.command)):
+        return
+    # A launcher sets these for its ranks: that they are expanded in front of it is another mistake.
+    by_launcher = local_rank.NAMES if launcher_of(step.command) else frozenset()
+    names = {expansion.name for expansion in expansions(step.command) if not expansion.has_default}
+    for name in PYTORCH_ONLY:
+        if name in names - by_launcher and name not in step.environment_variables and not _is_set(step.command, name):
+            found = f"${name}, which is empty: Azure ML sets it for the distribution pytorch, and mpirun does not"
+            fix = f"use {_instead(step, name)}, or the distribution pytorch"
+            yield MPI_VARIABLE.problem("command", found, "a variable that an MPI job has", fix)
+
+
+def _is_set(command: str, name: str) -> bool:
+    """Return whether the command sets the variable itself."""
+    return re.search(rf"(?<![\w$-]){name}=|\b(?:for|read)\s+{name}\b", command) is not None
+
+
+def _instead(step: Step, name: str) -> str:
+    if name in _OF_RANK:
+        return f"${_OF_RANK[name]}"
+    if name == "NODE_RANK":
+        return _node_rank(step)
+    if name == "MASTER_PORT":
+        return "a free port, such as 6105"
+    return "${AZ_BATCH_MASTER_NODE%:*}" if step.instance_count > 1 else "$AZ_BATCHAI_MPI_MASTER_NODE"
+
+
+def _node_rank(step: Step) -> str:
+    """Return the rank of the instance in the shell. Ranks fill one instance after another."""
+    processes = processes_per_instance(step.distribution)
+    return f"${OPEN_MPI.rank}" if processes == 1 else f"$(({OPEN_MPI.rank} / {processes}))"
