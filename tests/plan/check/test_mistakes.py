@@ -13,6 +13,7 @@ from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import Problem
+from allranks.local.doctor import launches
 from allranks.plan.check import advice, mistakes, warnings
 from allranks.plan.check.ignore import Ignored
 from allranks.plan.check.mistakes import mpi_variables
@@ -160,6 +161,14 @@ def test_the_launcher_of_deepspeed_needs_a_hostfile() -> None:
     command = "deepspeed t.py"
     assert found(command, distribution=PyTorch(1), instance_count=2) == [("deepspeed-launcher", "command")]
     assert found(command, instance_count=1) == []
+
+
+@pytest.mark.parametrize("launch", launches.LAUNCHES, ids=lambda launch: launch.name)
+def test_no_launch_that_allranks_doctor_tries_is_a_mistake(launch: launches.Launch) -> None:
+    """Each was run on its layouts, with torchrun per node under MPI and DeepSpeed's launcher without ssh among them."""
+    for layout in launch.layouts:
+        given = {"distribution": launch.distribution(layout), "instance_count": layout.instance_count}
+        assert found(launch.command_for(layout), **given) == []
 
 
 def test_one_process_on_eight_gpus() -> None:
