@@ -147,6 +147,13 @@ _MAY_BE_TOKEN = tuple(
 """In every text that a pattern of detect-secrets matches, one of these matches: most texts need no further search. They
 are searched for one by one, which is faster than one pattern of alternatives."""
 
+_OVER_LINES = re.compile(r"-----BEGIN")
+_OVER_RETURNS = re.compile(r"aws|_authToken", re.IGNORECASE)
+"""The beginnings of secrets that may extend over lines, and of those that may extend over carriage returns."""
+_LITERAL_DIGITS = re.compile(r"A0T|T0BlbkFJ|JQQJ0|GR0000000|sq0csp-|pypi-AgE|sha000-|%00|%0[df]", re.IGNORECASE)
+"""The parts of shapes that have literal digits, with 0 in place of each."""
+_EXCEPTIONS = (_OVER_LINES, _OVER_RETURNS, _LITERAL_DIGITS)
+
 
 def is_secret_name(name: str) -> bool:
     """Return whether a variable with this name contains a secret.
@@ -182,16 +189,40 @@ def redact(text: str, known: Iterable[str] = (), mask: Mask = short) -> str:
     known: values that are secret regardless of their shape, such as those of a step's variables
     mask:  the replacement, if it is not ``***``
     """
+    text = replace_known(text, known, mask)
+    return (_redacted if len(text) <= _CACHED else _redacted.__wrapped__)(text, mask)[0]
+
+
+def replace_known(text: str, known: Iterable[str], mask: Mask = short) -> str:
+    """Return the text with each of the known values masked, but for those that are too short to be searched for."""
     # The longest first, because one may be part of another.
     for value in sorted(known, key=len, reverse=True):
         if len(value) >= SHORTEST:
             text = text.replace(value, mask(value))
-    return (_redacted if len(text) <= _CACHED else _redacted.__wrapped__)(text, mask)[0]
+    return text
 
 
 def secrets_in(text: str) -> dict[str, str]:
     """Return the secrets in the text that have a known shape, each with its kind."""
     return dict(_redacted(text, short)[1])
+
+
+def may_have_secret(line: str) -> bool:
+    """Return whether a line may have a secret with a known shape, given the line with 0 in place of every digit.
+
+    Most shapes take all digits alike, so the line is searched as any other text is. The answer is also yes for those
+    that do not, and where a secret may begin that extends over several lines.
+    """
+    exception = any(pattern.search(line) for pattern in _EXCEPTIONS)
+    return exception or bool(_redacted.__wrapped__(line, short)[1])
+
+
+def extends_over_lines(line: str, *, returns: bool) -> bool:
+    """Return whether a secret may begin in the line and end in a later one, other than a value after "=" or ":".
+
+    returns: whether lines of the text end with a carriage return alone
+    """
+    return _OVER_LINES.search(line) is not None or (returns and _OVER_RETURNS.search(line) is not None)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -13,6 +13,7 @@ from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import Problem
+from allranks.local.doctor import launches
 from allranks.plan.check import advice, mistakes, warnings
 from allranks.plan.check.ignore import Ignored
 from allranks.plan.check.mistakes import mpi_variables
@@ -51,23 +52,47 @@ def test_a_launcher_inside_a_launcher(command: str) -> None:
     assert found(command, distribution=PyTorch(8)) == [("nested-launcher", "command")]
     assert found(command, distribution=PyTorch(1)) == []
     assert found(command, distribution=Mpi(4)) == [("nested-launcher", "command")]
-    assert found(command, distribution=Mpi(1), instance_count=2) == [("nested-launcher", "command")]
 
 
 @pytest.mark.parametrize(
     ("command", "processes", "fix"),
     [
-        ("python -m torch.distributed.run t.py", 1, "start the script with python, and set process_count_per_instance"),
-        ("accelerate launch t.py", 1, "or give accelerate launch the rank: $OMPI_COMM_WORLD_RANK"),
-        ("mpirun -np 8 python t.py", 1, "start the script with python, and set process_count_per_instance"),
+        (
+            "mpirun -np 8 python t.py",
+            1,
+            "start the script with python, and set process_count_per_instance to the ranks",
+        ),
         ("torchrun t.py", 8, "start the script with python: mpirun has started every rank"),
     ],
 )
 def test_the_fix_of_a_launcher_in_an_mpi_job(command: str, processes: int, fix: str) -> None:
-    step = Step("train", command, distribution=Mpi(processes), instance_count=2)
+    (problem,) = warnings(Plan("p", Graph((Step("train", command, distribution=Mpi(processes)),))), TODAY)
+    assert (problem.rule, problem.fix[: len(fix)]) == ("nested-launcher", fix)
+
+
+@pytest.mark.parametrize(
+    ("command", "distribution", "fixes"),
+    [
+        ("torchrun t.py", PyTorch(1), ["--node-rank $NODE_RANK"]),
+        ("accelerate launch t.py", PyTorch(1), ["--machine_rank $NODE_RANK"]),
+        (
+            "python -m torch.distributed.run t.py",
+            Mpi(1),
+            ["distribution pytorch; ", "--node-rank $OMPI_COMM_WORLD_RANK"],
+        ),
+    ],
+)
+def test_a_launcher_that_is_not_told_of_the_other_instances(
+    command: str, distribution: Distribution, fixes: list[str]
+) -> None:
+    assert found(command, distribution=distribution) == []
+    step = Step("train", command, distribution=distribution, instance_count=2)
     (problem,) = warnings(Plan("p", Graph((step,))), TODAY)
-    assert fix in problem.fix
-    assert "process_count_per_instance to 1" not in problem.fix
+    assert problem.rule == "instances-apart"
+    assert all(fix in problem.fix for fix in fixes)
+    for option in ("--node_rank $OMPI_COMM_WORLD_RANK", "--rdzv-endpoint a:1", "--config_file a.yaml"):
+        joined = command.replace(" t.py", f" {option} t.py")
+        assert found(joined, distribution=distribution, instance_count=2) == []
 
 
 def test_a_launch_per_node_in_an_mpi_job() -> None:
@@ -136,6 +161,14 @@ def test_the_launcher_of_deepspeed_needs_a_hostfile() -> None:
     command = "deepspeed t.py"
     assert found(command, distribution=PyTorch(1), instance_count=2) == [("deepspeed-launcher", "command")]
     assert found(command, instance_count=1) == []
+
+
+@pytest.mark.parametrize("launch", launches.LAUNCHES, ids=lambda launch: launch.name)
+def test_no_launch_that_allranks_doctor_tries_is_a_mistake(launch: launches.Launch) -> None:
+    """Each was run on its layouts, with torchrun per node under MPI and DeepSpeed's launcher without ssh among them."""
+    for layout in launch.layouts:
+        given = {"distribution": launch.distribution(layout), "instance_count": layout.instance_count}
+        assert found(launch.command_for(layout), **given) == []
 
 
 def test_one_process_on_eight_gpus() -> None:

@@ -10,6 +10,7 @@ from allranks.errors import Problem
 from allranks.plan.check.ignore import Ignored
 from allranks.plan.check.mistakes import (
     count_binding,
+    instances_apart,
     latest,
     launchers,
     loader_workers,
@@ -24,11 +25,12 @@ from allranks.plan.graph import Step
 from allranks.sdk.yaml_lines import line_of
 
 RULES: tuple[Rule, ...] = rules_in(
-    (launchers, local_rank, mpi_variables, loader_workers, variables, latest, spot, count_binding)
+    (launchers, instances_apart, local_rank, mpi_variables, loader_workers, variables, latest, spot, count_binding)
 )
 
 _CHECKS = (
     launchers.of_step,
+    instances_apart.of_step,
     local_rank.of_step,
     mpi_variables.of_step,
     loader_workers.of_step,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from allranks.contract.distributions import processes_per_instance
@@ -17,7 +16,7 @@ NESTED = Rule(
     "nested-launcher",
     Level.WARNING,
     "The command starts a launcher (`torchrun`, `accelerate launch`, `deepspeed`, `mpirun`), and Azure ML starts it "
-    "once for each rank. Under MPI, a launcher of the ranks of an instance also needs the rank of the instance.",
+    "once for each rank.",
     'huggingface/accelerate#3494; Microsoft Learn, "Distributed GPU training guide": one process per instance for a '
     "launcher, and no mpirun or DeepSpeed launcher in an MPI job",
     "set process_count_per_instance to 1, or start the script with python",
@@ -28,7 +27,8 @@ DEEPSPEED = Rule(
     "The `deepspeed` launcher runs on several instances. It reaches them through ssh and a hostfile, which Azure ML "
     "does not give.",
     "deepspeedai/DeepSpeed#759 and #2535; Azure/azureml-examples#2077 and #2103",
-    "use the distribution pytorch with a process for each GPU, and start the script with python",
+    "use the distribution pytorch with a process for each GPU, and start the script with python; or give the launcher "
+    "--no_ssh, --node_rank and a hostfile",
 )
 
 _MODULES = {
@@ -38,11 +38,8 @@ _MODULES = {
     "torch.distributed.run": "torchrun",
 }
 _PROGRAMS = frozenset({"deepspeed", "horovodrun", "mpiexec", "mpirun", "torchrun"})
-_OF_ALL_INSTANCES = frozenset({"deepspeed", "horovodrun", "mpiexec", "mpirun"})
+OF_ALL_INSTANCES = frozenset({"deepspeed", "horovodrun", "mpiexec", "mpirun"})
 """Launchers that start the ranks of all instances from the first one; the others start those of their own instance."""
-
-_JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
-"""What tells a launcher of one instance how to join those of the others."""
 
 
 def launcher_of(command: str) -> str:
@@ -64,34 +61,19 @@ def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
     processes = processes_per_instance(step.distribution)
     if not launcher:
         return
-    if isinstance(step.distribution, Mpi):
-        yield from _in_mpi(step, launcher)
-    elif processes > 1:
-        found = f"{_inside(step, launcher)}: each of the {processes} ranks of an instance starts its own"
-        yield NESTED.problem("command", found, _ONE)
-    elif launcher == "deepspeed" and step.instance_count > 1:
+    by_ssh = launcher in OF_ALL_INSTANCES and "--no_ssh" not in step.command
+    if processes > 1 or (isinstance(step.distribution, Mpi) and by_ssh):
+        ranks = "rank" if processes == 1 else f"of the {processes} ranks of an instance"
+        found = f"{launcher} in a step of distribution {step.distribution.type}: each {ranks} starts its own"
+        yield NESTED.problem("command", found, "one launcher: Azure ML's, or that of the command", _fix(step))
+    elif launcher == "deepspeed" and by_ssh and step.instance_count > 1:
         found = f"the launcher of DeepSpeed on {step.instance_count} instances: it starts ranks on the first one only"
         yield DEEPSPEED.problem("command", found, "a launch that does not need a hostfile")
 
 
-_ONE = "one launcher: Azure ML's, or that of the command"
-
-
-def _in_mpi(step: Step, launcher: str) -> Iterator[Problem]:
-    """Yield a warning, but not of a per-node launch, which Azure ML documents with one MPI process per instance."""
-    processes = processes_per_instance(step.distribution)
-    by_python = "start the script with python, and set process_count_per_instance to the number of GPUs"
-    if processes > 1:
-        found = f"{_inside(step, launcher)}: each of the {processes} ranks of an instance starts its own"
-        yield NESTED.problem("command", found, _ONE, "start the script with python: mpirun has started every rank")
-    elif launcher in _OF_ALL_INSTANCES:
-        found = f"{_inside(step, launcher)}: each rank starts its own"
-        yield NESTED.problem("command", found, _ONE, f"{by_python}: Azure ML's mpirun starts every rank")
-    elif step.instance_count > 1 and not _JOINS.search(step.command):
-        found = f"{_inside(step, launcher)}: without the rank of its instance, each instance trains alone"
-        fix = f"{by_python}, or use the distribution pytorch; or give {launcher} the rank: $OMPI_COMM_WORLD_RANK"
-        yield NESTED.problem("command", found, "one launch of all instances", fix)
-
-
-def _inside(step: Step, launcher: str) -> str:
-    return f"{launcher} in a step of distribution {step.distribution.type}"
+def _fix(step: Step) -> str:
+    if not isinstance(step.distribution, Mpi):
+        return NESTED.fix
+    if processes_per_instance(step.distribution) > 1:
+        return "start the script with python: mpirun has started every rank"
+    return "start the script with python, and set process_count_per_instance to the ranks that mpirun shall start"
