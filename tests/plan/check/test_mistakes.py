@@ -234,6 +234,17 @@ def test_an_environment_that_moves(environment: Environment, expected: list[str]
     assert [rule for rule, _ in found(environment=environment)] == expected
 
 
+def test_an_environment_of_several_steps_is_one_finding() -> None:
+    image, label = Environment(image="pytorch/pytorch"), registered("azureml:torch@latest")
+    given = {"a": image, "b": label, "c": image, "d": label, "e": image, "f": Environment(image="python")}
+    plan = Plan("p", Graph(tuple(Step(name, "ls", environment=each) for name, each in given.items())))
+    assert [(problem.where, problem.found) for problem in warnings(plan, TODAY)] == [
+        ("step a, key environment", "image pytorch/pytorch, also of steps c, e"),
+        ("step f, key environment", "image python"),
+    ]
+    assert [problem.found for problem in advice(plan, TODAY)] == ["azureml:torch@latest, also of step d"]
+
+
 def test_spot_without_checkpoints() -> None:
     key = "queue_settings.job_tier"
     assert found(job_tier="Spot") == [("spot-without-checkpoints", key)]
