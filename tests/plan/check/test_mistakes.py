@@ -13,6 +13,7 @@ from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import Problem
+from allranks.local.doctor import launches
 from allranks.plan.check import advice, mistakes, warnings
 from allranks.plan.check.ignore import Ignored
 from allranks.plan.check.mistakes import mpi_variables
@@ -162,6 +163,14 @@ def test_the_launcher_of_deepspeed_needs_a_hostfile() -> None:
     assert found(command, instance_count=1) == []
 
 
+@pytest.mark.parametrize("launch", launches.LAUNCHES, ids=lambda launch: launch.name)
+def test_no_launch_that_allranks_doctor_tries_is_a_mistake(launch: launches.Launch) -> None:
+    """Each was run on its layouts, with torchrun per node under MPI and DeepSpeed's launcher without ssh among them."""
+    for layout in launch.layouts:
+        given = {"distribution": launch.distribution(layout), "instance_count": layout.instance_count}
+        assert found(launch.command_for(layout), **given) == []
+
+
 def test_one_process_on_eight_gpus() -> None:
     size = {"instance_type": "Standard_ND96asr_v4", "distribution": PyTorch(1)}
     assert found(**size) == [("processes-per-gpu", "distribution.process_count_per_instance")]
@@ -223,6 +232,17 @@ def test_workers_that_an_input_of_the_pipeline_sets() -> None:
 )
 def test_an_environment_that_moves(environment: Environment, expected: list[str]) -> None:
     assert [rule for rule, _ in found(environment=environment)] == expected
+
+
+def test_an_environment_of_several_steps_is_one_finding() -> None:
+    image, label = Environment(image="pytorch/pytorch"), registered("azureml:torch@latest")
+    given = {"a": image, "b": label, "c": image, "d": label, "e": image, "f": Environment(image="python")}
+    plan = Plan("p", Graph(tuple(Step(name, "ls", environment=each) for name, each in given.items())))
+    assert [(problem.where, problem.found) for problem in warnings(plan, TODAY)] == [
+        ("step a, key environment", "image pytorch/pytorch, also of steps c, e"),
+        ("step f, key environment", "image python"),
+    ]
+    assert [problem.found for problem in advice(plan, TODAY)] == ["azureml:torch@latest, also of step d"]
 
 
 def test_spot_without_checkpoints() -> None:

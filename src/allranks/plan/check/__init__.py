@@ -78,7 +78,7 @@ def _of_level(level: Level, plan: Plan, today: date) -> list[Problem]:
     codes = {rule.code for rule in CATALOGUE if rule.level is level}
     ignored = Ignored()
     found = (problem for problem in _warnings(of_plan(plan), today, ignored) if problem.rule in codes)
-    return list(ignored.remaining(exact(found, plan.source)))
+    return mistakes.latest.joined(ignored.remaining(exact(found, plan.source)))
 
 
 def _of_own_inputs(scope: Scope, here: bool) -> Iterator[Problem]:

@@ -20,7 +20,8 @@ DATA = Rule(
     "data",
     Level.ERROR,
     "Local data does not exist or is of another type, or two outputs have the same path.",
-    "azure-ai-ml, `_artifacts/_artifact_utilities.py`: it uploads local data and refuses a missing path",
+    "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, and "
+    "`_artifacts/_artifact_utilities.py`: they upload local data, and refuse a missing path and a file for a folder",
     "correct the path",
 )
 

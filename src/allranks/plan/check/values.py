@@ -21,7 +21,8 @@ VALUES = Rule(
     "value",
     Level.ERROR,
     "A value is not of the input's type, or outside of its range or enum.",
-    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw",
+    'Microsoft Learn, "Input Class" (azure.ai.ml.Input), min and max: the execution of a job with another value fails; '
+    '"CLI (v2) command component YAML schema", type, min, max and enum of an input',
     "change the value",
 )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
@@ -35,6 +36,25 @@ def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
         yield IMAGE.problem("environment", f"image {environment.image}", "an image that does not change", fix)
     elif environment.version == "@latest":
         yield LABEL.problem("environment", str(environment), "a version")
+
+
+def joined(problems: Iterable[Problem]) -> list[Problem]:
+    """Return findings with one for each moving environment, at the first step that has it, which names the others."""
+    groups: dict[object, list[Problem]] = {}
+    for number, problem in enumerate(problems):
+        is_moving_environment = problem.rule in (IMAGE.code, LABEL.code)
+        groups.setdefault(problem.found if is_moving_environment else number, []).append(problem)
+    return [_naming(first, [_step_of(other) for other in others]) for first, *others in groups.values()]
+
+
+def _step_of(problem: Problem) -> str:
+    return problem.where.partition(",")[0].removeprefix("step ")
+
+
+def _naming(problem: Problem, others: list[str]) -> Problem:
+    if not others:
+        return problem
+    return replace(problem, found=f"{problem.found}, also of step{'s' if others[1:] else ''} {', '.join(others)}")
 
 
 def is_moving(image: str) -> bool:

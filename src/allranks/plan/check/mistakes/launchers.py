@@ -27,7 +27,8 @@ DEEPSPEED = Rule(
     "The `deepspeed` launcher runs on several instances. It reaches them through ssh and a hostfile, which Azure ML "
     "does not give.",
     "deepspeedai/DeepSpeed#759 and #2535; Azure/azureml-examples#2077 and #2103",
-    "use the distribution pytorch with a process for each GPU, and start the script with python",
+    "use the distribution pytorch with a process for each GPU, and start the script with python; or give the launcher "
+    "--no_ssh, --node_rank and a hostfile",
 )
 
 _MODULES = {
@@ -60,11 +61,12 @@ def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
     processes = processes_per_instance(step.distribution)
     if not launcher:
         return
-    if processes > 1 or (isinstance(step.distribution, Mpi) and launcher in OF_ALL_INSTANCES):
+    by_ssh = launcher in OF_ALL_INSTANCES and "--no_ssh" not in step.command
+    if processes > 1 or (isinstance(step.distribution, Mpi) and by_ssh):
         ranks = "rank" if processes == 1 else f"of the {processes} ranks of an instance"
         found = f"{launcher} in a step of distribution {step.distribution.type}: each {ranks} starts its own"
         yield NESTED.problem("command", found, "one launcher: Azure ML's, or that of the command", _fix(step))
-    elif launcher == "deepspeed" and step.instance_count > 1:
+    elif launcher == "deepspeed" and by_ssh and step.instance_count > 1:
         found = f"the launcher of DeepSpeed on {step.instance_count} instances: it starts ranks on the first one only"
         yield DEEPSPEED.problem("command", found, "a launch that does not need a hostfile")
 
