@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Generator, Iterable
@@ -11,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from allranks.contract import full_disk
 from allranks.errors import InputError, Problem
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Ranks(Protocol):
@@ -102,7 +100,7 @@ def full_output_refused(where: str, folder: Path) -> Generator[None]:
     where:  the output, for the message: "output model"
     folder: its folder
 
-    Errors of libraries are recognised by the error that caused them, or by the system's text in their message.
+    Errors of libraries are recognised by the error that caused them, or by their message.
     """
     try:
         yield
@@ -152,12 +150,11 @@ def _size(folder: Path) -> int:
 
 
 def _is_full(error: BaseException | None) -> bool:
-    texts = [os.strerror(number) for number in _FULL]
     while error is not None:
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, OSError) and error.errno in full_disk.NUMBERS:
             return True
-        # shutil.copytree collects its errors as text, and Rust's libraries write the system's text.
-        if any(text in str(error) for text in texts):
+        # shutil.copytree collects its errors as text. Libraries in Rust and C++ write the system's text or their own.
+        if full_disk.tells_of_full_disk(str(error)):
             return True
         error = error.__cause__ or error.__context__
     return False

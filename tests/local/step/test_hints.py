@@ -44,6 +44,16 @@ def test_a_temporary_folder_too_deep_for_sockets(tmp_path: Path, monkeypatch: py
     assert "set TMPDIR to a shorter one" in note(run_steps(Step("serve", bind)))
 
 
+def test_a_disk_that_is_full_while_torch_saves(rack_works: bool, run_steps) -> None:
+    if not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    save = "import torch; torch.save(torch.zeros(10**6), '/mnt/model.pt')"
+    command = f'mount -t tmpfs -o size=1m none /mnt && {sys.executable} -c "{save}"'
+    record = run_steps(Step("train", command), instances="rack")
+    assert "a disk was full" in note(record)
+    assert "allranks explain disk-full" in note(record)
+
+
 def test_another_failure_has_none(run_steps) -> None:
     (step,) = run_steps(Step("train", python("import no_such_module"))).steps
     assert (step.status, step.notes) == (Status.FAILED, [])

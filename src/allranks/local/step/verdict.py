@@ -6,7 +6,7 @@ import re
 import signal
 from pathlib import Path
 
-from allranks.contract import report
+from allranks.contract import full_disk, report
 from allranks.local import stacks
 from allranks.runs.log_tail import tail
 from allranks.runs.records import RankRecord, Status, Verdict
@@ -54,6 +54,11 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
             "the step needs all its instances, and one did not start its processes; if this machine is overloaded, use"
             " fewer instances or a longer --start-timeout",
             code="missing-instance",
+        )
+    if any(full_disk.tells_of_full_disk(line) for line in (verdict.reason, *verdict.tail)):
+        return _advice(
+            "a disk was full, or a quota reached, while the rank wrote a file; the traceback shows which one",
+            code="disk-full",
         )
     unreachable = ("Network is unreachable", "Name or service not known", "No route to host")
     if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
