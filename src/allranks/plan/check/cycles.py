@@ -12,7 +12,8 @@ CYCLE = Rule(
     "cycle",
     Level.ERROR,
     "Steps need each other's outputs.",
-    "azure-ai-ml, `dsl/`: a pipeline is an acyclic graph; the service refuses the job when it is submitted",
+    'Microsoft Learn, "Run pipelines in Azure Machine Learning", Create a pipeline: components run one after the '
+    "other or side by side. A step that needs its own result can never start",
     "remove one of the edges",
 )
 
