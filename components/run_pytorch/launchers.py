@@ -48,6 +48,7 @@ def tensorflow(args: argparse.Namespace) -> list[str]:
     """Every task runs the program, once all tasks have started: TensorFlow would wait for a missing one for ever."""
     env = detect()
     _expect(env, "tensorflow", "tensorflow")
+    world.check(env)
     if env.world_size > 1:
         # The other launches don't need these.
         from allranks.runtime.tensorflow.cluster import listed

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from allranks.contract import world
+from allranks.contract.detect import detect
 from allranks.contract.own_variables import DEFAULT_JOIN_SECONDS, JOIN_SECONDS, join_seconds
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError
@@ -16,6 +19,38 @@ def test_a_world_that_is_smaller_than_declared_is_refused() -> None:
     with pytest.raises(InputError, match="2 ranks on 1 of the job's 3 instances") as raised:
         world.check(HALF, {"AZUREML_NODE_COUNT": "3"})
     assert "6 ranks: 2 on each of the 3 instances" in str(raised.value)
+
+
+def tf_config(**cluster: list[str]) -> dict[str, str]:
+    azure = {"AZUREML_NODE_COUNT": "3", "AZUREML_CR_NODE_RANK": "0"}
+    return azure | {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}})}
+
+
+@pytest.mark.parametrize(
+    ("environ", "used"),
+    [
+        (tf_config(worker=["10.0.0.4:2222", "10.0.0.5:2222"], ps=["10.0.0.4:2223"]), "2 of the job's 3"),
+        (tf_config(worker=["10.0.0.4:2222"]), "1 of the job's 3"),
+    ],
+)
+def test_instances_without_a_task_are_refused(environ: dict[str, str], used: str) -> None:
+    with pytest.raises(InputError, match=f"TF_CONFIG: tasks on {used} instances: 10.0.0.4") as raised:
+        world.check(detect(environ), environ)
+    assert "a worker or a parameter server on each of the 3 instances" in str(raised.value)
+    assert f"set distribution.worker_count to 3, or resources.instance_count to {used[0]}" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        tf_config(worker=["a:1", "b:1"], ps=["c:1"]),
+        tf_config(worker=["a:1", "b:1"], evaluator=["c:1"]),
+        {"TF_CONFIG": tf_config(worker=["a:1"])["TF_CONFIG"]},
+    ],
+    ids=["parameter server", "evaluator", "outside Azure ML"],
+)
+def test_tasks_on_all_instances_are_accepted(environ: dict[str, str]) -> None:
+    world.check(detect(environ), environ)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from tensorflow_tasks import cluster, finish, needs_tensorflow, start
 
 SCRIPT = Path(__file__).parent / "scripts/tensorflow_tasks.py"
 
+AZURE = {"AZUREML_NODE_COUNT": "3", "AZUREML_CR_NODE_RANK": "0"}
+
 
 def config(role: str, index: int, **tasks: list[str]) -> dict[str, str]:
     return {"TF_CONFIG": json.dumps({"cluster": tasks, "task": {"type": role, "index": index}})}
@@ -66,6 +68,7 @@ def test_one_task_trains_alone(environ: Mapping[str, str]) -> None:
         (config("worker", 0, worker=["a:1"], ps=["a:2"]), "1 worker with 1 parameter server"),
         (config("ps", 0, ps=["a:2"]), "neither a chief nor a worker"),
         (config("chief", 0, chief=["a:1", "b:1"], worker=["c:1"]), "2 chiefs"),
+        (config("worker", 0, worker=["a:1"]) | AZURE, "1 of the job's 3 instances"),
         ({"TF_CONFIG": "{"}, "TF_CONFIG"),
         ({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}, "no TF_CONFIG"),
     ],

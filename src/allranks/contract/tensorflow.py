@@ -133,6 +133,24 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     )
 
 
+def idle_instances(environ: Mapping[str, str]) -> Problem | None:
+    """Return the problem of a job with instances on which TF_CONFIG lists no task; None if there are none, or outside
+    Azure ML. Raise InputError if TF_CONFIG is not valid."""
+    config, position = _config(environ), instance.read(environ)
+    if config is None or position is None:
+        return None
+    hosts = list(dict.fromkeys(master.split(task)[0] for tasks in config[0].values() for task in tasks))
+    used, declared = len(hosts), position[1]
+    if used >= declared:
+        return None
+    return Problem(
+        where="environment variable TF_CONFIG",
+        found=f"tasks on {used} of the job's {declared} instances: {', '.join(hosts)}",
+        expected=f"a worker or a parameter server on each of the {declared} instances",
+        fix=f"set distribution.worker_count to {declared}, or resources.instance_count to {used}",
+    )
+
+
 def _config(environ: Mapping[str, str]) -> tuple[dict[str, list[str]], str, int] | None:
     """Return the cluster, and this task's role and index."""
     import json

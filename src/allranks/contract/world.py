@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from allranks.contract import variables
+from allranks.contract import tensorflow, variables
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 
@@ -51,8 +51,12 @@ def smaller(env: RankEnv, declared: int) -> Problem | None:
 
 def check(env: RankEnv, environ: Mapping[str, str] = os.environ) -> None:
     """Raise InputError if the ranks came up on fewer instances than the job was declared with, so that each instance
-    would train alone, as with Open MPI 5 (kubeflow/trainer#4028). A torchrun that may go on with fewer is accepted."""
-    problem = smaller(env, instances(env, environ))
+    would train alone, as with Open MPI 5 (kubeflow/trainer#4028), or if TF_CONFIG leaves instances without a task. A
+    torchrun that may go on with fewer is accepted."""
+    if env.launcher == tensorflow.TensorFlow.type:
+        problem = tensorflow.idle_instances(environ)
+    else:
+        problem = smaller(env, instances(env, environ))
     if problem is not None and not elastic(environ):
         raise InputError(problem)
 

@@ -80,8 +80,8 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
     ParameterServerStrategy needs a chief, which coordinates and does not train: worker 0 becomes the chief, worker 1
     becomes worker 0, and so on. If TF_CONFIG has a chief, it does not change.
 
-    Raise InputError if TF_CONFIG cannot be read, if parameter servers would have no worker, or if another launcher
-    started several processes, each of which would train alone.
+    Raise InputError if TF_CONFIG cannot be read or leaves instances of the job without a task, if parameter servers
+    would have no worker, or if another launcher started several processes, each of which would train alone.
     """
     env = tensorflow.read(environ)
     if env is None:
@@ -89,6 +89,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
         world.check(launched, environ)
         _refuse_another_launcher(launched)
         return None
+    world.check(env, environ)
     cluster = listed(environ)
     tasks, role, index = dict(cluster.tasks), cluster.role, cluster.index
     _check(tasks)
