@@ -250,8 +250,11 @@ def _refused(text: YamlText, error: Exception) -> list[Problem]:
 def _problem(text: YamlText, key: str, value: Any, message: str, error: Exception) -> Problem:
     at = where(text, key)
     name = key.rpartition(".")[2]
-    if key == f"inputs.{name}" and _type((text.tree.get("inputs") or {}).get(name)) in PRIMITIVES:
-        return Problem(at, "it declares a type", "in a job a literal is its value alone", f"write {name}: VALUE")
+    section, _, port = key.partition(".")
+    port = port.partition(".")[0]
+    if section == "inputs" and _type((text.tree.get("inputs") or {}).get(port)) in PRIMITIVES:
+        expected = "in a job a literal is its value alone"
+        return Problem(where(text, f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
     if message == "Unknown field.":
         return unknown_key(at, known_keys.similar(f"{_kind(text.tree, 'job')} job", key))
     if "node name should be" in message:
