@@ -48,6 +48,7 @@ inputs: {data: {%s}}
 """
 FILES = {
     "a good pipeline": (PIPELINE % (LOCAL, ", weights: '${{parent.jobs.train.outputs.model}}'"), ""),
+    "a key twice": ("tags: {a: '1'}\n" + PIPELINE % (LOCAL, "") + "tags: {b: '2'}\n", ""),
     "no value for data": (PIPELINE % ("type: uri_folder", ""), "binding"),
     "a path that does not exist": (JOB % "type: uri_folder, path: /path/to/local/data/folder", "data"),
     "an input that does not exist": (PIPELINE % (LOCAL, ", lr: '${{parent.inputs.rate}}'"), ""),

@@ -19,6 +19,7 @@ from allranks.components.export import MANIFEST, SCRIPT, Exported
 from allranks.components.find import find_specs
 from allranks.components.releases import release
 from allranks.errors import InputError
+from allranks.sdk import spec_files
 from allranks.sdk.session import session
 from allranks_command import content
 from component_projects import add_function, make
@@ -205,3 +206,5 @@ def test_all_of_ours_load_and_are_right(tmp_path: Path) -> None:
         for file in (tmp_path / "out/environments").glob("*/environment.yaml"):
             assert load_environment(file).version
     assert check(find_specs(tmp_path / "out/components")) == Findings()
+    # The code of each has a copy of the spec that it was exported from.
+    assert spec_files.below(tmp_path / "out/components").components == find_specs(tmp_path / "out/components")

@@ -14,6 +14,8 @@ from allranks.secrets import quoted
 MISSING_KEY = "Missing data for required field."
 """The SDK's message for a key that must be there."""
 
+_EXPECTATION = ("one of ", "a ", "keys and values", "azureml:")
+"""The beginnings of messages that say what is allowed and no more."""
 _NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")
 """The beginnings of messages that say what is wrong, not what is allowed."""
 
@@ -58,7 +60,8 @@ def refused(where: str, key: str, value: object, message: str) -> Problem:
     if message.endswith(MISSING_FILE):
         return Problem(where, message, "a path, relative to this file")
     if value is None:
-        return Problem(where, message)
+        is_expectation = message.startswith(_EXPECTATION)
+        return Problem(where, "azure-ai-ml refuses it", message) if is_expectation else Problem(where, message)
     found = described(value) if isinstance(value, (dict, list)) else quoted(key.replace(".", "_"), value)
     if isinstance(value, str) and key.rpartition(".")[2] == "default_compute" and message == "one of serverless":
         # A cluster is allowed too, but the SDK's message has the other choice only.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -22,6 +23,8 @@ _TYPES = ("automl", "command", "data_transfer", "import", "parallel", "pipeline"
 """The types that jobs and components share; assets, computes and endpoints have others."""
 _STEP_KEYS = ("command", "component", "type")
 _SKIPPED = ("__pycache__", "node_modules", "site-packages")
+_CODE = re.compile(r"^code:[ \t]*[\"']?(?:\./)?(?P<folder>[^\s\"'/]+)/?[\"']?[ \t]*$", re.MULTILINE)
+"""A component's code in a folder beside its spec."""
 
 
 class Kind(Enum):
@@ -48,8 +51,9 @@ class SpecFiles:
 def below(folder: Path) -> SpecFiles:
     """Return the specs in a folder and the folders below it.
 
-    Hidden folders (``.git``, ``.venv``), virtual environments and caches are left out. No file is run, so a Python file
-    has a pipeline if a function of its module is decorated with ``@pipeline`` or ``@dsl.pipeline``.
+    Hidden folders (``.git``, ``.venv``), virtual environments, caches, and the code beside a ``component.yaml`` are
+    left out: an exported component's code has a copy of the spec that it was exported from. No file is run, so a Python
+    file has a pipeline if a function of its module is decorated with ``@pipeline`` or ``@dsl.pipeline``.
     """
     kinds = {path: kind(path) for path in _files(folder)}
     return SpecFiles(
@@ -84,12 +88,19 @@ def is_component(path: Path) -> bool:
 
 def _files(folder: Path) -> Iterator[Path]:
     for where, folders, names in os.walk(folder):
+        skipped = {*_SKIPPED, *_code_folders(Path(where, name) for name in names if name in SPECS)}
         folders[:] = sorted(
             name
             for name in folders
-            if not name.startswith(".") and name not in _SKIPPED and not Path(where, name, "pyvenv.cfg").exists()
+            if not name.startswith(".") and name not in skipped and not Path(where, name, "pyvenv.cfg").exists()
         )
         yield from (Path(where, name) for name in sorted(names) if name.lower().endswith((".py", ".yaml", ".yml")))
+
+
+def _code_folders(specs: Iterable[Path]) -> Iterator[str]:
+    for spec in specs:
+        with contextlib.suppress(OSError, ValueError):
+            yield from (found["folder"] for found in _CODE.finditer(bounded_yaml.read(spec)))
 
 
 def _document(text: str) -> Mapping[str, Any]:

@@ -13,18 +13,23 @@ from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
 
+REPEATED = "repeated-key"
+"""The rule of a key that a mapping has twice. azure-ai-ml takes the last one."""
+
 
 @dataclass(frozen=True)
 class YamlText:
     """The content of a file.
 
-    tree:  its content
-    lines: the line of each key, such as ``jobs.train.inputs.lr``, from 1
+    tree:     its content; of a key that is repeated, the last value
+    lines:    the line of each key, such as ``jobs.train.inputs.lr``, from 1
+    repeated: the problems of repeated keys
     """
 
     path: Path
     tree: dict[str, Any]
     lines: dict[str, int]
+    repeated: tuple[Problem, ...] = ()
 
     def place(self, key: str = "") -> str:
         """Return the file and the line of a key, or of its innermost parent that is in the file."""
@@ -45,10 +50,11 @@ class YamlText:
         return value if isinstance(value, (str, int, float, bool)) else None
 
 
-def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
-    """Read a file. Raise InputError if it is not a mapping, or has keys that are not strings or are duplicated.
+def parse(path: Path, *, may_be_empty: bool = False, may_repeat: bool = False) -> YamlText:
+    """Read a file. Raise InputError if it is not a mapping, or has keys that are not strings or are repeated.
 
     may_be_empty: whether to accept a file without keys, such as one with comments only
+    may_repeat:   whether to accept repeated keys
     """
     try:
         text = bounded_yaml.read(path)
@@ -68,9 +74,10 @@ def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
         raise InputError(Problem(shown(path), found, "a mapping of keys to values, such as type: pipeline"))
     lines: dict[str, int] = {}
     problems = list(_walk(root, "", lines, shown(path)))
-    if problems:
+    repeated = tuple(problem for problem in problems if problem.rule == REPEATED)
+    if len(problems) > len(repeated) or (repeated and not may_repeat):
         raise InputError.of(problems)
-    return YamlText(path, tree, lines)
+    return YamlText(path, tree, lines, repeated)
 
 
 def _walk(node: yaml.Node, prefix: str, lines: dict[str, int], file: str) -> Iterator[Problem]:
@@ -89,7 +96,8 @@ def _walk(node: yaml.Node, prefix: str, lines: dict[str, int], file: str) -> Ite
             continue
         name = f"{prefix}.{key.value}" if prefix else str(key.value)
         if key.value in seen and key.tag != _MERGE:
-            yield Problem(place, f"key {name} stands here a second time", "each name once", "rename one of the two")
+            found = f"key {name} stands here a second time"
+            yield Problem(place, found, "each name once", "rename one of the two", rule=REPEATED)
         seen.add(key.value)
         lines.setdefault(name, line)
         yield from _walk(value, name, lines, file)

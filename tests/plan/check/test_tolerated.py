@@ -47,6 +47,13 @@ def problems(folder: Path, pipeline: str) -> tuple[list[str], list[str]]:
         ("style: cool", "style: '${{parent.inputs.season}}'", [], ["dangling-binding"]),
         ("style: cool", "style: '${{parent.jobs.prepare.outputs.style}}'", [], ["dangling-binding"]),
         ("component: component.yaml", "component: azureml://registries/x/parts/y/versions/1", [], ["asset-id"]),
+        ("type: pipeline\n", "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n", [], ["repeated-key"]),
+        (
+            "type: pipeline\n",
+            "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\ndisplay_nam: x\n",
+            ["Azure ML has no such key"],
+            ["repeated-key"],
+        ),
         ("default_compute", "default_computer", [], ["ignored-key"]),
         ("type: pipeline\n", "type: pipeline\ndisplay_nam: x\n", ["Azure ML has no such key"], []),
     ],

@@ -48,6 +48,11 @@ YAML = {
         "key compute (x.yml:3)",
         "keys and values: target, instance_count",
     ),
+    "a type of a literal": (
+        "command: ls\nenvironment: azureml:x:1\ninputs:\n  name: {type: string, description: x}\n",
+        "key inputs.name (x.yml:4)",
+        "it declares a type",
+    ),
     "keys for an experiment": (
         "command: ls\nenvironment: azureml:x:1\nexperiment_name: {name: x}\n",
         "key experiment_name (x.yml:3)",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from allranks.errors import Problem
 from allranks.plan.check.asset_ids import UNKNOWN_FORM
 from allranks.plan.check.rule import Level, Rule
+from allranks.sdk.yaml_text import REPEATED
 
 UNKNOWN_PORT = Rule(
     "unknown-port",
@@ -22,6 +23,14 @@ IGNORED_KEY = Rule(
     "A key that resembles a known one, where azure-ai-ml ignores unknown keys: the setting has no effect.",
     "azure-ai-ml, load_job, which takes the file",
     "correct the spelling",
+)
+REPEATED_KEY = Rule(
+    REPEATED,
+    Level.WARNING,
+    "A mapping has a key twice. azure-ai-ml takes the last one, and says nothing.",
+    "azure-ai-ml, load_job, which takes the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
+    "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
+    "remove one of the two",
 )
 OUTSIDE_ENUM = Rule(
     "value-outside-enum",
@@ -42,7 +51,7 @@ DANGLING = Rule(
     "bind something that exists, or declare what is missing",
 )
 
-CODES = frozenset(rule.code for rule in (UNKNOWN_PORT, IGNORED_KEY, OUTSIDE_ENUM, DANGLING, UNKNOWN_FORM))
+CODES = frozenset(rule.code for rule in (UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, OUTSIDE_ENUM, DANGLING, UNKNOWN_FORM))
 
 
 def separated(problems: Iterable[Problem]) -> tuple[list[Problem], list[Problem]]:

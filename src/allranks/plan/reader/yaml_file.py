@@ -55,15 +55,18 @@ class YamlFile:
         files = (*_missing_components(self.text), *_environment_files(self.text))
         problems = list(dict.fromkeys((*shapes, *files, *misspelt)))
         if problems:
-            raise InputError.of(problems)
+            raise InputError.of((*problems, *self.text.repeated))
         try:
-            return load_job(source=str(self.path), params_override=overrides)
+            job = load_job(source=str(self.path), params_override=overrides)
         except InputError:
             raise
         except Exception as error:
             problems = [*_dangling(self.text), *_bound_counts(self.text)]
             problems = problems or _refused(self.text, self._explained(error, overrides))
-            raise InputError.of(problems) from None
+            raise InputError.of((*problems, *self.text.repeated)) from None
+        if self.text.repeated:
+            raise InputError.of(self.text.repeated)
+        return job
 
     def location(self, path: str) -> Location | None:
         """Return where the node at this path begins, if it is in this file."""
@@ -96,7 +99,7 @@ class YamlFile:
 
 def read(path: Path) -> YamlFile:
     """Parse the file. Raise InputError if it is not YAML or not a job that the local engine supports."""
-    text = yaml_text.parse(path)
+    text = yaml_text.parse(path, may_repeat=True)
     if "component" in str(text.tree.get("$schema", "")).lower():
         kind = _kind(text.tree, "component")
         if kind not in _RUN_IN_PIPELINES:
@@ -247,8 +250,11 @@ def _refused(text: YamlText, error: Exception) -> list[Problem]:
 def _problem(text: YamlText, key: str, value: Any, message: str, error: Exception) -> Problem:
     at = where(text, key)
     name = key.rpartition(".")[2]
-    if key == f"inputs.{name}" and _type((text.tree.get("inputs") or {}).get(name)) in PRIMITIVES:
-        return Problem(at, "it declares a type", "in a job a literal is its value alone", f"write {name}: VALUE")
+    section, _, port = key.partition(".")
+    port = port.partition(".")[0]
+    if section == "inputs" and _type((text.tree.get("inputs") or {}).get(port)) in PRIMITIVES:
+        expected = "in a job a literal is its value alone"
+        return Problem(where(text, f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
     if message == "Unknown field.":
         return unknown_key(at, known_keys.similar(f"{_kind(text.tree, 'job')} job", key))
     if "node name should be" in message:
