@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from hypothesis import example, given
@@ -88,12 +89,21 @@ def test_lines_that_differ_in_their_numbers_are_searched_once(monkeypatch: pytes
     assert sorted(searched) == ["\n", "step 0000 loss 0.000", "step 0000 loss 0.000\n"]
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allranks.runs.log_lines._MOST", 100_000)
     lines = LogLines()
-    long = b"." * 10_000
-    assert lines.redact(long, short) == long
-    assert not lines._without_secret
-    for number in range(10_000):
-        log = "".join(LETTERS[int(digit)] for digit in str(number)).encode()
-        assert lines.redact(log, short) == log
-    assert 0 < len(lines._without_secret) <= 4096
+    most = 0
+    for number in range(2000):
+        name = "".join(LETTERS[int(digit)] for digit in str(number)).encode()
+        for log in (name, name * 20_000 if number == 1000 else name * 2):
+            assert lines.redact(log, short) == log
+        most = max(most, sum(map(sys.getsizeof, lines._without_secret)))
+    assert 20_000 < most <= 100_000
+
+
+def test_long_lines_that_recur_are_searched_once() -> None:
+    log = b"step 00001 loss 0.123456 ".ljust(100, b".") * 20_000
+    lines = LogLines()
+    for start in range(0, len(log), 20_010):
+        lines.redact(log[start : start + 20_010], short)
+    assert len(lines._without_secret) <= 11  # a piece may start at each 10th byte of the block, and the last is shorter

@@ -11,9 +11,10 @@ from allranks.secrets import Mask, extends_over_lines, may_have_secret, redact
 
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 
-_LONGEST = 4096
-_MOST = 4096
-"""Bytes of a line that is remembered, and number of lines: 16 MB at most, and far less for any real log."""
+_MOST = 4 * 1024 * 1024
+"""Bytes of memory for the lines that are remembered."""
+_OVERHEAD = 100
+"""Bytes of memory that a line in a set takes besides its own."""
 
 # A secret may continue in the next line if its line ends with "=" or ":", as in "password:", or if the next line begins
 # with one. Characters beyond ASCII are left out, because some of them are whitespace.
@@ -25,6 +26,7 @@ class LogLines:
 
     def __init__(self) -> None:
         self._without_secret: set[bytes] = set()
+        self._size = 0
 
     def redact(self, data: bytes, mask: Mask) -> bytes:
         """Return the bytes with every text that has the shape of a secret masked, as `allranks.secrets.redact` does.
@@ -44,9 +46,13 @@ class LogLines:
         return b"".join(_redacted(part, mask) if line in suspects else part for line, part in parts)
 
     def _remember(self, lines: set[bytes]) -> None:
-        if len(self._without_secret) + len(lines) > _MOST:
+        size = sum(map(len, lines)) + _OVERHEAD * len(lines)
+        if self._size + size > _MOST:
             self._without_secret.clear()
-        self._without_secret.update(line for line in lines if len(line) <= _LONGEST)
+            self._size = 0
+        if size <= _MOST:
+            self._without_secret.update(lines)
+            self._size += size
 
 
 def _text(data: bytes) -> str:
