@@ -23,6 +23,7 @@ from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import full_output_refused
 
 SERVED_BY = Path(__file__).parent / "served_language_model.py"
 
@@ -64,6 +65,8 @@ def train(ranks: runtime.Ranks) -> None:
         what = "packed sequences" if args.packing else "examples"
         raise records.too_few(len(trainer.train_dataset), needed, what)
     about = describe(args, ranks, trainer)
+    weights = about["parameters"] * DTYPES[saved_precision(args)].itemsize
+    trainer_settings.check_room(args, weights, about["trained_parameters"], ranks)
 
     resumed = progress.resume_from(args.checkpoints, args.resume_from_checkpoint, ranks)
     trainer_settings.run(trainer, resumed)
@@ -75,7 +78,8 @@ def train(ranks: runtime.Ranks) -> None:
             raise runtime.Evicted
         progress.print_evaluation(evaluation, ranks)
     progress.write_history(args.history, trainer, watcher, ranks, about)
-    save(trainer, folder, tokenizer, args, ranks)
+    with full_output_refused("output model", args.model):
+        save(trainer, folder, tokenizer, args, ranks)
 
 
 def check(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
@@ -165,6 +169,11 @@ def describe(args: argparse.Namespace, ranks: runtime.Ranks, trainer: Trainer) -
         share = f"{trained:,} of {total:,} weights ({trained / total:.2%})"
         print(f"{args.objective} trains {share} by {args.method} on {ranks.world_size} ranks", flush=True)
     return about
+
+
+def saved_precision(args: argparse.Namespace) -> str:
+    """Return the precision of the weights that are written. DeepSpeed writes those of a step, not its float32 copy."""
+    return "float32" if args.method == "full" and args.strategy != "deepspeed" else str(args.precision)
 
 
 def save(trainer: Trainer, folder: ModelFolder, tokenizer: Any, args: argparse.Namespace, ranks: runtime.Ranks) -> None:

@@ -11,8 +11,13 @@ from transformers import Trainer
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.strategies import deepspeed_config, deepspeed_file, deepspeed_precision
 from allranks.runtime.strategies.deepspeed_optimizers import SCHEDULE_PARAMETERS
+
+FLOAT32_BYTES = 4
+CHECKPOINT_VALUES = 3
+"""Numbers that a checkpoint has for each trained weight: the weight and Adam's two moments, in float32."""
 
 _GATHER = "stage3_gather_16bit_weights_on_model_save"
 
@@ -152,6 +157,16 @@ def check_world(world_size: int, ranks: runtime.Ranks) -> None:
                 fix="leave ACCELERATE_USE_CPU to allranks, or set it to true where there are no GPUs",
             )
         )
+
+
+def check_room(args: argparse.Namespace, weights: int, trained: int, ranks: runtime.Ranks) -> None:
+    """Raise InputError if the outputs have no room for the model and its checkpoints. A collective.
+
+    weights: bytes of the weights of the model that is written
+    trained: number of weights that are trained
+    """
+    checkpoint = CHECKPOINT_VALUES * FLOAT32_BYTES * trained
+    require_room(outputs_of_training(args.model, weights, args.checkpoints, checkpoint, args.save_total_limit), ranks)
 
 
 def run(trainer: Trainer, resume_from: str | None) -> None:

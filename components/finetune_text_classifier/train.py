@@ -20,6 +20,7 @@ from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, Trai
 
 from allranks import runtime
 from allranks.errors import InputError
+from allranks.runtime.output_room import full_output_refused
 
 SERVED_BY = Path(__file__).parent / "served_text_classifier.py"
 
@@ -82,6 +83,8 @@ def train(ranks: runtime.Ranks) -> None:
     )
     trainer.remove_callback(PrinterCallback)
     about = describe(args, ranks, model, names)
+    parameters = about["parameters"]
+    trainer_settings.check_room(args, trainer_settings.FLOAT32_BYTES * parameters, parameters, ranks)
     resumed = progress.resume_from(args.checkpoints, args.resume_from_checkpoint, ranks)
     trainer_settings.run(trainer, resumed)
     if watcher.evicted:
@@ -93,9 +96,10 @@ def train(ranks: runtime.Ranks) -> None:
         progress.print_evaluation(evaluation, ranks)
     progress.write_history(args.history, trainer, watcher, ranks, about)
 
-    trainer.save_model(str(saving.weights_folder(args.model)))
-    if ranks.is_main:
-        saving.write_mlflow_model(args.model, SERVED_BY, None, ["torch", "transformers"])
+    with full_output_refused("output model", args.model):
+        trainer.save_model(str(saving.weights_folder(args.model)))
+        if ranks.is_main:
+            saving.write_mlflow_model(args.model, SERVED_BY, None, ["torch", "transformers"])
     ranks.barrier()
 
 

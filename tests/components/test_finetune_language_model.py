@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import tempfile
 import time
@@ -221,6 +222,17 @@ def test_what_a_machine_without_gpus_cannot_do_is_refused_by_name(recipe: Callab
     found = [problem.where for problem in recipe("trainer_settings").problems(args, ranks)]
     inputs = ["strategy", "precision", "max_steps", "num_train_epochs", "validation_fraction"]
     assert found == [f"input {name}" for name in inputs]
+
+
+def test_a_full_output(recipe: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    args = SimpleNamespace(model=tmp_path / "model", checkpoints=tmp_path / "checkpoints", save_total_limit=2)
+    ranks = SimpleNamespace(is_main=True, broadcast=lambda value: value)
+    # The model, and with Adam's moments 2 checkpoints and the next.
+    usage = SimpleNamespace(total=1 << 30, free=5000 + 4 * 3 * 100 * 3)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    recipe("trainer_settings").check_room(args, 5000, 100, ranks)
+    with pytest.raises(InputError, match=f"output checkpoints: 8.4 KiB free in {tmp_path}"):
+        recipe("trainer_settings").check_room(args, 5000, 101, ranks)
 
 
 def test_ranks_that_would_not_train_together_are_refused(recipe: Callable[[str], Any]) -> None:
