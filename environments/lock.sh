@@ -54,13 +54,16 @@ for name in "${@:-variants openmpi-ofed pytorch deepspeed horovod tensorflow ten
     if [ -n "$device" ]; then
         version=$(sed -n 's/^ARG \(TORCH\|TENSORFLOW\)_VERSION=//p' "$folder/Dockerfile")
         echo "$device==$version" >"$work/device"
-        # Four-bit weights are for GPUs alone.
-        [ "$folder" != finetuning ] || echo bitsandbytes >>"$work/device"
+        # Four-bit weights are for GPUs alone. DeepSpeed requires NVIDIA's bindings only if it is built for GPUs.
+        case $folder in
+        finetuning) printf '%s\n' bitsandbytes nvidia-ml-py >>"$work/device" ;;
+        deepspeed) echo nvidia-ml-py >>"$work/device" ;;
+        esac
         compile "${gpu[@]}" --constraint "$tested" "$work/device" >"$work/device.txt"
         apart=(--no-emit-package torch --no-emit-package tensorflow-cpu)
         # Those for GPUs are known by their names; the rest stands in requirements.txt.
         if [ "$device" = torch ]; then
-            { sed '/^# <<< variant/q' "$folder/libraries-cuda.txt"; only '^bitsandbytes' <"$work/device.txt"; } >"$work/libraries"
+            { sed '/^# <<< variant/q' "$folder/libraries-cuda.txt"; only '^(bitsandbytes|nvidia-ml-py)==' <"$work/device.txt"; } >"$work/libraries"
             cp "$work/libraries" "$folder/libraries-cuda.txt"
         else
             only '^(tensorflow|cuda-|nvidia-)' <"$work/device.txt" >"$folder/device-cuda.txt"

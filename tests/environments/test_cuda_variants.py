@@ -67,6 +67,8 @@ def test_another_variant_and_back(root: Path) -> None:
     assert cuda_version(Environment(folder=str(root / "pytorch"))) == "13.0"
     assert cuda_version(Environment(folder=str(root / "openmpi-ofed"))) == "13.0"
     assert "bitsandbytes==" in (root / "finetuning" / "libraries-cuda.txt").read_text()
+    for name in ("deepspeed", "finetuning"):  # DeepSpeed requires it only where it is built for GPUs
+        assert "nvidia-ml-py==" in (root / name / "libraries-cuda.txt").read_text()
     # TensorFlow brings a CUDA of its own; without the base's block nothing changes.
     assert content(root / "tensorflow")["device-cuda.txt"] == before["tensorflow/device-cuda.txt"]
     assert content(root / "cpu")["environment.yaml"] == before["cpu/environment.yaml"]
