@@ -87,6 +87,9 @@ def torchrun(args: argparse.Namespace) -> list[str]:
     if env.instance_count == 1:
         rendezvous = ["--standalone", "--local-addr", "127.0.0.1"]
     elif elastic or args.max_restarts:
+        # Otherwise the ranks of all attempts share one store, and one that is started again may read the address of a
+        # rank that has ended (pytorch/pytorch#135712, still so in torch 2.13).
+        os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
         rendezvous = ["--nnodes", nodes, "--rdzv-backend", "c10d", "--rdzv-id", "allranks"]
         rendezvous += ["--rdzv-endpoint", f"{env.master_addr}:{env.master_port}"]
         rendezvous += ["--rdzv-conf", f"is_host={int(env.instance_rank == 0)}", "--local-addr", _own_address(env)]
