@@ -286,7 +286,7 @@ def validate(component: Any) -> Any:
 
 
 class _NoWorkspace:
-    """Stands where the client's operations on a workspace do, and refuses each use."""
+    """Replaces the client's operations on a workspace. Each use raises HttpResponseError."""
 
     def __getattr__(self, name: str) -> Any:
         from azure.core.exceptions import HttpResponseError

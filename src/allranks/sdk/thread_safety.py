@@ -1,6 +1,7 @@
-"""Make two parts safe in threads that are not: azure-ai-ml resolves the components of a pipeline in several.
+"""Use azure-ai-ml's models and Python's parser from several threads, which neither of them supports.
 
-It does so if private features are enabled, as a session has them for control flow nodes.
+azure-ai-ml resolves the components of a pipeline in threads if its private features are enabled. A session enables them
+for control flow nodes.
 """
 
 from __future__ import annotations

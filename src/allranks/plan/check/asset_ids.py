@@ -25,5 +25,5 @@ UNKNOWN_FORM = Rule(
 
 
 def rule_for(text: str, is_data: bool) -> Rule:
-    """Return the rule about an id that cannot be read. is_data: whether it is for an input, not a component or so."""
+    """Return the rule about an id that cannot be read. is_data: whether it is the id of an input's data."""
     return UNKNOWN_FORM if text.startswith("azureml://" if is_data else "azureml://registries/") else WRONG_REFERENCE

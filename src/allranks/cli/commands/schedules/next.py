@@ -19,7 +19,7 @@ def next_(
 ) -> None:
     """List when schedules fire next, without contacting Azure.
 
-    Azure ML runs pipelines alone on a schedule: any other job is a warning here, and is refused by `apply`.
+    Azure ML schedules only pipelines. For any other job this command prints a warning, and `apply` refuses it.
     """
     from datetime import datetime, timezone
     from itertools import islice
