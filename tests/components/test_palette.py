@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from allranks.cli.main import app
-from allranks.components.find import ComponentInfo, Port
+from allranks.components.find import ComponentInfo
 from allranks.components.page.palette import groups, palette
+from allranks.components.ports import Port
 from component_projects import add_function, make
 
 VOID = {"meta", "input", "br", "link", "img"}

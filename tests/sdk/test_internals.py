@@ -273,6 +273,7 @@ def test_the_text_of_a_component_is_cached(component: Any) -> None:
     assert "name: train" in component._to_yaml()
     internals.set_yaml_text(component, "-")
     assert internals.yaml_text(component) == "-"
+    assert internals.component(internals.component_function(component)()) is component
     assert inspect.getsource(internals.load_component_functions.to_component_func).count("_yaml_str") in (0, 1)
 
 

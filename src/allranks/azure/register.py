@@ -17,7 +17,7 @@ from allranks.azure.uploads import quiet_uploads
 from allranks.components.file_list import DIGEST, changes, files_of, properties
 from allranks.components.releases import ENVIRONMENT, Release, as_yaml
 from allranks.errors import InputError, Problem
-from allranks.sdk.specs import quiet
+from allranks.sdk.quick_nodes import quiet
 
 _CONCURRENCY = 4
 """Concurrent requests. The service answers in about 0.2 s and limits the requests per minute."""

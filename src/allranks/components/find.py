@@ -7,27 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from allranks.components.ports import Port, input_ports, output_ports
 from allranks.environments.files import environment_file, name_in
 from allranks.errors import InputError, Problem
+from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
-from allranks.sdk.specs import SPECS, load, quiet
+from allranks.sdk.specs import SPECS, load
 
 FOLDER = "components"
 """The folder of a project that contains one folder per component."""
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or an output. The fields after `optional` are for numbers, strings and booleans only."""
-
-    name: str
-    type: str
-    description: str = ""
-    optional: bool = False
-    default: str | int | float | bool | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    enum: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,8 +131,8 @@ def describe(component: Any, spec: Path) -> ComponentInfo:
         distribution=distribution.type.lower() if distribution else "none",
         instance_count=int(getattr(resources, "instance_count", None) or 1),
         process_count_per_instance=_count(getattr(distribution, "process_count_per_instance", None)),
-        inputs=tuple(_input_port(name, port) for name, port in component.inputs.items()),
-        outputs=tuple(Port(name, port.type, port.description or "") for name, port in component.outputs.items()),
+        inputs=input_ports(component),
+        outputs=output_ports(component),
         environment=_environment(component),
         deterministic=component.is_deterministic is not False,
         path=spec,
@@ -152,36 +140,8 @@ def describe(component: Any, spec: Path) -> ComponentInfo:
     )
 
 
-def _input_port(name: str, port: Any) -> Port:
-    return Port(
-        name=name,
-        type=port.type,
-        description=port.description or "",
-        optional=port.optional is True,
-        default=_typed(port.type, port.default),
-        minimum=_number(port.min),
-        maximum=_number(port.max),
-        enum=tuple(port.enum or ()),
-    )
-
-
-def _typed(kind: str, value: Any) -> str | int | float | bool | None:
-    """Return a default with the type of its input. The SDK stores some of them as strings."""
-    if value is None or isinstance(value, bool):
-        return value
-    if kind == "integer":
-        return int(value)
-    if kind == "number":
-        return float(value)
-    return str(value).lower() == "true" if kind == "boolean" else str(value)
-
-
 def _count(value: Any) -> int | None:
     return None if value is None else int(value)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _environment(component: Any) -> str:

@@ -241,6 +241,11 @@ def is_mldesigner_component(value: Any) -> bool:
     return bool(getattr(value, "_is_mldesigner_component", False))
 
 
+def component_function(component: Any) -> Any:
+    """Return the function that creates nodes of a component. Each call of the component would make it anew."""
+    return component._func
+
+
 def code_text(component: Any) -> Any:
     """Return the code of a component as its file has it."""
     return component._get_origin_code_in_str()

@@ -5,28 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import inspect
 import logging
 import os
 import sys
 import tempfile
-import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import yaml
-
-from allranks.sdk import bounded_yaml, internals, light_import
+from allranks.sdk import internals, light_import
+from allranks.sdk.quick_nodes import quick_nodes
 from allranks.sdk.staging import exact_uploads
 from allranks.sdk.thread_safety import models_in_turn
 
 _PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
-_READS_FRAMES_ONLY = ("azure", "mldesigner")
-"""Packages that call `inspect.stack` and use only the frames and the names of their functions."""
-
 _LOGGERS = ("azure", "azure.ai.ml", "marshmallow", "mldesigner", "msrest", "opentelemetry")
 
 
@@ -47,7 +40,7 @@ def session(*, client: bool = True) -> Iterator[None]:
         stack.enter_context(variable(_PRIVATE_FEATURES, "true"))
         stack.enter_context(_muted(client))
         folder = stack.enter_context(_temporary_folders())
-        stack.enter_context(_faster_nodes())
+        stack.enter_context(quick_nodes())
         stack.enter_context(exact_uploads(folder, client=client))
         if client:
             stack.enter_context(models_in_turn())
@@ -117,40 +110,3 @@ def _import(client: bool) -> None:
         gc.freeze()
         if enabled:
             gc.enable()
-
-
-@contextlib.contextmanager
-def _faster_nodes() -> Iterator[None]:
-    """Avoid three operations that take most of the time of a node, without changing the result.
-
-    For each node, the SDK writes the whole component as YAML into the docstring of the function that creates the node.
-    For each step, it reads the component's file with the YAML loader that is written in Python. For each function with
-    @command_component, it reads the source of every frame of the stack several times, and uses only the frames.
-    """
-    load_component = internals.load_component_functions
-    to_function, safe_load, frames = load_component.to_component_func, yaml.safe_load, inspect.stack
-
-    def without_yaml(component: Any, create: Any) -> Any:
-        yaml_text = internals.yaml_text(component)
-        internals.set_yaml_text(component, yaml_text or "-")
-        try:
-            return to_function(component, create)
-        finally:
-            internals.set_yaml_text(component, yaml_text)
-
-    def without_source(context: int = 1) -> list[inspect.FrameInfo]:
-        caller = sys._getframe(1)
-        if caller.f_globals.get("__name__", "").partition(".")[0] not in _READS_FRAMES_ONLY:
-            return frames(context)[1:]
-        return [
-            inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
-            for frame, line in traceback.walk_stack(caller)
-        ]
-
-    load_component.to_component_func = without_yaml
-    yaml.safe_load = bounded_yaml.load  # type: ignore[assignment]
-    inspect.stack = without_source
-    try:
-        yield
-    finally:
-        load_component.to_component_func, yaml.safe_load, inspect.stack = to_function, safe_load, frames

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import logging
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -125,16 +123,3 @@ def _complaints(error: Exception) -> list[tuple[str, str]]:
 def _shortened(text: str) -> str:
     """Return a message in one line. If a value matches none of several schemas, the SDK reports each; use the first."""
     return " ".join(text.split("; ", 1)[0].split())
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress the SDK's warnings and logs."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = logging.root.manager.disable
-        logging.disable(logging.WARNING)
-        try:
-            yield
-        finally:
-            logging.disable(before)

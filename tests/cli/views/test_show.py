@@ -13,7 +13,8 @@ from allranks.cli.errors import print_problems
 from allranks.cli.views.json import from_json, to_json
 from allranks.cli.views.lines import PlainLines
 from allranks.cli.views.tables import print_components, print_run, print_runs
-from allranks.components.find import ComponentInfo, Port
+from allranks.components.find import ComponentInfo
+from allranks.components.ports import Port
 from allranks.errors import InputError, Problem
 from allranks.runs.records import Point, RunRecord
 

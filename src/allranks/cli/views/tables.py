@@ -34,7 +34,8 @@ from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.usage_text import mean_cpu
 
 if TYPE_CHECKING:
-    from allranks.components.find import ComponentInfo, Port
+    from allranks.components.find import ComponentInfo
+    from allranks.components.ports import Port
 
 _WIDE, _WIDEST = 100, 140
 _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)

@@ -26,8 +26,9 @@ from allranks.errors import InputError, Problem
 from allranks.plan.check import SDK
 from allranks.plan.check.ignore import Ignored
 from allranks.plan.check.rule import Level, Rule, rules_in
+from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
-from allranks.sdk.specs import load, quiet
+from allranks.sdk.specs import load
 
 RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     identity.name,

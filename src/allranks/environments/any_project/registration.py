@@ -12,7 +12,7 @@ from allranks.plan.check.mistakes.latest import IMAGE, is_moving
 from allranks.plan.check.rule import Level, Rule
 from allranks.sdk import complaints, known_keys
 from allranks.sdk.messages import unknown_key
-from allranks.sdk.specs import quiet
+from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.yaml_lines import at
 
 _VALIDATE = "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate"

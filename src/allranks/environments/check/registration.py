@@ -10,7 +10,7 @@ from allranks.environments.find import DOCKERFILE, REGISTERED, EnvironmentFolder
 from allranks.errors import Problem
 from allranks.sdk import known_keys
 from allranks.sdk.messages import unknown_key
-from allranks.sdk.specs import quiet
+from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.yaml_lines import at
 
 
