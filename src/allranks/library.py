@@ -15,10 +15,8 @@ library.pyi declares the same functions for editors and type checkers. It is gen
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
 import math
-import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -29,10 +27,9 @@ from types import FrameType
 from typing import Any
 
 from allranks.components.ports import Port, input_ports, output_ports
-from allranks.components.shipped import shipped_folder
+from allranks.components.shipped import shipped_specs
 from allranks.errors import InputError, Problem
 
-_SPECS = ("component.yaml", "component.py")
 _PREFIX = "allranks_"
 _TYPES: Mapping[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
 _NAMES = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
@@ -59,31 +56,20 @@ class _Annotation(str):
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return list(_specs())
+        return list(shipped_specs())
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name not in _specs():
+    if name not in shipped_specs():
         raise _unknown(name, sys._getframe(1))
-    return globals().setdefault(name, _function(name, _specs()[name]))
+    return globals().setdefault(name, _function(name, shipped_specs()[name]))
 
 
 def __dir__() -> list[str]:
-    return list(_specs())
-
-
-@functools.cache
-def _specs() -> Mapping[str, Path]:
-    """Return the specs by the names of their folders, sorted."""
-    found = {}
-    for folder, inner, files in os.walk(shipped_folder() / "components"):
-        inner[:] = [name for name in inner if not name.startswith((".", "_"))]
-        if spec := next((name for name in _SPECS if name in files), None):
-            found[os.path.basename(folder)] = Path(folder, spec)
-    return dict(sorted(found.items()))
+    return list(shipped_specs())
 
 
 def _unknown(name: str, frame: FrameType) -> InputError:
-    similar = difflib.get_close_matches(name, _specs(), n=1)
+    similar = difflib.get_close_matches(name, shipped_specs(), n=1)
     fix = f"did you mean {similar[0]}?" if similar else "list them: print(allranks.library.__all__)"
     problem = Problem(_line(frame), f"allranks.library has no component {name}", "", fix)
     # Python replaces an AttributeError in `from ... import NAME` by a message of its own, without the similar name.
