@@ -7,24 +7,11 @@
 `allranks submit pipelines/compare_strategies.py` submits the same pipeline to Azure ML.
 """
 
-import sys
-from pathlib import Path
-
-from azure.ai.ml import Input, MpiDistribution, PyTorchDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
-
-from components.comparison.compare_trainings.component import compare_trainings  # noqa: E402
-from components.language_modelling.prepare_text.component import prepare_text  # noqa: E402
-
-train_language_model = load_component(COMPONENTS / "language_modelling/train_language_model/component.yaml")
-train_language_model_horovod = load_component(
-    COMPONENTS / "language_modelling/train_language_model/train_language_model_horovod/component.yaml"
-)
+from allranks import layout
+from allranks.library import compare_trainings, prepare_text, train_language_model, train_language_model_horovod
 
 # Step name -> inputs of the training.
 STRATEGIES = {
@@ -73,8 +60,7 @@ def compare_strategies(
     prepare = prepare_text(folder=folder, pattern=pattern, vocabulary_size=vocabulary_size, seed=seed)
     histories = {}
     for number, name in enumerate(names, start=1):
-        under_mpi = name == "horovod"
-        train = (train_language_model_horovod if under_mpi else train_language_model)(
+        train = (train_language_model_horovod if name == "horovod" else train_language_model)(
             data=prepare.outputs.text,
             max_seq_length=max_seq_length,
             hidden_size=hidden_size,
@@ -89,10 +75,7 @@ def compare_strategies(
             **STRATEGIES[name],
         )
         train.name = name
-        # New objects: by default, all steps of a component share its objects.
-        train.resources = JobResourceConfiguration(instance_count=instance_count)
-        distribution = MpiDistribution if under_mpi else PyTorchDistribution
-        train.distribution = distribution(process_count_per_instance=processes_per_instance)
+        layout(train, instance_count=instance_count, process_count_per_instance=processes_per_instance)
         histories[f"history_{number}"] = train.outputs.history
     compare = compare_trainings(**histories, title="Strategies compared")
     return {"comparison": compare.outputs.comparison}

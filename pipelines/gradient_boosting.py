@@ -8,22 +8,11 @@
 `allranks submit pipelines/gradient_boosting.py` submits the same pipeline to Azure ML. It needs no GPU.
 """
 
-import sys
-from pathlib import Path
-
-from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
-
-from components.model_management.register_model.component import register_model  # noqa: E402
-from components.tables.prepare_table.component import prepare_table  # noqa: E402
-
-train_gradient_boosting = load_component(COMPONENTS / "tables/train_gradient_boosting/component.yaml")
-evaluate_table_model = load_component(COMPONENTS / "tables/evaluate_table_model/component.yaml")
+from allranks import layout
+from allranks.library import evaluate_table_model, prepare_table, register_model, train_gradient_boosting
 
 
 @pipeline(
@@ -63,9 +52,8 @@ def gradient_boosting(
         seed=seed,
     )
     evaluate = evaluate_table_model(data=prepare.outputs.table, model=train.outputs.model)
-    # New objects: by default, all steps of a component share its objects.
-    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    for step in (train, evaluate):
+        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,

@@ -6,22 +6,11 @@
 `allranks submit pipelines/image_classification.py` submits the same pipeline to Azure ML.
 """
 
-import sys
-from pathlib import Path
-
-from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
-
-from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
-from components.model_management.register_model.component import register_model  # noqa: E402
-
-train_image_classifier = load_component(COMPONENTS / "image_classification/train_image_classifier/component.yaml")
-evaluate_image_classifier = load_component(COMPONENTS / "image_classification/evaluate_image_classifier/component.yaml")
+from allranks import layout
+from allranks.library import evaluate_image_classifier, prepare_images, register_model, train_image_classifier
 
 
 @pipeline(
@@ -56,9 +45,8 @@ def image_classification(
         seed=seed,
     )
     evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
-    # New objects: by default, all steps of a component share its objects.
-    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    for step in (train, evaluate):
+        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,

@@ -8,39 +8,25 @@
 `allranks submit pipelines/language_model.py` submits the same pipeline to Azure ML.
 """
 
-import sys
-from pathlib import Path
-
-from azure.ai.ml import Input, MpiDistribution, PyTorchDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
+from allranks import layout
+from allranks.library import (
+    evaluate_language_model,
+    prepare_text,
+    register_model,
+    sample_text,
+    train_language_model,
+    train_language_model_horovod,
+    train_language_model_mpi,
+)
 
-from components.language_modelling.prepare_text.component import prepare_text  # noqa: E402
-from components.model_management.register_model.component import register_model  # noqa: E402
-
-evaluate_language_model = load_component(COMPONENTS / "language_modelling/evaluate_language_model/component.yaml")
-sample_text = load_component(COMPONENTS / "language_modelling/sample_text/component.yaml")
-
-# Launch -> training component and its distribution.
+# Launch -> training component.
 LAUNCHES = {
-    "pytorch": (
-        load_component(COMPONENTS / "language_modelling/train_language_model/component.yaml"),
-        PyTorchDistribution,
-    ),
-    "horovod": (
-        load_component(
-            COMPONENTS / "language_modelling/train_language_model/train_language_model_horovod/component.yaml"
-        ),
-        MpiDistribution,
-    ),
-    "mpi": (
-        load_component(COMPONENTS / "language_modelling/train_language_model/train_language_model_mpi/component.yaml"),
-        MpiDistribution,
-    ),
+    "pytorch": train_language_model,
+    "horovod": train_language_model_horovod,
+    "mpi": train_language_model_mpi,
 }
 
 
@@ -81,8 +67,6 @@ def language_model(
 ):
     if launch not in LAUNCHES:
         raise ValueError(f"launch is {launch!r}; give one of {', '.join(LAUNCHES)}")
-    train_language_model, distribution = LAUNCHES[launch]
-
     prepare = prepare_text(
         folder=folder,
         pattern=pattern,
@@ -90,7 +74,7 @@ def language_model(
         validation_fraction=validation_fraction,
         seed=seed,
     )
-    train = train_language_model(
+    train = LAUNCHES[launch](
         data=prepare.outputs.text,
         model_size=model_size,
         max_seq_length=max_seq_length,
@@ -110,10 +94,8 @@ def language_model(
         seed=seed,
     )
     evaluate = evaluate_language_model(data=prepare.outputs.text, model=train.outputs.model)
-    # New objects: by default, all steps of a component share its objects.
-    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = distribution(process_count_per_instance=processes_per_instance)
-    evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    for step in (train, evaluate):
+        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
 
     sample = sample_text(model=train.outputs.model, prompt=prompt, seed=seed)
     register = register_model(

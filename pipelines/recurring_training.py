@@ -9,19 +9,19 @@ creates the schedule.
 """
 
 import os
-from pathlib import Path
 
-from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration, JobSchedule, RecurrencePattern, RecurrenceTrigger
+from azure.ai.ml.entities import JobSchedule, RecurrencePattern, RecurrenceTrigger
 
-COMPONENTS = Path(__file__).resolve().parent.parent / "components"
-
-get_champion = load_component(COMPONENTS / "model_management/get_champion/component.yaml")
-select_new_data = load_component(COMPONENTS / "image_classification/select_new_data/component.yaml")
-train_image_classifier = load_component(COMPONENTS / "image_classification/train_image_classifier/component.yaml")
-evaluate_image_classifier = load_component(COMPONENTS / "image_classification/evaluate_image_classifier/component.yaml")
-promote_model = load_component(COMPONENTS / "model_management/promote_model/component.yaml")
+from allranks import layout
+from allranks.library import (
+    evaluate_image_classifier,
+    get_champion,
+    promote_model,
+    select_new_data,
+    train_image_classifier,
+)
 
 # Environment variable: the folder in which images arrive; on Azure ML azureml://datastores/NAME/paths/FOLDER.
 LABELLED_IMAGES = "LABELLED_IMAGES"
@@ -75,9 +75,8 @@ def recurring_training(
     evaluate = evaluate_image_classifier(
         data=select.outputs.images, model=train.outputs.model, baseline=champion.outputs.model
     )
-    # New objects: by default, all steps of a component share its objects.
-    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    for step in (train, evaluate):
+        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
     promote = promote_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,

@@ -21,25 +21,16 @@ The component has an output `history`: docs/scaling.md describes it.
 `allranks submit pipelines/scaling_study.py` submits the same pipeline to Azure ML.
 """
 
-import copy
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml import Input, load_component
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
-
-from components.language_modelling.prepare_text.component import prepare_text  # noqa: E402
-
-train_language_model = load_component(COMPONENTS / "language_modelling/train_language_model/component.yaml")
-compare_scaling = load_component(COMPONENTS / "comparison/compare_scaling/component.yaml")
+from allranks import layout
+from allranks.library import compare_scaling, prepare_text, train_language_model
 
 MOST = 8
 """Maximum number of histories of compare_scaling."""
@@ -61,9 +52,7 @@ def study_scaling(train: Callable[[int], Any], instance_counts: Sequence[int], *
     for number, count in enumerate(instance_counts, start=1):
         step = train(count)
         step.name = f"on_{count}"
-        # A new object: by default, all steps of a component share its object.
-        step.resources = copy.copy(step.resources) or JobResourceConfiguration()
-        step.resources.instance_count = count
+        layout(step, instance_count=count)
         histories[f"history_{number}"] = step.outputs.history
     compare = compare_scaling(**histories, **compared)
     compare.name = "compare"
@@ -98,9 +87,10 @@ def scaling_study(
     """
     if component:
         training, training_inputs = load_component(component), {}
+        name = training.display_name or training.name
     else:
         prepare = prepare_text()
-        training = train_language_model
+        training, name = train_language_model, train_language_model.component.display_name
         # The batch of a step is large enough for four instances.
         training_inputs = {"data": prepare.outputs.text, "hidden_size": 128, "num_attention_heads": 4}
         training_inputs |= {"max_steps": 60, "logging_steps": 5, "per_device_train_batch_size": 16}
@@ -110,13 +100,13 @@ def scaling_study(
     def train(count: int) -> Any:
         step = training(**training_inputs | divided(training_inputs, batch_input, count, counts[0], scaling))
         if not component:
-            step.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+            layout(step, process_count_per_instance=processes_per_instance)
         return step
 
     study = study_scaling(
         train,
         counts,
-        title=f"Scaling of {training.display_name or training.name}",
+        title=f"Scaling of {name}",
         warm_up_steps=warm_up_steps,
         min_efficiency=min_efficiency,
         price_per_hour=price_per_hour,

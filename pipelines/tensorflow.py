@@ -7,29 +7,25 @@
 `allranks submit pipelines/tensorflow.py` submits the same pipeline to Azure ML.
 """
 
-import sys
-from pathlib import Path
-
-from azure.ai.ml import Input, MpiDistribution, PyTorchDistribution, TensorFlowDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
-
-from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
-from components.model_management.register_model.component import register_model  # noqa: E402
+from allranks import layout
+from allranks.library import (
+    evaluate_image_classifier_tensorflow,
+    prepare_images,
+    register_model,
+    train_tensorflow,
+    train_tensorflow_horovod,
+    train_tensorflow_parameter_server,
+)
 
 # Launch -> training component.
 LAUNCHES = {
-    "mirrored": "train_tensorflow",
-    "parameter_server": "train_tensorflow_parameter_server",
-    "horovod": "train_tensorflow_horovod",
+    "mirrored": train_tensorflow,
+    "parameter_server": train_tensorflow_parameter_server,
+    "horovod": train_tensorflow_horovod,
 }
-evaluate_image_classifier = load_component(
-    COMPONENTS / "image_classification/evaluate_image_classifier_tensorflow/component.yaml"
-)
 
 
 # `launch` decides the component when the pipeline is built. The values of inputs are only known when it runs.
@@ -57,10 +53,8 @@ def tensorflow(
 ):
     if launch not in LAUNCHES:
         raise ValueError(f"launch is {launch!r}; give one of {', '.join(LAUNCHES)}")
-    train_tensorflow = load_component(next(COMPONENTS.rglob(f"{LAUNCHES[launch]}/component.yaml")))
-
     prepare = prepare_images(source=source, folder=folder, seed=seed)
-    train = train_tensorflow(
+    train = LAUNCHES[launch](
         data=prepare.outputs.images,
         preset=preset,
         num_train_epochs=num_train_epochs,
@@ -69,16 +63,12 @@ def tensorflow(
         precision=precision,
         seed=seed,
     )
-    evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
-    # New objects: by default, all steps of a component share its objects.
-    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    evaluate = evaluate_image_classifier_tensorflow(data=prepare.outputs.images, model=train.outputs.model)
     if launch == "horovod":
-        train.distribution = MpiDistribution(process_count_per_instance=processes_per_instance)
+        layout(train, instance_count=instance_count, process_count_per_instance=processes_per_instance)
     else:
-        # A worker uses all GPUs of its instance, so that there is one on each.
-        servers = 1 if launch == "parameter_server" else 0
-        train.distribution = TensorFlowDistribution(worker_count=instance_count, parameter_server_count=servers)
+        layout(train, instance_count=instance_count)  # a worker uses all GPUs of its instance
+    layout(evaluate, instance_count=instance_count, process_count_per_instance=processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,

@@ -8,23 +8,17 @@ model is pre-trained on the same documentation, without labels. `allranks submit
 submits the same pipeline to Azure ML.
 """
 
-import sys
-from pathlib import Path
-
-from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
-
-from components.language_modelling.prepare_docstrings.component import prepare_docstrings  # noqa: E402
-from components.model_management.register_model.component import register_model  # noqa: E402
-
-create_base_model = load_component(COMPONENTS / "language_modelling/create_base_model/component.yaml")
-finetune_text_classifier = load_component(COMPONENTS / "language_modelling/finetune_text_classifier/component.yaml")
-evaluate_text_classifier = load_component(COMPONENTS / "language_modelling/evaluate_text_classifier/component.yaml")
+from allranks import layout
+from allranks.library import (
+    create_base_model,
+    evaluate_text_classifier,
+    finetune_text_classifier,
+    prepare_docstrings,
+    register_model,
+)
 
 
 @pipeline(
@@ -71,10 +65,8 @@ def text_classification(
     evaluate = evaluate_text_classifier(
         data=prepare.outputs.validation, model=train.outputs.model, max_seq_length=max_seq_length
     )
-    # New objects: by default, all steps of a component share its objects.
-    train.resources = evaluate.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
-    evaluate.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
+    for step in (train, evaluate):
+        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
     register = register_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,

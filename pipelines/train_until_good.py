@@ -7,36 +7,23 @@ and register the model only if it is better than the registered one.
 `allranks submit pipelines/train_until_good.py` submits the same pipeline to Azure ML.
 """
 
-import sys
-from pathlib import Path
-
-from azure.ai.ml import Input, PyTorchDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import Command, JobResourceConfiguration
 from mldesigner.dsl import condition, do_while, parallel_for
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
-
-from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
-from components.model_management.register_model.component import register_model  # noqa: E402
-
-train_image_classifier = load_component(COMPONENTS / "image_classification/train_image_classifier/component.yaml")
-evaluate_image_classifier = load_component(COMPONENTS / "image_classification/evaluate_image_classifier/component.yaml")
-check_metric = load_component(COMPONENTS / "model_management/check_metric/component.yaml")
-select_best = load_component(COMPONENTS / "model_management/select_best/component.yaml")
-get_champion = load_component(COMPONENTS / "model_management/get_champion/component.yaml")
+from allranks import layout
+from allranks.library import (
+    check_metric,
+    evaluate_image_classifier,
+    get_champion,
+    prepare_images,
+    register_model,
+    select_best,
+    train_image_classifier,
+)
 
 MOST_ROUNDS = 8
 """Maximum number of iterations. Azure ML does not accept a pipeline input here."""
-
-
-def on_one_process(step: Command) -> Command:
-    """Set a step's layout to one process: the component's layout is for larger data sets than the digits."""
-    step.resources = JobResourceConfiguration(instance_count=1)
-    step.distribution = PyTorchDistribution(process_count_per_instance=1)
-    return step
 
 
 @pipeline(
@@ -62,10 +49,8 @@ def train_and_validate(
         learning_rate=learning_rate,
         seed=seed,
     )
-    # New objects: by default, all steps of a component share its objects.
-    train.resources = JobResourceConfiguration(instance_count=instance_count)
-    train.distribution = PyTorchDistribution(process_count_per_instance=processes_per_instance)
-    validate = on_one_process(evaluate_image_classifier(data=images, model=train.outputs.model, split="validation"))
+    layout(train, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    validate = evaluate_image_classifier(data=images, model=train.outputs.model, split="validation")
     check = check_metric(metrics=validate.outputs.metrics, target=target_accuracy)
     return {
         "model": train.outputs.model,
@@ -85,7 +70,7 @@ def register_improvement(
     model_name: Input(type="string"),
 ):
     champion = get_champion(name=model_name)
-    test = on_one_process(evaluate_image_classifier(data=images, model=model, baseline=champion.outputs.model))
+    test = evaluate_image_classifier(data=images, model=model, baseline=champion.outputs.model)
     compare = check_metric(metrics=test.outputs.metrics)
     register = register_model(model=model, metrics=test.outputs.metrics, name=model_name)
     is_better = condition(condition=compare.outputs.improved, true_block=register)  # noqa: F841  (it names the node)

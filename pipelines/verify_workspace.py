@@ -8,30 +8,23 @@ is given under every kind of launch.
 nothing by name.
 """
 
-import sys
-from pathlib import Path
-
-from azure.ai.ml import Input, MpiDistribution, PyTorchDistribution, TensorFlowDistribution, load_component
+from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
-from azure.ai.ml.entities import JobResourceConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ROOT / "components"
-sys.path.insert(0, str(ROOT))  # for the components that are written in Python
-
-from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
-
-preflight = load_component(COMPONENTS / "diagnosis/preflight/component.yaml")
-benchmark_collectives = load_component(COMPONENTS / "diagnosis/benchmark_collectives/component.yaml")
-verify_environment = load_component(COMPONENTS / "diagnosis/verify_environment/component.yaml")
-record_launch = load_component(COMPONENTS / "diagnosis/record_launch/component.yaml")
-record_launch_mpi = load_component(COMPONENTS / "diagnosis/record_launch/record_launch_mpi/component.yaml")
-record_launch_tensorflow = load_component(
-    COMPONENTS / "diagnosis/record_launch/record_launch_tensorflow/component.yaml"
+from allranks import layout
+from allranks.components.shipped import shipped_folder
+from allranks.library import (
+    benchmark_collectives,
+    preflight,
+    prepare_images,
+    record_launch,
+    record_launch_mpi,
+    record_launch_ray,
+    record_launch_single,
+    record_launch_tensorflow,
+    train_image_classifier,
+    verify_environment,
 )
-record_launch_ray = load_component(COMPONENTS / "diagnosis/record_launch/record_launch_ray/component.yaml")
-record_launch_single = load_component(COMPONENTS / "diagnosis/record_launch/record_launch_single/component.yaml")
-train_image_classifier = load_component(COMPONENTS / "image_classification/train_image_classifier/component.yaml")
 
 RECORDERS = {
     "pytorch": record_launch,
@@ -42,6 +35,8 @@ RECORDERS = {
     "single": record_launch_single,
 }
 """The launches, each with the component that records what its processes are given."""
+
+WITH_PROCESS_COUNT = ("pytorch", "per_node", "mpi")
 
 
 @pipeline(
@@ -54,7 +49,7 @@ RECORDERS = {
     non_pipeline_inputs=["expectations", "launches"],
 )
 def verify_workspace(
-    expectations: str = str(ROOT / "environments/openmpi-ofed/expect.yaml"),
+    expectations: str = str(shipped_folder() / "environments/openmpi-ofed/expect.yaml"),
     launches: str = " ".join(RECORDERS),
     instance_count: Input(type="integer", min=1) = 2,
     processes_per_instance: Input(type="integer", min=1) = 2,
@@ -69,10 +64,8 @@ def verify_workspace(
     environment = verify_environment(expectations=Input(type="uri_file", path=expectations))
     train = train_image_classifier(data=prepare.outputs.images, model="resnet_micro", num_train_epochs=1)
 
-    for_all = JobResourceConfiguration(instance_count=instance_count)
-    processes = PyTorchDistribution(process_count_per_instance=processes_per_instance)
-    check.resources = collectives.resources = train.resources = for_all
-    check.distribution = collectives.distribution = train.distribution = processes
+    for step in (check, collectives, train):
+        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
     outputs = {
         "preflight": check.outputs.report,
         "bandwidth": collectives.outputs.bandwidth,
@@ -80,18 +73,13 @@ def verify_workspace(
         "history": train.outputs.history,
     }
 
-    distributions = {
-        "pytorch": processes,
-        "per_node": PyTorchDistribution(process_count_per_instance=1),
-        "mpi": MpiDistribution(process_count_per_instance=processes_per_instance),
-        "tensorflow": TensorFlowDistribution(worker_count=instance_count),
-    }
     for launch in launches.split():
         record = RECORDERS[launch](folder=prepare.outputs.images)
         record.name = f"record_{launch}"
-        if launch != "single":
-            record.resources = for_all
-        if launch in distributions:
-            record.distribution = distributions[launch]
+        if launch in WITH_PROCESS_COUNT:
+            processes = 1 if launch == "per_node" else processes_per_instance
+            layout(record, instance_count=instance_count, process_count_per_instance=processes)
+        elif launch != "single":
+            layout(record, instance_count=instance_count)
         outputs[f"records_{launch}"] = record.outputs.records
     return outputs
