@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from allranks.components.shipped import shipped_specs
 from allranks.components.ports import Port, input_ports, output_ports
 from allranks.environments.files import environment_file, name_in
 from allranks.errors import InputError, Problem
@@ -112,6 +114,24 @@ def find_specs(root: Path) -> tuple[Path, ...]:
     if problems:
         raise InputError.of(problems)
     return tuple(specs)
+
+
+def run_target(job: str) -> str:
+    """Return what `allranks run` reads for a job: the spec of the component of that name, which is the name of its folder
+    in the project or in the library, or else the job itself.
+
+    Raise InputError if the job is a mere name, and neither a file nor a component has it.
+    """
+    if not job.isidentifier() or os.path.exists(job):
+        return job
+    project = next((folder / FOLDER for folder in (Path.cwd(), *Path.cwd().parents) if (folder / FOLDER).is_dir()), None)
+    specs = {**shipped_specs(), **{spec.parent.name: spec for spec in (find_specs(project) if project else ())}}
+    if job not in specs:
+        similar = difflib.get_close_matches(job, specs, n=1)
+        fix = f"did you mean {similar[0]}?" if similar else "list them: allranks components --library"
+        expected = "a file with a pipeline or a job, or the name of a component"
+        raise InputError(Problem(job, "neither a file nor a component has this name", expected, fix))
+    return str(specs[job])
 
 
 def describe(component: Any, spec: Path) -> ComponentInfo:

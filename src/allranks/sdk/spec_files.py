@@ -77,7 +77,7 @@ def kind(path: Path) -> Kind | None:
         detected = Kind.COMPONENT if "command_component" in text and _is_component_in_python(text) else None
     else:
         is_yaml = path.suffix.lower() in (".yaml", ".yml")
-        detected = _kind_of(_document(text)) if is_yaml and _KEYS.search(text) else None
+        detected = kind_of(_document(text)) if is_yaml and _KEYS.search(text) else None
     return detected or (Kind.COMPONENT if path.name in SPECS and not _is_python(path, text) else None)
 
 
@@ -113,7 +113,8 @@ def _document(text: str) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _kind_of(document: Mapping[str, Any]) -> Kind | None:
+def kind_of(document: Mapping[str, Any]) -> Kind | None:
+    """Return what the content of a YAML file describes; None if that is neither a component nor a job."""
     schema = str(document.get("$schema", "")).rpartition("/")[2].lower()
     if "deployment" in schema:  # such as pipelineComponentBatchDeployment
         return None

@@ -36,6 +36,7 @@ def run(
     file: FileArgument,
     settings: SetOption = None,
     params: ParamsOption = None,
+    layout: LayoutOption = "",
     start: FromOption = None,
     only: OnlyOption = None,
     until: UntilOption = None,
@@ -60,19 +61,23 @@ def run(
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a pipeline on this machine.
+    """Run a pipeline, or one component alone, on this machine.
+
+    A component is named by its folder, in the project or in the library, or by its spec. Its inputs are given by --set.
 
     For example: allranks run pipelines/image_classification.py --set num_train_epochs=3
     """
     from importlib.util import find_spec
 
+    from allranks.components.find import run_target
     from allranks.local.selection import Selection
     from allranks.local.tracking.process import EarlyTracker
     from allranks.local.warm.early import EarlyStarters
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    values = settings_of(settings, params)
+    values = settings_of(settings, params) | layout_settings(layout)
+    file = run_target(file)
     selection = Selection.of(start, only, until)
     if dry_run:
         _print_dry_run(file, values, place, instances.value, mpi.value, selection, json)

@@ -16,6 +16,7 @@ from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.exact_places import exact
 from allranks.plan.graph import Location, Plan
 from allranks.plan.reader import pipeline, python_jobs, python_object, settings, yaml_file
+from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.dsl_file import DslFile
 from allranks.plan.reader.made_job import MadeJob
 from allranks.plan.reader.yaml_file import YamlFile
@@ -113,7 +114,7 @@ def read_job(
         return pipeline.read(built, snapshots, "", file.location, lookup)
 
 
-def _open(path: Path, function: str | None, lookup: AssetLookup | None) -> DslFile | MadeJob | YamlFile:
+def _open(path: Path, function: str | None, lookup: AssetLookup | None) -> ComponentFile | DslFile | MadeJob | YamlFile:
     if path.suffix in python_file.SUFFIXES:
         return python_jobs.read(path, function, None if lookup is None else _component_finder(lookup, path))
     if function is not None:
@@ -178,7 +179,7 @@ def _similar(path: Path) -> str:
 
 
 def _converted(
-    file: DslFile | MadeJob | YamlFile, values: Mapping[str, str]
+    file: ComponentFile | DslFile | MadeJob | YamlFile, values: Mapping[str, str]
 ) -> dict[str, tuple[str, settings.Setting]]:
     """Return the values with their types. Raise InputError for an unknown name or an invalid value."""
     declared = file.inputs()
@@ -201,7 +202,7 @@ def _converted(
     return converted
 
 
-def _guessed(file: DslFile | MadeJob | YamlFile, name: str, text: str) -> str:
+def _guessed(file: ComponentFile | DslFile | MadeJob | YamlFile, name: str, text: str) -> str:
     """Return the type of the value in the file. An integer there may be set to any number."""
     value = file.given(name)
     return "string" if value is None else settings.widened(settings.guessed_type(value), text)

@@ -13,9 +13,10 @@ from allranks.plan.check.mistakes import count_binding
 from allranks.plan.check.tolerated import IGNORED_KEY
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
-from allranks.plan.reader import yaml_shapes
+from allranks.plan.reader import component_file, yaml_shapes
+from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.settings import Setting
-from allranks.sdk import bounded_yaml, complaints, known_keys, yaml_text
+from allranks.sdk import bounded_yaml, complaints, known_keys, spec_files, yaml_text
 from allranks.sdk.messages import MISSING_KEY, refused, unknown_distribution, unknown_key
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.yaml_text import YamlText
@@ -97,16 +98,21 @@ class YamlFile:
         return {f"inputs.{name}": {**(entry if isinstance(entry, dict) else {"type": kind}), "path": value}}
 
 
-def read(path: Path) -> YamlFile:
-    """Parse the file. Raise InputError if it is not YAML or not a job that the local engine supports."""
+def read(path: Path) -> YamlFile | ComponentFile:
+    """Parse the file: a job, or a command component, which becomes a job of one step.
+
+    Raise InputError if it is not YAML, or neither of them.
+    """
     text = yaml_text.parse(path, may_repeat=True)
-    if "component" in str(text.tree.get("$schema", "")).lower():
+    if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
         kind = _kind(text.tree, "component")
-        if kind not in _RUN_IN_PIPELINES:
+        if kind == "command":
+            return component_file.read(path)
+        if kind != "pipeline":
             found = f"it describes a component of type {kind}, which is not yet run by the local engine"
-            expected = f"a job, or a component of type {' or '.join(_RUN_IN_PIPELINES)} in a pipeline"
+            expected = "a job, a command component, or a pipeline component in a pipeline"
             raise InputError(Problem(shown(path), found, expected))
-        found, expected = "it describes a component, not a job", "a job, such as a pipeline that uses it"
+        found, expected = "it describes a pipeline component, not a job", "a job, such as a pipeline that uses it"
         raise InputError(Problem(shown(path), found, expected))
     if "type" not in text.tree and "jobs" in text.tree:
         raise InputError(
@@ -125,10 +131,6 @@ def read(path: Path) -> YamlFile:
     if kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
         raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
-
-
-_RUN_IN_PIPELINES = ("command", "pipeline")
-"""The types of components that the local engine runs as steps."""
 
 
 def _kind(tree: Mapping[str, Any], noun: str) -> str:

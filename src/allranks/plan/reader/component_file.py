@@ -1,0 +1,103 @@
+"""Read a command component as a job of one step, whose inputs are the component's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.plan.graph import Location
+from allranks.plan.ports import PRIMITIVES
+from allranks.plan.reader.settings import Setting
+from allranks.sdk import specs
+from allranks.sdk.paths import shown
+
+LAYOUT = ("instance_count", "process_count_per_instance")
+"""Settings of a job that runs a component, besides the component's inputs."""
+
+
+@dataclass(frozen=True)
+class ComponentFile:
+    """The spec of a command component."""
+
+    path: Path
+    component: Any
+
+    def inputs(self) -> dict[str, str | None]:
+        """Return the names of the component's inputs, and of the layout's numbers, with their types."""
+        return dict.fromkeys(LAYOUT, "integer") | {
+            name: str(port.type) for name, port in self.component.inputs.items()
+        }
+
+    def given(self, name: str) -> Setting | None:  # noqa: ARG002
+        """Return None: every input has a type, so that none is derived from its value."""
+        return None
+
+    def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
+        """Return the SDK's job with these values (type and value) for its inputs and its layout.
+
+        Raise InputError that lists the inputs that have no value.
+        """
+        from azure.ai.ml import Input
+
+        ports = self.component.inputs
+        missing = [
+            Problem(
+                f"input {name} of {self.component.name}",
+                "it has no value",
+                f"{port.type}: {' '.join((port.description or 'no description').split())}",
+                f"--set {name}=VALUE",
+            )
+            for name, port in ports.items()
+            if name not in values and port.default is None and port.optional is not True
+        ]
+        if missing:
+            raise InputError.of(missing)
+        job = self.component(
+            **{
+                name: value if kind in PRIMITIVES else Input(type=kind, path=str(value))
+                for name, (kind, value) in values.items()
+                if name in ports
+            }
+        )
+        instances, processes = (values[name][1] if name in values and name not in ports else None for name in LAYOUT)
+        if instances is not None:
+            self._set_instances(job, int(instances))
+        if processes is not None:
+            self._set_processes(job, int(processes))
+        return job
+
+    def location(self, path: str) -> Location | None:  # noqa: ARG002
+        """Return the place of the component."""
+        return Location(shown(self.path), 1)
+
+    def _set_instances(self, job: Any, count: int) -> None:
+        from azure.ai.ml.entities import JobResourceConfiguration
+
+        # New objects: the SDK shares those of the component.
+        before, job.resources = job.resources, copy.copy(job.resources) or JobResourceConfiguration()
+        job.resources.instance_count = count
+        if before is not None and getattr(job.distribution, "worker_count", None) == before.instance_count:
+            job.distribution = copy.copy(job.distribution)
+            job.distribution.worker_count = count
+
+    def _set_processes(self, job: Any, count: int) -> None:
+        if hasattr(job.distribution, "process_count_per_instance"):
+            job.distribution = copy.copy(job.distribution)
+            job.distribution.process_count_per_instance = count
+        elif count != 1:
+            kind = job.distribution.type.lower() if job.distribution else "none"
+            found = f"{count}; the distribution {kind} starts one process on each instance"
+            raise InputError(Problem("process_count_per_instance", found, "1", "leave it out, or give -j Nx1"))
+
+
+def read(path: Path) -> ComponentFile:
+    """Return the component of a spec. Raise InputError if it cannot be loaded or does not run a command."""
+    component, *others = specs.load(path)
+    if others:
+        names = ", ".join(each.name for each in (component, *others))
+        raise InputError(Problem(shown(path), f"it describes several components: {names}", "one component"))
+    return ComponentFile(path, component)
