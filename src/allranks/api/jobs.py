@@ -105,8 +105,12 @@ def texts_of(inputs: Mapping[str, Any] | None) -> dict[str, str]:
 def _read(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> Plan:
     from allranks.plan.assets.lookup import AssetLookup
     from allranks.plan.reader import read_job, read_plan
+    from allranks.script_jobs.job import ScriptJob
+    from allranks.script_jobs.plan import plan_of
 
     with _READING:
         if is_path(job):
             return read_plan(os.fspath(job), texts, snapshots, workspace)
+        if isinstance(job, ScriptJob):
+            return plan_of(job, snapshots, workspace)
         return read_job(job, snapshots, AssetLookup.of(Path.cwd(), workspace), texts)

@@ -16,6 +16,7 @@ def lazy_group(package: str, summaries: Mapping[str, str], help: str, *, add_com
 
     The module of a command is named like the command and holds a function of that name, or a subgroup named `app`. A
     function whose name is a Python builtin ends with an underscore. A hyphen in a command is an underscore in Python.
+    SETTINGS in the module are settings of the command's context.
 
     summaries:      the line of each command in the group's help, in the order of that help
     add_completion: whether the group has the options that install the completion of the shell
@@ -140,5 +141,6 @@ class _Commands(Mapping[str, Any]):
         if group is not None:
             return group
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, cls=_Command)(getattr(module, python_name, None) or getattr(module, f"{name}_"))
+        function = getattr(module, python_name, None) or getattr(module, f"{name}_")
+        alone.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(function)
         return alone

@@ -18,6 +18,7 @@ app = lazy_group(
     {
         "init": "Create a small project that runs at once.",
         "run": "Run a pipeline on this machine.",
+        "launch": "Run a script on this machine as Azure ML would.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
         "warm": "Keep imported packages in memory, so that runs start at once.",

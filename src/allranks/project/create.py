@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,11 @@ def create(folder: Path) -> Created:
     Existing files are never changed. Raise InputError, without writing anything, if one has the name of a template's
     file and another content. If writing fails, what was written is removed again.
     """
-    contents = template()
+    return write(folder, template())
+
+
+def write(folder: Path, contents: Mapping[str, bytes]) -> Created:
+    """Write new files into a folder, as `create` does. contents: by their names, relative to the folder"""
     problems = [problem for name in contents if (problem := _conflict(folder, name, contents[name]))]
     if problems:
         raise InputError.of(problems)
