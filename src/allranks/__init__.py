@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from allranks.api.jobs import Checked, check
+    from allranks.api.launch import launch
     from allranks.api.run import Run, RunFailedError, run, runs
     from allranks.errors import InputError, Problem
 
 __version__ = "0.1.0"
 
-__all__ = ["Checked", "InputError", "Problem", "Run", "RunFailedError", "check", "run", "runs"]
+__all__ = ["Checked", "InputError", "Problem", "Run", "RunFailedError", "check", "launch", "run", "runs"]
 
 _HOMES = {
     "Checked": "allranks.api.jobs",
@@ -31,6 +32,7 @@ _HOMES = {
     "Run": "allranks.api.run",
     "RunFailedError": "allranks.api.run",
     "check": "allranks.api.jobs",
+    "launch": "allranks.api.launch",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",
 }

@@ -45,7 +45,8 @@ class Checked:
 def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | str | None = None) -> Checked:
     """Check a job without running it, and return its problems and warnings. Nothing is raised for a job with problems.
 
-    job:    the path of a file (``FILE[:NAME]``), a job of azure-ai-ml, or a function with ``@dsl.pipeline``
+    job:    the path of a file (``FILE[:NAME]``), the name of a component, a job of azure-ai-ml, or a function with
+            ``@dsl.pipeline``
     inputs: values of the job's inputs
     folder: the workspace, which contains registered assets; default: the `.allranks` folder of the current folder or a
             parent
@@ -56,6 +57,7 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
     from allranks.plan.check import advice, warnings
 
     try:
+        job = resolved(job)
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
             plan = _read(job, texts_of(inputs), Path(snapshots), Workspace.at(folder))
             problems, machine = requirements.separated(plan)
@@ -85,6 +87,16 @@ def read(job: Any, inputs: Mapping[str, Any] | None, workspace: Workspace, *, tr
         return snapshot.save(plan, workspace.snapshots)
 
 
+def resolved(job: Any) -> Any:
+    """Return the spec of a component that is given by its name, and anything else as it is.
+
+    Raise InputError for a name that neither a file nor a component has.
+    """
+    from allranks.components.find import run_target
+
+    return run_target(os.fspath(job)) if is_path(job) else job
+
+
 def target_of(job: Any) -> str:
     """Return the absolute ``FILE[:NAME]`` of a job; "" for an object, which cannot be read again."""
     return os.path.abspath(job) if is_path(job) else ""
@@ -105,8 +117,12 @@ def texts_of(inputs: Mapping[str, Any] | None) -> dict[str, str]:
 def _read(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> Plan:
     from allranks.plan.assets.lookup import AssetLookup
     from allranks.plan.reader import read_job, read_plan
+    from allranks.script_jobs.job import ScriptJob
+    from allranks.script_jobs.plan import plan_of
 
     with _READING:
         if is_path(job):
             return read_plan(os.fspath(job), texts, snapshots, workspace)
+        if isinstance(job, ScriptJob):
+            return plan_of(job, snapshots, workspace)
         return read_job(job, snapshots, AssetLookup.of(Path.cwd(), workspace), texts)

@@ -194,8 +194,9 @@ def run(
     The run has its own process, so it works inside a running event loop and next to other runs. It ends with this
     process: a script waits for its runs before it exits; a notebook's kernel that is shut down stops them.
 
-    job:         the path of a file (``FILE[:NAME]``), a job of azure-ai-ml, or a function with ``@dsl.pipeline``
-    inputs:      values of the job's inputs, by name
+    job:         the path of a file (``FILE[:NAME]``), the name of a component of the project or the library, a job of
+                 azure-ai-ml, or a function with ``@dsl.pipeline``
+    inputs:      values of the job's inputs, by name; of a component also instance_count and process_count_per_instance
     instances:   rack (Linux namespaces), loopback (addresses on 127.0.0.0/8), or auto: rack if this machine supports it
     force_rerun: whether to run every step, even if an earlier result could be reused
     retries:     how many times a failed step is retried
@@ -217,6 +218,7 @@ def run(
 
     workspace = Workspace.at(folder)
     texts = jobs.texts_of(inputs)
+    job = jobs.resolved(job)
     plan = jobs.read(job, texts, workspace, track=track)
     options = Options(
         instances,

@@ -94,10 +94,18 @@ def components(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: A
     """Propose the names of the components of the project, and of its environments."""
     given = ctx.params.get("components")
     folder = Path(given) if given else _nearest("components")
-    for spec in sorted(folder.glob("*/component.*"))[:_FILES] if folder else ():
+    for spec in sorted(folder.rglob("component.*"))[:_FILES] if folder else ():
         pattern = _NAME_IN_PYTHON if spec.suffix == ".py" else _NAME_IN_YAML
         yield from pattern.findall(spec.read_text(encoding="utf-8"))
     yield from _environments(None)
+
+
+@_silent
+def shipped_components(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
+    """Propose the names of the library's components."""
+    from allranks.components.shipped import shipped_specs
+
+    yield from shipped_specs()
 
 
 @_silent

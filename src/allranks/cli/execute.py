@@ -1,15 +1,41 @@
-"""Execute a run with a view of its progress. Shared by `run` and `resume`."""
+"""Execute a run with a view of its progress. Shared by the commands that run something."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from allranks.local.options import Options
     from allranks.runs.observer import Observer
     from allranks.runs.records import RunRecord
+    from allranks.runs.workspace import Workspace
+
+
+def execute_job(job: Callable[[], Any], file: str, workspace: Workspace, options: Options, json: bool) -> None:
+    """Read a job and execute it, as `execute` does. Import meanwhile what a run of the same file needed before.
+
+    job: returns the job, as `jobs.read` takes it
+    """
+    from importlib.util import find_spec
+
+    from allranks.local.tracking.process import EarlyTracker
+    from allranks.local.warm.early import EarlyStarters
+
+    # MLflow takes as long to import as everything below.
+    with (
+        EarlyTracker(workspace, enabled=options.track and find_spec("mlflow") is not None) as tracker,
+        EarlyStarters(workspace, file, enabled=not options.cold) as starters,
+    ):
+        from allranks.api import jobs
+        from allranks.local import engine
+
+        plan = jobs.read(job(), options.settings, workspace, track=options.track)
+        execute(
+            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, starters=starters), json
+        )
 
 
 def execute(run: Callable[[Observer], RunRecord], json: bool, *, prints_record: bool = True) -> None:

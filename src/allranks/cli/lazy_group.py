@@ -11,13 +11,17 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 
-def lazy_group(package: str, summaries: Mapping[str, str], help: str, *, add_completion: bool = False) -> typer.Typer:
+def lazy_group(
+    package: str, summaries: Mapping[str, str], help: str, *, add_completion: bool = False, default: str = ""
+) -> typer.Typer:
     """Return a group of the commands in a package, one module per command.
 
     The module of a command is named like the command and holds a function of that name, or a subgroup named `app`. A
     function whose name is a Python builtin ends with an underscore. A hyphen in a command is an underscore in Python.
+    SETTINGS in the module are settings of the command's context.
 
     summaries:      the line of each command in the group's help, in the order of that help
+    default:        the command that runs if the first word is none of them; "": none
     add_completion: whether the group has the options that install the completion of the shell
     """
 
@@ -31,6 +35,8 @@ def lazy_group(package: str, summaries: Mapping[str, str], help: str, *, add_com
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             _leave_as_written(self, ctx)
+            if default and args[:1] not in ([name] for name in (*self.commands, "--help", "-h")):
+                args = [default, *args]
             return super().parse_args(ctx, args)
 
         def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
@@ -53,7 +59,7 @@ def lazy_group(package: str, summaries: Mapping[str, str], help: str, *, add_com
     group = typer.Typer(
         cls=Group,
         help=help,
-        no_args_is_help=True,
+        no_args_is_help=not default,
         add_completion=add_completion,
         # A command inherits them.
         context_settings={"help_option_names": ["--help", "-h"]},
@@ -140,5 +146,6 @@ class _Commands(Mapping[str, Any]):
         if group is not None:
             return group
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, cls=_Command)(getattr(module, python_name, None) or getattr(module, f"{name}_"))
+        function = getattr(module, python_name, None) or getattr(module, f"{name}_")
+        alone.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(function)
         return alone

@@ -51,6 +51,18 @@ FileArgument: TypeAlias = Annotated[
 ]
 
 
+LayoutOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--layout",
+        "-j",
+        metavar="NxM",
+        help="For a component alone: N instances with M processes each. Default: as its spec says.",
+        show_default=False,
+    ),
+]
+
+
 class InstancesChoice(str, Enum):
     """The kind of emulated instances."""
 
@@ -171,6 +183,9 @@ ComponentsOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+LibraryOption: TypeAlias = Annotated[
+    bool, typer.Option("--library", help="The components that come with allranks, instead of a project's.")
+]
 EnvironmentsOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -263,6 +278,17 @@ def _gpus(value: str) -> str:
     if value not in ("auto", "share") and not value.isdecimal():
         raise typer.BadParameter(f"found {value!r}, expected auto, share, or a number such as 0")
     return value
+
+
+def components_of(folder: Path | None, library: bool) -> Path | None:
+    """Return the folder of the library's components, or the one that is given. Raise InputError if both are asked
+    for."""
+    from allranks.components.shipped import shipped_folder
+    from allranks.errors import InputError, Problem
+
+    if library and folder:
+        raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "leave out one"))
+    return shipped_folder() / "components" if library else folder
 
 
 def workspace_options(

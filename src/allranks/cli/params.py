@@ -29,8 +29,10 @@ ParamsOption: TypeAlias = Annotated[
 ]
 
 
-def settings_of(pairs: list[str] | None, params: Path | None = None) -> dict[str, str]:
-    """Return the values of --params and --set as text, by name.
+def settings_of(
+    pairs: list[str] | None, params: Path | None = None, *, option: str = "--set", example: str = "epochs=5"
+) -> dict[str, str]:
+    """Return the values of --params and --set, or of another option, as text, by name.
 
     Raise InputError for a pair without "=", a repeated name, or a file that is not a mapping of names to values.
     """
@@ -41,12 +43,25 @@ def settings_of(pairs: list[str] | None, params: Path | None = None) -> dict[str
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise InputError(
-                Problem(f"--set {pair}", "it is not NAME=VALUE", "NAME=VALUE", "for example: --set epochs=5")
+                Problem(f"{option} {pair}", "it is not NAME=VALUE", "NAME=VALUE", f"for example: {option} {example}")
             )
         if name in settings:
-            raise InputError(Problem(f"--set {pair}", f"{name} is set twice", "", "remove one of them"))
+            raise InputError(Problem(f"{option} {pair}", f"{name} is set twice", "", "remove one of them"))
         settings[name] = value
     return _read(params) | settings if params is not None else settings
+
+
+def layout_settings(text: str) -> dict[str, str]:
+    """Return the values of a component's layout, from a text such as 2x4, as `settings_of`; none if it is empty.
+
+    Raise InputError for any other text.
+    """
+    from allranks.contract import layout
+
+    if not text:
+        return {}
+    counts = layout.parse(text, "-j")
+    return {name: str(getattr(counts, name)) for name in ("instance_count", "process_count_per_instance")}
 
 
 def _read(path: Path) -> dict[str, str]:

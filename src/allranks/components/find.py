@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.components.shipped import shipped_specs
 from allranks.components.ports import Port, input_ports, output_ports
+from allranks.components.shipped import shipped_specs
 from allranks.environments.files import environment_file, name_in
 from allranks.errors import InputError, Problem
 from allranks.sdk.quick_nodes import quiet
@@ -74,17 +74,21 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
 
 def components_folder(start: Path) -> Path:
     """Return the nearest `components` folder in start or its parents. Raise InputError if there is none."""
-    for folder in (start.absolute(), *start.absolute().parents):
-        if (folder / FOLDER).is_dir():
-            return folder / FOLDER
+    if folder := _nearest(start):
+        return folder
     raise InputError(
         Problem(
             where=str(start),
             found=f"no folder {FOLDER!r} in this folder or its parents",
             expected="a project with its components in it",
-            fix="change to the project, or give the folder: allranks components FOLDER",
+            fix="change to the project, give the folder: allranks components FOLDER, or give --library",
         )
     )
+
+
+def _nearest(start: Path) -> Path | None:
+    folders = (folder / FOLDER for folder in (start.absolute(), *start.absolute().parents))
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def find_specs(root: Path) -> tuple[Path, ...]:
@@ -117,14 +121,13 @@ def find_specs(root: Path) -> tuple[Path, ...]:
 
 
 def run_target(job: str) -> str:
-    """Return what `allranks run` reads for a job: the spec of the component of that name, which is the name of its folder
-    in the project or in the library, or else the job itself.
+    """Return the spec of the component of this name in the project or in the library, or else the job as it is given.
 
-    Raise InputError if the job is a mere name, and neither a file nor a component has it.
+    A component's name is that of its folder. Raise InputError for a name that neither a file nor a component has.
     """
     if not job.isidentifier() or os.path.exists(job):
         return job
-    project = next((folder / FOLDER for folder in (Path.cwd(), *Path.cwd().parents) if (folder / FOLDER).is_dir()), None)
+    project = _nearest(Path.cwd())
     specs = {**shipped_specs(), **{spec.parent.name: spec for spec in (find_specs(project) if project else ())}}
     if job not in specs:
         similar = difflib.get_close_matches(job, specs, n=1)

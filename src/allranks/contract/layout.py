@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from allranks.errors import Problem
+from allranks.errors import InputError, Problem
+
+EXAMPLE = "INSTANCESxPROCESSES, such as 2x4"
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,17 @@ class Layout:
     def _check(name: str, value: int, count: int) -> None:
         if not 0 <= value < count:
             raise ValueError(f"{name} must be from 0 to {count - 1}, not {value}")
+
+
+def parse(text: str, option: str) -> Layout:
+    """Return the layout of a text such as 2x4. option: what has the text, for the message
+
+    Raise InputError for any other text.
+    """
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+    if match is None:
+        raise InputError(Problem(f"{option} {text}", "it is not a layout", EXAMPLE))
+    return Layout(int(match[1]), int(match[2]))
 
 
 def at_least_one(counts: Mapping[str, int]) -> tuple[Problem, ...]:

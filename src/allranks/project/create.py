@@ -1,16 +1,19 @@
-"""Create a project from the template in this package."""
+"""Create the files of a project: from the template in this package, or from a pipeline of the library."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
+from allranks.components.shipped import shipped_folder
 from allranks.errors import InputError, Problem
 
 TEMPLATE = Path(__file__).with_name("template")
+PIPELINES = "pipelines"
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,14 @@ class Created:
     kept: tuple[str, ...]
 
 
-def create(folder: Path) -> Created:
-    """Write the template's files into a folder, which is created if necessary.
+def create(folder: Path, contents: Mapping[str, bytes]) -> Created:
+    """Write files into a folder, which is created if necessary.
 
-    Existing files are never changed. Raise InputError, without writing anything, if one has the name of a template's
-    file and another content. If writing fails, what was written is removed again.
+    contents: of the files by name, such as those of `template`
+
+    Existing files are never changed. Raise InputError, without writing anything, if one has the name of a file and
+    another content. If writing fails, what was written is removed again.
     """
-    contents = template()
     problems = [problem for name in contents if (problem := _conflict(folder, name, contents[name]))]
     if problems:
         raise InputError.of(problems)
@@ -47,9 +51,32 @@ def create(folder: Path) -> Created:
 
 def template() -> dict[str, bytes]:
     """Return the content of the template's files by name, sorted."""
-    # An installer compiles the template's Python files too.
-    files = (path for path in TEMPLATE.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
-    return {path.relative_to(TEMPLATE).as_posix(): path.read_bytes() for path in sorted(files)}
+    return files_below(TEMPLATE)
+
+
+def pipeline(name: str) -> dict[str, bytes]:
+    """Return the content of the file of a pipeline of the library, and of the script that it runs, by name.
+
+    Raise InputError if the library has no such pipeline.
+    """
+    folder = shipped_folder() / PIPELINES
+    names = sorted(path.stem for path in folder.glob("*.py"))
+    if name not in names:
+        similar = get_close_matches(name, names, n=1)
+        fix = f"did you mean {similar[0]}?" if similar else ""
+        raise InputError(Problem(f"--from {name}", "the library has no such pipeline", ", ".join(names), fix))
+    file = f"{PIPELINES}/{name}.py"
+    scripts = files_below(folder / f"{name}s")  # own_script.py runs a file of own_scripts
+    return {file: (shipped_folder() / file).read_bytes()} | {
+        f"{PIPELINES}/{name}s/{path}": content for path, content in scripts.items()
+    }
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    """Return the content of the files in a folder by relative path, sorted."""
+    # An installer compiles Python files too.
+    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files)}
 
 
 def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
@@ -64,7 +91,7 @@ def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
             break
     if not os.path.lexists(path):
         return None
-    fix = "move it elsewhere, or name another folder: allranks init DIR"
+    fix = "move it elsewhere, or name another folder"
     if not path.is_file():
         return Problem(str(path), "it is not a file", "no such entry, or a file of the new project", fix)
     try:

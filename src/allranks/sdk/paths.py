@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from allranks.errors import InputError, Problem
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
@@ -40,3 +44,33 @@ def shown(path: str | Path) -> str:
         return str(Path(path).absolute().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def require_file(path: Path, expected: str, suffixes: Sequence[str]) -> None:
+    """Raise InputError unless there is a regular file that can be reached: not through a folder of another user, or a
+    loop of links.
+
+    expected: what the file is, for messages
+    suffixes: of the files that a folder's message names
+    """
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        fix = _similar(path)
+        raise InputError(Problem(shown(path), "there is no such file", expected, fix)) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(Problem(shown(path), f"cannot be read: {reason}", f"{expected} that you may read")) from None
+    if path.is_dir():
+        names = sorted(each.name for each in path.iterdir() if each.suffix in suffixes)
+        fix = f"name one of its files: {', '.join(names[:10])}" if names else ""
+        raise InputError(Problem(shown(path), "it is a folder", expected, fix))
+    if not path.is_file():
+        raise InputError(Problem(shown(path), "it is not a regular file", expected))
+
+
+def _similar(path: Path) -> str:
+    if not path.parent.is_dir():
+        return ""
+    similar = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], n=1)
+    return f"did you mean {shown(path.parent / similar[0])}?" if similar else ""

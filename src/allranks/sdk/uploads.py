@@ -99,10 +99,10 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
     return local
 
 
-def code_at(path: Path, where: str, command: str) -> FileList:
+def code_at(path: Path, where: str, command: str, without: Collection[Path] = ()) -> FileList:
     """Return the files of code without additional includes, a folder or a file, with the runtime if they or the command
-    use it. Raise InputError like `code_of`."""
-    return with_runtime(_not_empty(list_path(path, where), where), command, where)
+    use it. without: as for `code_of`. Raise InputError like `code_of`."""
+    return with_runtime(_not_empty(list_path(path, where, without), where), command, where)
 
 
 def context_of(folder: Path, where: str = "") -> FileList:

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from allranks.cli.commands.register import release_row
-from allranks.cli.options import AssetNamesArgument, ComponentsOption, JsonOption
+from allranks.cli.options import AssetNamesArgument, ComponentsOption, JsonOption, LibraryOption, components_of
 
 
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or the folder of an earlier export.")],
     names: AssetNamesArgument = None,
     components: ComponentsOption = None,
+    library: LibraryOption = False,
     registry: Annotated[
         str,
         typer.Option(
@@ -41,7 +42,7 @@ def export(
     from allranks.components.releases import release
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
-        releases = release(Path(staged), components, names or (), registry)
+        releases = release(Path(staged), components_of(components, library), names or (), registry)
         exported = write(releases, Path(staged), folder, registry)
     if json:
         print(to_json({"folder": str(folder), "releases": [release_row(one) for one in releases], **vars(exported)}))

@@ -14,21 +14,34 @@ def init(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder of the project. It is created if it does not exist.")
     ] = Path(),
+    pipeline: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="PIPELINE",
+            help="Copy this pipeline of the library instead, such as image_classification, language_model, finetuning, "
+            "own_script, recurring_training or gradient_boosting.",
+            show_default=False,
+        ),
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Create a small project that runs at once.
 
-    It has components, a pipeline with a schedule, an environment and a notebook. Existing files are never changed: if
-    one is in the way, nothing is written.
+    It has components, a pipeline with a schedule, an environment and a notebook; with --from only a pipeline, whose
+    components are imported from the library. Existing files are never changed: if one is in the way, nothing is
+    written.
     """
     import shlex
 
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
-    from allranks.project.create import create
+    from allranks.project.create import create, template
+    from allranks.project.create import pipeline as of_library
     from allranks.runs.formatting import count
 
-    created = create(folder)
+    contents = of_library(pipeline) if pipeline else template()
+    created = create(folder, contents)
     if json:
         print(to_json({"folder": str(folder), **vars(created)}))
         return
@@ -36,4 +49,5 @@ def init(
     console().print(f"{folder}: {count(len(created.written), 'file')} written{kept}", soft_wrap=True)
     if folder.resolve() != Path.cwd():
         console().print(f"  cd {shlex.quote(str(folder))}", soft_wrap=True)
-    console().print("  allranks run pipelines/two_spirals.py", soft_wrap=True)
+    file = next(name for name in contents if name.startswith("pipelines/") and name.endswith(".py"))
+    console().print(f"  allranks run {file}", soft_wrap=True)

@@ -14,10 +14,12 @@ from allranks.cli.options import (
     ComponentsOption,
     ConfigOption,
     JsonOption,
+    LibraryOption,
     OfflineOption,
     RegistryOption,
     ResourceGroupOption,
     SubscriptionOption,
+    components_of,
     workspace_options,
 )
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 def register(
     names: AssetNamesArgument = None,
     components: ComponentsOption = None,
+    library: LibraryOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
     offline: OfflineOption = False,
     subscription: SubscriptionOption = "",
@@ -66,7 +69,7 @@ def register(
         where = f"workspace {resolve(options)}"
     out = errors() if json else console()
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
-        releases = release(Path(folder), components, names or (), registry)
+        releases = release(Path(folder), components_of(components, library), names or (), registry)
         if dry_run:
             differences, comparison = _differences(options, releases, offline)
             registered: list[Release] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.execute import execute
+from allranks.cli.execute import execute_job
 from allranks.cli.options import (
     ColdOption,
     FileArgument,
@@ -16,6 +16,7 @@ from allranks.cli.options import (
     InstancesChoice,
     InstancesOption,
     JsonOption,
+    LayoutOption,
     MpiChoice,
     MpiOption,
     OnlyOption,
@@ -25,7 +26,7 @@ from allranks.cli.options import (
     TrackOption,
     UntilOption,
 )
-from allranks.cli.params import ParamsOption, SetOption, settings_of
+from allranks.cli.params import ParamsOption, SetOption, layout_settings, settings_of
 
 if TYPE_CHECKING:
     from allranks.local.selection import Selection
@@ -67,46 +68,37 @@ def run(
 
     For example: allranks run pipelines/image_classification.py --set num_train_epochs=3
     """
-    from importlib.util import find_spec
+    import os
 
-    from allranks.components.find import run_target
+    from allranks.local.options import Options
     from allranks.local.selection import Selection
-    from allranks.local.tracking.process import EarlyTracker
-    from allranks.local.warm.early import EarlyStarters
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    values = settings_of(settings, params) | layout_settings(layout)
-    file = run_target(file)
+    values = layout_settings(layout) | settings_of(settings, params)
+    if file.isidentifier():  # what finds components takes time to import
+        from allranks.components.find import run_target
+
+        file = run_target(file)
     selection = Selection.of(start, only, until)
     if dry_run:
         _print_dry_run(file, values, place, instances.value, mpi.value, selection, json)
         return
-    # MLflow takes as long to import as everything below.
-    with (
-        EarlyTracker(place, enabled=track and find_spec("mlflow") is not None) as tracker,
-        EarlyStarters(place, file, enabled=not cold) as starters,
-    ):
-        from allranks.api import jobs
-        from allranks.local import engine
-        from allranks.local.options import Options
-
-        plan = jobs.read(file, values, place, track=track)
-        options = Options(
-            instances.value,
-            force_rerun,
-            retries,
-            slots,
-            gpus,
-            track,
-            selection=selection,
-            target=jobs.target_of(file),
-            settings=values,
-            cold=cold,
-            mpi=mpi.value,
-            start_timeout=start_timeout,
-        )
-        execute(lambda observer: engine.run(plan, place, options, observer, tracker=tracker, starters=starters), json)
+    options = Options(
+        instances.value,
+        force_rerun,
+        retries,
+        slots,
+        gpus,
+        track,
+        selection=selection,
+        target=os.path.abspath(file),
+        settings=values,
+        cold=cold,
+        mpi=mpi.value,
+        start_timeout=start_timeout,
+    )
+    execute_job(lambda: file, file, place, options, json)
 
 
 def _print_dry_run(
@@ -119,45 +111,13 @@ def _print_dry_run(
     json: bool,
 ) -> None:
     import tempfile
-    from datetime import date
-    from json import dumps as to_json
-    from json import loads as from_json
     from pathlib import Path
 
-    from allranks.cli.console import console
-    from allranks.cli.errors import print_machine, print_warnings
-    from allranks.cli.views.plan import plan_json, print_plan
-    from allranks.cli.views.selection import print_selection
-    from allranks.cli.views.uploads import print_uploads
-    from allranks.errors import InputError
-    from allranks.local import capacity, preview, requirements
-    from allranks.local.selection import modes_of
-    from allranks.plan import codec
-    from allranks.plan.check import warnings
+    from allranks.cli.views.dry_run import print_dry_run
     from allranks.plan.reader import lookup_of, opened
-    from allranks.plan.secrets import shown
     from allranks.sdk.uploads import uploads_of
 
     names = lookup_of(file, settings, workspace)
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
         plan = job.plan(Path(snapshots))
-        modes = modes_of(plan.graph, selection)
-        problems, lacking = requirements.separated(plan, mpi)
-        if problems:
-            raise InputError(*problems)
-        uploads = uploads_of(job.job)
-    # Remove secrets, so that the output contains none.
-    plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
-    kind = preview.kind_of(instances)
-    if problems := requirements.of_instances(plan, mpi, kind, workspace.run_folder(preview.RUN)):
-        raise InputError(*problems)
-    previews = preview.previews(plan, workspace, kind, mpi)
-    if json:
-        print(plan_json(plan, previews, uploads))
-    else:
-        print_plan(console(), plan, previews)
-        print_uploads(console(), uploads)
-        if selection:
-            print_selection(console(), plan, modes)
-    print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan)])
-    print_machine(lacking)
+        print_dry_run(plan, lambda: uploads_of(job.job), workspace, instances, mpi, selection, json)

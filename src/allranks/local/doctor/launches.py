@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.contract import launchers
 from allranks.contract.launch import Distribution
 from allranks.contract.layout import Layout
 from allranks.contract.mpi import Mpi
@@ -28,20 +29,14 @@ from allranks.local.stacks import (
 
 LAYOUTS = (Layout(1, 1), Layout(1, 2), Layout(2, 1), Layout(2, 2))
 
-TORCHRUN = (
-    "torchrun --nnodes {nodes} --node-rank {rank} --nproc-per-node {each} "
-    "--master-addr $MASTER_ADDR --master-port $MASTER_PORT"
-)
-LAUNCH = (
-    "python -m torch.distributed.launch --use_env --nnodes {nodes} --node_rank $NODE_RANK --nproc_per_node {each} "
-    "--master_addr $MASTER_ADDR --master_port $MASTER_PORT"
-)
-DEEPSPEED_OWN = (
-    "for host in ${{AZ_BATCH_HOST_LIST:-$MASTER_ADDR}}; do echo $host; done | tr , '\\n' "
-    "| sed 's/$/ slots={each}/' > hostfile; "
-    "deepspeed --hostfile hostfile --no_ssh --node_rank $NODE_RANK --num_gpus {each} "
-    "--master_addr $MASTER_ADDR --master_port $MASTER_PORT --no_local_rank --module allranks.runtime"
-)
+
+def _start(launcher: launchers.Launcher, program: str, options: str = "") -> str:
+    return launcher.start.replace("{program}", program).replace("{options}", options)
+
+
+TORCHRUN = _start(launchers.TORCHRUN, "torchrun")
+LAUNCH = _start(launchers.TORCHRUN, "python -m torch.distributed.launch --use_env")
+DEEPSPEED_OWN = _start(launchers.DEEPSPEED, "deepspeed", " --no_local_rank --module allranks.runtime")
 # mpirun sets no variable with an address. Azure ML's variable for it depends on whether there are several instances.
 MPI_MASTER = (
     "export MASTER_PORT=${{MASTER_PORT:-6105}} "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
+from allranks.contract import launchers
 from allranks.contract.shell_commands import simple_commands
 
 _PATH = "PYTHONPATH"
@@ -21,16 +22,7 @@ _CHANGES = frozenset({".", "cd", "export", "pushd", "source"}) | _INSTALLERS
 PROGRAMS = {"accelerate": "accelerate", "deepspeed": "deepspeed", "mldesigner": "mldesigner", "torchrun": "torch"}
 """Programs that start a Python script, with the module that they belong to."""
 
-_LAUNCHERS = frozenset(
-    {
-        "accelerate.commands.launch",
-        "allranks.runtime",
-        "deepspeed.launcher.runner",
-        "mpi4py",
-        "torch.distributed.launch",
-        "torch.distributed.run",
-    }
-)
+_LAUNCHERS = frozenset({*launchers.MODULES, "allranks.runtime", "mpi4py"})
 """Modules that start a Python script when they are run with ``python -m``."""
 
 

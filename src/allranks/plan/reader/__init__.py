@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from allranks.plan.reader.made_job import MadeJob
 from allranks.plan.reader.yaml_file import YamlFile
 from allranks.runs.workspace import Workspace
 from allranks.sdk import python_file, session
-from allranks.sdk.paths import shown
+from allranks.sdk.paths import require_file, shown
 
 __all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan"]
 
@@ -142,40 +141,10 @@ def _split(target: str) -> tuple[Path, str | None]:
         name, colon, last = target.rpartition(":")
         if colon and (last.isidentifier() or not last):
             path, function = Path(name), last
-    _check_reachable(path)
-    if path.is_dir():
-        raise InputError(Problem(shown(path), "it is a folder", "a pipeline's file", _candidates(path)))
-    if path.exists() and not path.is_file():
-        raise InputError(Problem(shown(path), "it is not a regular file", "a pipeline's file"))
-    if not path.is_file():
-        raise InputError(Problem(shown(path), "there is no such file", "a pipeline's file", _similar(path)))
+    require_file(path, "a pipeline's file", (*python_file.SUFFIXES, ".yml", ".yaml"))
     if function == "":
         raise InputError(Problem(target, "there is no name after the colon", "FILE or FILE:NAME"))
     return path.absolute(), function
-
-
-def _check_reachable(path: Path) -> None:
-    """Raise InputError if a path cannot be followed: through a folder of another user, or a loop of links."""
-    try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        found, expected = f"cannot be read: {reason}", "a pipeline's file that you may read"
-        raise InputError(Problem(shown(path), found, expected)) from None
-
-
-def _candidates(folder: Path) -> str:
-    names = sorted(path.name for path in folder.iterdir() if path.suffix in (*python_file.SUFFIXES, ".yml", ".yaml"))
-    return f"name one of its files: {', '.join(names[:10])}" if names else ""
-
-
-def _similar(path: Path) -> str:
-    if not path.parent.is_dir():
-        return ""
-    similar = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], n=1)
-    return f"did you mean {shown(path.parent / similar[0])}?" if similar else ""
 
 
 def _converted(

@@ -19,6 +19,8 @@ from allranks.sdk import bounded_yaml, complaints, internals, yaml_text
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import context_of
 
+_DOCKERFILE = "Dockerfile"
+
 
 def local(environment: Any, place: Place, context: Context) -> Environment:
     """Return the local environment for a registered one: the definition or virtual environment in ``allranks.yaml``;
@@ -71,7 +73,7 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
         image=str(environment.image or ""),
         conda=conda,
         context=_context(environment, place, context) if has_build else "",
-        dockerfile=str(environment.build.dockerfile_path or "Dockerfile") if has_build else "",
+        dockerfile=str(environment.build.dockerfile_path or _DOCKERFILE) if has_build else "",
         folder=_folder(environment) if has_build else "",
     )
 
@@ -97,12 +99,26 @@ def _name_in(file: Path) -> str:
     return str(tree.get("name") or "") if is_own else ""
 
 
+def of_folder(folder: Path, place: Place, context: Context) -> Environment:
+    """Return the environment of a build context, as `read` returns it for the context alone."""
+    name = _name_in(folder / "environment.yaml")
+    return Environment(name, context=_digest(folder, place, context), dockerfile=_DOCKERFILE, folder=str(folder))
+
+
+def of_file(path: Path, place: Place, context: Context) -> Environment:
+    """Return the environment that a file describes. Raise InputError if it describes none."""
+    return read(_loaded(path), place, context)
+
+
 def _context(environment: Any, place: Place, context: Context) -> str:
     """Return the digest of the build context, or its location if that is not on this machine."""
     path = str(environment.build.path)
     if is_remote(path) or context.snapshots is None:
         return path
-    folder = Path(environment.base_path, path)
+    return _digest(Path(environment.base_path, path), place, context)
+
+
+def _digest(folder: Path, place: Place, context: Context) -> str:
     try:
         files = context_of(folder, place.key("environment.build.path")).files
         content = (part for name, file in files.items() for part in (name, digest.of_path(file)))

@@ -146,10 +146,10 @@ def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:
 def _name(job: Any, source: str) -> str:
     component = job.component
     own = job.name or (None if internals.is_anonymous(component) else component.name)
-    return str(own or _name_of_file(Path(source)) or job.type)
+    return str(own or name_of_file(Path(source)) or job.type)
 
 
-def _name_of_file(path: Path) -> str:
+def name_of_file(path: Path) -> str:
     """Return the name of a file as the name of a job, which has only letters and digits of ASCII; "" if there are
     none in it."""
     text = unicodedata.normalize("NFKD", path.stem.casefold()).encode("ascii", "ignore").decode()

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from allranks.contract.distributions import processes_per_instance
+from allranks.contract.launchers import OF_ALL_INSTANCES
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import Problem
-from allranks.plan.check.mistakes.launchers import OF_ALL_INSTANCES, launcher_of
+from allranks.plan.check.mistakes.launchers import launcher_of
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allranks.contract.distributions import processes_per_instance
+from allranks.contract.launchers import OF_ALL_INSTANCES, find
 from allranks.contract.mpi import Mpi
-from allranks.contract.shell_commands import SimpleCommand, simple_commands
+from allranks.contract.shell_commands import simple_commands
 from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
@@ -31,28 +32,11 @@ DEEPSPEED = Rule(
     "--no_ssh, --node_rank and a hostfile",
 )
 
-_MODULES = {
-    "accelerate.commands.launch": "accelerate launch",
-    "deepspeed.launcher.runner": "deepspeed",
-    "torch.distributed.launch": "torch.distributed.launch",
-    "torch.distributed.run": "torchrun",
-}
-_PROGRAMS = frozenset({"deepspeed", "horovodrun", "mpiexec", "mpirun", "torchrun"})
-OF_ALL_INSTANCES = frozenset({"deepspeed", "horovodrun", "mpiexec", "mpirun"})
-"""Launchers that start the ranks of all instances from the first one; the others start those of their own instance."""
-
 
 def launcher_of(command: str) -> str:
     """Return the launcher that a command starts, such as ``accelerate launch``; "" if it starts none."""
-    return next((name for simple in simple_commands(command) if (name := _launcher(simple))), "")
-
-
-def _launcher(simple: SimpleCommand) -> str:
-    if simple.name == "accelerate":
-        return "accelerate launch" if simple.arguments[:1] == ("launch",) else ""
-    if simple.name.startswith("python") and "-m" in simple.arguments[:-1]:
-        return _MODULES.get(simple.arguments[simple.arguments.index("-m") + 1], "")
-    return simple.name if simple.name in _PROGRAMS else ""
+    simple = (find((each.program, *each.arguments)) for each in simple_commands(command))
+    return next((found[0] for found in simple if found), "")
 
 
 def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:

@@ -1,12 +1,12 @@
 """Fine-tune a language model on conversations, compare it with its base model, and register it if it is better.
 
-    allranks run pipelines/finetune_language_model.py
-    allranks run pipelines/finetune_language_model.py --set method=full --set learning_rate=0.001
-    allranks run pipelines/finetune_language_model.py --set instance_count=4 --set processes_per_instance=1
+    allranks run pipelines/finetuning.py
+    allranks run pipelines/finetuning.py --set method=full --set learning_rate=0.001
+    allranks run pipelines/finetuning.py --set instance_count=4 --set processes_per_instance=1
 
 The small base model is a Llama that is pre-trained on the documentation of Python's standard library. It is tuned to
 answer questions about it. Your own base model and data take the places of the first three steps.
-`allranks submit pipelines/finetune_language_model.py` submits the same pipeline to Azure ML.
+`allranks submit pipelines/finetuning.py` submits the same pipeline to Azure ML.
 """
 
 from azure.ai.ml import Input

@@ -1,4 +1,4 @@
-"""`allranks components`: list the components of a project."""
+"""`allranks components list`: list the components of a project or of the library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import JsonOption
+from allranks.cli.options import JsonOption, LibraryOption, components_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from allranks.components.find import ComponentInfo
 
 
-def components(
+def list_(
     folder: Annotated[
         Path | None,
         typer.Argument(
             help="Folder with components. Default: components/ in this folder or a parent.", show_default=False
         ),
     ] = None,
+    library: LibraryOption = False,
     page: Annotated[
         Path | None,
         typer.Option(
@@ -35,7 +36,7 @@ def components(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """List the components of a project with their ports.
+    """List the components of a project or of the library with their ports. `allranks components` does the same.
 
     --page and --open show the components as Azure ML's designer does. --write-variants updates the specs that are
     generated from another component and the variants.yaml beside it.
@@ -45,6 +46,7 @@ def components(
     from allranks.cli.views.tables import print_components
     from allranks.components.find import find_components
 
+    folder = components_of(folder, library)
     if write_variants:
         _write_variants(folder)
         return

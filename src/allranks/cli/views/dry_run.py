@@ -1,0 +1,55 @@
+"""Print what a run would do: the plan, each rank's environment, and the copied files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from json import dumps as to_json
+from json import loads as from_json
+
+from allranks.cli.console import console
+from allranks.cli.errors import print_machine, print_warnings
+from allranks.cli.views.plan import plan_json, print_plan
+from allranks.cli.views.selection import print_selection
+from allranks.cli.views.uploads import print_uploads
+from allranks.errors import InputError
+from allranks.local import capacity, preview, requirements
+from allranks.local.selection import ALL, Selection, modes_of
+from allranks.plan import codec
+from allranks.plan.check import warnings
+from allranks.plan.graph import Plan
+from allranks.plan.secrets import shown
+from allranks.runs.workspace import Workspace
+from allranks.sdk.uploads import Upload
+
+
+def print_dry_run(
+    plan: Plan,
+    uploads_of: Callable[[], list[Upload]],
+    workspace: Workspace,
+    instances: str,
+    mpi: str,
+    selection: Selection = ALL,
+    json: bool = False,
+) -> None:
+    """Print a plan without starting anything. Raise InputError if it cannot run on any machine."""
+    modes = modes_of(plan.graph, selection)
+    problems, lacking = requirements.separated(plan, mpi)
+    if problems:
+        raise InputError(*problems)
+    uploads = uploads_of()
+    # Remove secrets, so that the output contains none.
+    plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
+    kind = preview.kind_of(instances)
+    if problems := requirements.of_instances(plan, mpi, kind, workspace.run_folder(preview.RUN)):
+        raise InputError(*problems)
+    previews = preview.previews(plan, workspace, kind, mpi)
+    if json:
+        print(plan_json(plan, previews, uploads))
+    else:
+        print_plan(console(), plan, previews)
+        print_uploads(console(), uploads)
+        if selection:
+            print_selection(console(), plan, modes)
+    print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan)])
+    print_machine(lacking)

@@ -1,0 +1,84 @@
+"""Plan the job of a script without azure-ai-ml, whose import takes longer than the rest of a launch.
+
+The plan is that of the job that `emit` writes: a test compares them for every distribution.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from allranks.errors import InputError
+from allranks.plan import ports
+from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.reader import environments, local_data, snapshot
+from allranks.plan.reader.context import Context, Place
+from allranks.plan.reader.pipeline import name_of_file
+from allranks.runs.workspace import Workspace
+from allranks.script_jobs.job import ScriptJob
+from allranks.sdk.session import session
+from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at, context_of
+
+
+def name_of(job: ScriptJob) -> str:
+    """Return the name of the job's step."""
+    return name_of_file(job.script) or "script"
+
+
+def plan_of(job: ScriptJob, snapshots: Path, workspace: Workspace) -> Plan:
+    """Return the plan of a job. Raise InputError for code, data and environments that cannot be read here.
+
+    snapshots: the folder to which the code is copied
+    """
+    name = name_of(job)
+    place = Place(name)
+    context = Context(Path.cwd(), snapshots, {}, lookup=AssetLookup.of(job.script.parent, workspace), alone=True)
+    inputs = tuple(_input(name, path, place, context) for name, path in job.inputs.items())
+    outputs = tuple(ports.Output(output, "uri_folder", "rw_mount") for output in job.outputs)
+    code = code_at(job.code, place.key("code"), job.command, (snapshots, snapshots.parent))
+    step = Step(
+        name,
+        job.command,
+        display_name=job.script.stem,
+        code=snapshot.copy_files(code.files, snapshots, place.key("code")),
+        environment=_environment(job, place, context),
+        environment_variables=job.variables,
+        inputs=tuple(ports.Input(each.name, each.type, ports.GraphInput(each.name), each.mode) for each in inputs),
+        outputs=outputs,
+        distribution=job.distribution,
+        instance_count=job.instance_count,
+        instance_type=job.size,
+        deterministic=False,
+    )
+    if context.problems:
+        raise InputError.of(context.problems)
+    results = tuple(ports.GraphOutput(each.name, ports.NodeOutput(name, each.name), each.type) for each in outputs)
+    return Plan(name, Graph((step,), inputs, results), display_name=step.display_name, source=str(job.script))
+
+
+def uploads_of(job: ScriptJob) -> list[Upload]:
+    """Return what is uploaded with the job. Raise InputError if a file cannot be read."""
+    folders = [(CODE, code_at(job.code, str(job.code), job.command))]
+    if isinstance(job.environment, Path) and job.environment.is_dir():
+        folders.append((CONTEXT, context_of(job.environment)))
+    return [Upload(kind, (name_of(job),), files, files.size()) for kind, files in folders]
+
+
+def _input(name: str, path: str, place: Place, context: Context) -> ports.Input:
+    kind = type_of(path)
+    value = local_data.resolved(ports.Path(path), kind, name, place.key(f"inputs.{name}"), context)
+    return ports.Input(name, kind, value, "ro_mount")
+
+
+def type_of(path: str) -> str:
+    """Return the type of an input with this path."""
+    return "uri_file" if Path(path).is_file() else "uri_folder"
+
+
+def _environment(job: ScriptJob, place: Place, context: Context) -> environments.Environment:
+    if isinstance(job.environment, str):
+        return environments.local(job.environment, place, context)
+    if job.environment.is_dir():
+        return environments.of_folder(job.environment, place, context)
+    with session(client=False):
+        return environments.of_file(job.environment, place, context)
