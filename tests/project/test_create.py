@@ -17,7 +17,7 @@ from documents import commands_of
 
 def test_a_new_folder_is_created_with_its_parents(tmp_path: Path) -> None:
     folder = tmp_path / "a new" / "Prüfung"
-    created = create(folder)
+    created = create(folder, template())
     assert (set(created.written), created.kept) == (set(template()), ())
     assert content(folder) == template()
 
@@ -25,14 +25,14 @@ def test_a_new_folder_is_created_with_its_parents(tmp_path: Path) -> None:
 def test_other_files_in_the_folder_stay(tmp_path: Path) -> None:
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines/own.py").write_text("own")
-    create(tmp_path)
+    create(tmp_path, template())
     assert content(tmp_path) == {**template(), "pipelines/own.py": b"own"}
 
 
 def test_a_project_that_is_there_already_stays_as_it_is(tmp_path: Path) -> None:
-    create(tmp_path)
+    create(tmp_path, template())
     (tmp_path / "README.md").unlink()
-    created = create(tmp_path)
+    created = create(tmp_path, template())
     assert created.written == ("README.md",)
     assert set(created.kept) == {*template()} - {"README.md"}
 
@@ -58,18 +58,17 @@ def test_nothing_is_written_if_something_is_in_the_way(tmp_path: Path, obstacle:
     obstacle(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError) as caught:
-        create(tmp_path)
+        create(tmp_path, template())
     name = before[0].name
     assert all(problem.where.endswith(f"/{name}") for problem in caught.value.problems)
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_what_was_written_before_a_failure_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_before_a_failure_is_removed(tmp_path: Path) -> None:
     files = template()
     last = list(files)[-1]
-    monkeypatch.setattr("allranks.project.create.template", lambda: {**files, f"{last}/{'x' * 300}": b""})
     with pytest.raises(InputError):
-        create(tmp_path / "new")
+        create(tmp_path / "new", {**files, f"{last}/{'x' * 300}": b""})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -79,7 +78,7 @@ README = template()["README.md"].decode()
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("Ein Präfix") / "own project"
-    create(folder)
+    create(folder, template())
     assert forked("run", "pipelines/two_spirals.py", "--set", "count=400", "--set", "epochs=2", folder=folder).code == 0
     return folder
 

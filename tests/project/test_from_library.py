@@ -1,0 +1,45 @@
+"""Pipelines and components of the library as a project's own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allranks.components.shipped import shipped_folder
+from allranks.project.copy import copy_components
+from allranks_command import content, forked
+
+PIPELINES = sorted(path.stem for path in (shipped_folder() / "pipelines").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_of_the_library_becomes_the_project_s_own_and_is_right(name: str, tmp_path: Path) -> None:
+    done = forked("init", "new", "--from", name, folder=tmp_path)
+    assert (done.code, f"allranks run pipelines/{name}.py" in done.out) == (0, True)
+    shipped = (shipped_folder() / f"pipelines/{name}.py").read_text()
+    assert (tmp_path / f"new/pipelines/{name}.py").read_text() == shipped
+    checked = forked("check", f"pipelines/{name}.py", folder=tmp_path / "new")
+    assert (checked.code, checked.err) == (0, "")
+
+
+def test_copied_components_are_complete_with_their_environments(tmp_path: Path) -> None:
+    environment = tmp_path / "environments/pytorch"
+    environment.mkdir(parents=True)
+    (environment / "Dockerfile").write_text("FROM mine\n")
+    written = copy_components(["run_mpi", "verify_environment", "prepare_images"], tmp_path)
+    assert {folder.as_posix() for folder in written if folder.parts[0] == "components"} == {
+        "components/own_script/run_pytorch",  # whose variant run_mpi is
+        "components/diagnosis/verify_environment",
+        "components/image_classification/prepare_images",
+    }
+    assert content(environment) == {"Dockerfile": b"FROM mine\n"}
+    checked = forked("check", "components", folder=tmp_path)
+    assert (checked.code, checked.out.splitlines()[-1][:35]) == (0, "components: 11 components, no probl")
+
+
+def test_a_component_without_its_own_code_brings_what_it_includes(tmp_path: Path) -> None:
+    copy_components(["verify_environment"], tmp_path)
+    folder = tmp_path / "components/diagnosis/verify_environment"
+    assert "additional_includes" not in (folder / "component.yaml").read_text()
+    assert (folder / "inside/__main__.py").is_file()
