@@ -8,6 +8,7 @@ The Python API::
     run.wait()
     print(run.metrics["evaluate"]["accuracy"], run.page)
 
+`allranks.library` has the components as functions.
 In the training process, `allranks.runtime` sets up the ranks.
 """
 
@@ -17,12 +18,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from allranks.api.jobs import Checked, check
+    from allranks.api.layout import layout
     from allranks.api.run import Run, RunFailedError, run, runs
     from allranks.errors import InputError, Problem
 
 __version__ = "0.1.0"
 
-__all__ = ["Checked", "InputError", "Problem", "Run", "RunFailedError", "check", "run", "runs"]
+__all__ = ["Checked", "InputError", "Problem", "Run", "RunFailedError", "check", "layout", "run", "runs"]
 
 _HOMES = {
     "Checked": "allranks.api.jobs",
@@ -31,6 +33,7 @@ _HOMES = {
     "Run": "allranks.api.run",
     "RunFailedError": "allranks.api.run",
     "check": "allranks.api.jobs",
+    "layout": "allranks.api.layout",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",
 }
