@@ -8,6 +8,7 @@ The Python API::
     run.wait()
     print(run.metrics["evaluate"]["accuracy"], run.page)
 
+`allranks.library` has the components as functions.
 In the training process, `allranks.runtime` sets up the ranks.
 """
 
@@ -18,12 +19,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from allranks.api.jobs import Checked, check
     from allranks.api.launch import launch
+    from allranks.api.layout import layout
     from allranks.api.run import Run, RunFailedError, run, runs
     from allranks.errors import InputError, Problem
 
 __version__ = "0.1.0"
 
-__all__ = ["Checked", "InputError", "Problem", "Run", "RunFailedError", "check", "launch", "run", "runs"]
+__all__ = ["Checked", "InputError", "Problem", "Run", "RunFailedError", "check", "launch", "layout", "run", "runs"]
 
 _HOMES = {
     "Checked": "allranks.api.jobs",
@@ -33,6 +35,7 @@ _HOMES = {
     "RunFailedError": "allranks.api.run",
     "check": "allranks.api.jobs",
     "launch": "allranks.api.launch",
+    "layout": "allranks.api.layout",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",
 }

@@ -48,7 +48,7 @@ def _set_in_step(step: Any, size: str) -> None:
         step.environment_variables = {**given, SIZE: size}
 
 
-def _set_in_sweep(step: Any, size: str) -> None:
+def set_in_sweep(step: Any, size: str) -> None:
     """Export the variable in the trial's command: the SDK sends no variables of a sweep within a pipeline."""
     trial = step.trial
     command = getattr(trial, "command", None)
@@ -59,7 +59,7 @@ def _set_in_sweep(step: Any, size: str) -> None:
         internals.replace_component(step, own)
 
 
-_SETTERS = {"Command": _set_in_step, "CommandJob": _set_in_step, "Parallel": _set_in_step, "Sweep": _set_in_sweep}
+_SETTERS = {"Command": _set_in_step, "CommandJob": _set_in_step, "Parallel": _set_in_step, "Sweep": set_in_sweep}
 """The functions that set the variable, by the class of the step. Other steps, such as Spark, do not read it."""
 
 

@@ -1,0 +1,172 @@
+"""Make the functions of `allranks.library`: each takes the inputs of a component and returns a node."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from opcode import opmap
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from allranks.components.ports import Port, input_ports, output_ports
+from allranks.components.shipped import shipped_specs
+from allranks.errors import InputError, Problem
+
+_MODULE = "allranks.library"
+_PREFIX = "allranks_"
+_TYPES: Mapping[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
+_NAMES = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
+_DATA = "Data"
+_LITERALS = (str, int, float, list, tuple, set, Path)
+"""What is neither bound to a step or the pipeline nor describes data."""
+_WIDTH = 100
+
+
+class UnknownComponentError(InputError, AttributeError):
+    """The library has no component of this name."""
+
+
+class ComponentImportError(InputError, ImportError):
+    """`from allranks.library import NAME` names a component that the library does not have."""
+
+
+class _Annotation(str):
+    """An annotation as the stub writes it. `help` shows it without quotation marks."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def unknown(name: str, frame: FrameType) -> InputError:
+    """Return the error for a name that the library does not have. frame: of the code that uses the name"""
+    similar = difflib.get_close_matches(name, shipped_specs(), n=1)
+    fix = f"did you mean {similar[0]}?" if similar else "list them: print(allranks.library.__all__)"
+    problem = Problem(_line(frame), f"allranks.library has no component {name}", "", fix)
+    # Python replaces an AttributeError in `from ... import NAME` by a message of its own, without the similar name.
+    is_import = frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
+    return ComponentImportError(problem) if is_import else UnknownComponentError(problem)
+
+
+def _line(frame: FrameType) -> str:
+    from allranks.sdk import user_code
+
+    return str(user_code.line(frame.f_code.co_filename, frame.f_lineno))
+
+
+def component_function(name: str, spec: Path) -> Callable[..., Any]:
+    """Return the function of a component that comes with allranks. name: of the spec's folder
+
+    Raise InputError if the component cannot be loaded.
+    """
+    from allranks.sdk import internals
+    from allranks.sdk.quick_nodes import quick_nodes, quiet
+
+    with quiet(), quick_nodes():
+        component = _load(name, spec)
+        create = internals.component_function(component)
+    ports = {port.name: port for port in input_ports(component)}
+
+    def function(**inputs: Any) -> Any:
+        if problems := list(_problems(name, ports, inputs, sys._getframe(1))):
+            raise InputError.of(problems)
+        return create(**inputs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = _MODULE
+    function.__doc__ = _documentation(name, component)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(port.name, keyword, default=_default(port), annotation=_annotation(port))
+            for port in ports.values()
+        ]
+    )
+    function.component = component  # type: ignore[attr-defined]
+    return function
+
+
+def _load(name: str, spec: Path) -> Any:
+    if spec.suffix == ".yaml":
+        from azure.ai.ml import load_component
+
+        try:
+            return load_component(spec)
+        except Exception:  # `load` has the message
+            pass
+    from allranks.sdk.specs import load
+
+    return next(component for component in load(spec) if component.name == _PREFIX + name)
+
+
+def _problems(name: str, ports: Mapping[str, Port], inputs: dict[str, Any], frame: FrameType) -> Iterator[Problem]:
+    """Yield the problems of the inputs of a call. What is bound to another step or to the pipeline is checked later."""
+    for key, value in inputs.items():
+        if key not in ports:
+            similar = difflib.get_close_matches(key, ports, n=1)
+            fix = f"did you mean {similar[0]}?" if similar else f"see help({name})"
+            yield Problem(f"{_line(frame)}, {name}", f"it has no input {key}", "", fix)
+            continue
+        if isinstance(value, Enum):
+            value = inputs[key] = value.value
+        if isinstance(value, _LITERALS) and not _fits(ports[key], value):
+            yield from _wrong(ports[key], value, f"{_line(frame)}, {name}, input {key}", f"see help({name})")
+
+
+def _fits(port: Port, value: Any) -> bool:
+    """Return whether a literal certainly fits: most do, and the rules need many imports."""
+    if port.type not in _TYPES:
+        return isinstance(value, str) and (not port.enum or value in port.enum)
+    if type(value) not in _TYPES[port.type] or not math.isfinite(value):
+        return False
+    return (port.minimum is None or value >= port.minimum) and (port.maximum is None or value <= port.maximum)
+
+
+def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
+    from allranks.plan.check.values import wrong
+    from allranks.plan.ports import PRIMITIVES, Input
+
+    if port.type not in PRIMITIVES:
+        yield Problem(where, repr(value), f"a path as text, an Input or an output of a step, of type {port.type}", fix)
+    elif not isinstance(value, (str, int, float)):
+        yield Problem(where, repr(value), f"a value of type {port.type}", fix)
+    elif "${{" not in str(value):
+        declared = Input(port.name, port.type, None, "", port.optional, port.minimum, port.maximum, port.enum)
+        yield from wrong(where, declared, value, fix)
+
+
+def _annotation(port: Port) -> _Annotation:
+    kind = _NAMES.get(port.type, _DATA)
+    if port.enum:
+        kind = f"Literal[{', '.join(map(repr, port.enum))}]"
+    return _Annotation(f"{kind} | None" if port.optional else kind)
+
+
+def _default(port: Port) -> Any:
+    return None if port.optional else inspect.Parameter.empty if port.default is None else port.default
+
+
+def _documentation(name: str, component: Any) -> str:
+    parts = [textwrap.fill(" ".join(component.description.split()), _WIDTH)]
+    for title, ports in (("Inputs", input_ports(component)), ("Outputs", output_ports(component))):
+        if ports:
+            parts.append("\n".join([f"{title}:", *map(_described, ports)]))
+    parts.append(f"{component.name} {component.version}: see docs/components.md#{name}")
+    return "\n\n".join(parts)
+
+
+def _described(port: Port) -> str:
+    facts = [port.type]
+    if port.enum:
+        facts.append(f"one of {', '.join(port.enum)}")
+    if port.minimum is not None:
+        facts.append(f"{port.minimum:.15g} to {'any' if port.maximum is None else f'{port.maximum:.15g}'}")
+    if port.optional:
+        facts.append("optional")
+    text = f"{port.name}: {', '.join(facts)}. {' '.join(port.description.split())}"
+    return textwrap.fill(text, _WIDTH, initial_indent="    ", subsequent_indent="        ")

@@ -1,0 +1,158 @@
+"""In an empty environment and folder, with nothing of this repository but its wheel."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from allranks_command import Ended, environment, write
+
+ROOT = Path(__file__).parents[1]
+MEGABYTE = 1_000_000
+
+# Whole commands: seconds apiece.
+pytestmark = pytest.mark.slow
+
+PIPELINE = '''\
+"""Handwritten digits, from images to a registered model."""
+
+from azure.ai.ml.dsl import pipeline
+
+from allranks import layout
+from allranks.library import evaluate_image_classifier, prepare_images, register_model, train_image_classifier
+
+
+@pipeline
+def digits(epochs: int = 1, instances: int = 2, processes: int = 2):
+    prepare = prepare_images(source="digits")
+    train = train_image_classifier(data=prepare.outputs.images, model="resnet_micro", num_train_epochs=epochs)
+    evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
+    layout(train, instance_count=instances, process_count_per_instance=processes)
+    layout(evaluate, instance_count=instances, process_count_per_instance=processes)
+    register_model(model=train.outputs.model, metrics=evaluate.outputs.metrics, name="digits")
+'''
+
+WRONG = """\
+from allranks.library import prepare_images, train_image_classifier
+
+images = prepare_images().outputs.pictures
+train_image_classifier(data=images, num_epochs=3)
+train_image_classifier(data=images, optim="adam")
+train_image_classifier(data=images, learning_rate="high")
+train_image_classifier(data=5)
+train_image_classifier(optim="sgd")
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter with the wheel, and with the packages of this one but what it has of allranks."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", wheel]
+    subprocess.run(pip, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    # The files .pth in a folder that a file .pth adds are not read: this one's editable install stays outside.
+    folders = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
+    (site_packages,) = folder.glob("lib/python*/site-packages")
+    (site_packages / "dependencies.pth").write_text("\n".join(folders))
+    return python
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path, "digits.py", PIPELINE)
+    return tmp_path
+
+
+def started(*words: object, folder: Path) -> Ended:
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=folder,
+        env=environment(PATH=f"{os.environ['PATH']}:{Path(sys.executable).parent}"),  # mldesigner
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def test_what_the_wheel_contains(wheel: Path) -> None:
+    assert wheel.stat().st_size < 3 * MEGABYTE
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    shipped = {name.removeprefix("allranks/shipped/") for name in names if name.startswith("allranks/shipped/")}
+    listed = subprocess.run(
+        ["git", "ls-files", "components", "environments", "pipelines"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.splitlines()
+    assert {name for name in listed if not name.startswith("components/shared/")} <= shipped
+    assert [name for name in names if "__pycache__" in name or name.endswith(".pyc")] == []
+    assert {"allranks/library.pyi", "allranks/py.typed", "allranks/cli/troubleshooting.md"} <= set(names)
+
+
+def test_all_components_load_with_the_files_that_they_need(python: Path, tmp_path: Path) -> None:
+    code = """
+import allranks
+from allranks import library
+from allranks.components.shipped import shipped_specs
+for name, spec in shipped_specs().items():
+    component = getattr(library, name).component
+    missing = [path for path in component.additional_includes if not (spec.parent / path).exists()]
+    assert not missing, (spec, missing)
+    assert component.environment.build.path, spec
+print(allranks.__file__, len(library.__all__))
+"""
+    done = started(python, "-c", code, folder=tmp_path)
+    assert done.code == 0, done.err
+    file, count = done.out.split()
+    assert Path(file).is_relative_to(python.parents[1])
+    assert int(count) == len(list((ROOT / "components").glob("**/component.*")))
+
+
+def test_a_pipeline_runs_to_a_registered_model(python: Path, folder: Path) -> None:
+    done = started(python.with_name("allranks"), "run", "digits.py", folder=folder)
+    assert done.code == 0, done.out + done.err
+    assert "digits  version 1" in done.out
+
+
+def test_a_submission_is_prepared(python: Path, folder: Path) -> None:
+    done = started(python.with_name("allranks"), "submit", "digits.py", "--dry-run", folder=folder)
+    assert done.code == 0, done.out + done.err
+    jobs = done.json["properties"]["jobs"]
+    assert [*jobs] == ["prepare", "train", "evaluate", "allranks_register_model"]
+
+
+@pytest.mark.parametrize("typed", [True, False], ids=["azure-ai-ml is typed", "azure-ai-ml is Any"])
+def test_a_type_checker_reads_the_specs(typed: bool, python: Path, folder: Path) -> None:
+    write(folder, "wrong.py", WRONG)
+    settings = "" if typed else "[mypy-azure.*]\nfollow_imports = skip\n"
+    write(folder, "mypy.ini", f"[mypy]\n{settings}")
+    done = started(python, "-m", "mypy", "digits.py", "wrong.py", folder=folder)
+    found = re.findall(r"^(\S+?):(\d+): error: .*\[([\w-]+)\]$", done.out, re.MULTILINE)
+    assert found == [
+        ("wrong.py", "3", "attr-defined"),
+        ("wrong.py", "4", "call-arg"),
+        ("wrong.py", "5", "arg-type"),
+        ("wrong.py", "6", "arg-type"),
+        ("wrong.py", "7", "arg-type"),
+        ("wrong.py", "8", "call-arg"),
+    ], done.out + done.err
