@@ -7,9 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import control_outputs
-from metric import GOALS, BadMetrics, Metric, baseline_of, read_metrics, value_of
-from result import report
+from allranks_steps.models import control_outputs
+from allranks_steps.models.metric import GOALS, BadMetrics, Metric, baseline_of, read_metrics, value_of
+from allranks_steps.models.result import report
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import control_outputs
+from allranks_steps.models import control_outputs
 
 
 class BadValues(Exception):
