@@ -36,7 +36,7 @@ def main() -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
     command += ["--nproc-per-node", str(RANKS), str(HERE / "ranks" / "plain_loop.py")]
     command += [json.dumps(SIZES), str(ROUNDS), str(CALLS)]
-    code = HERE.parent / "components" / "benchmark_collectives"
+    code = HERE.parent / "components" / "diagnosis/benchmark_collectives"
     output = run(command, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", PYTHONPATH=str(code))
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     finish("A call of a collective", [figure for line in lines for figure in _figures(line)])

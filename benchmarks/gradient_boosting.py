@@ -64,7 +64,12 @@ def main() -> None:
 def _prepare(folder: Path) -> Path:
     table = folder / "table"
     command = [str(Path(sys.executable).with_name("mldesigner")), "execute", "--name", "allranks_prepare_table"]
-    command += ["--source", str(COMPONENTS / "prepare_table/component.py"), "--inputs", "source=make_classification"]
+    command += [
+        "--source",
+        str(COMPONENTS / "tables/prepare_table/component.py"),
+        "--inputs",
+        "source=make_classification",
+    ]
     command += [f"row_count={ROWS}", f"feature_count={FEATURES}", "--outputs", f"table={table}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())
     return table
@@ -76,12 +81,12 @@ def _measure(data: Path, folder: Path, ranks: int) -> dict[str, float]:
     outputs = {name: folder / name for name in ("model", "checkpoints", "history", "feature_importance")}
     arguments = ["--num_iterations", str(ITERATIONS), "--eval_steps", "20", "--save_steps", "0"]
     arguments += [word for name, path in outputs.items() for word in (f"--{name}", str(path))]
-    _run("train_gradient_boosting/train.py", ["--data", str(data), *arguments], ranks)
+    _run("tables/train_gradient_boosting/train.py", ["--data", str(data), *arguments], ranks)
     history = json.loads(outputs["history"].read_text())
     # Without the first point, in which the rows are divided into bins.
     points: list[dict[str, Any]] = history["points"][1:]
     metrics = ["--data", str(data), "--model", str(outputs["model"]), "--metrics", str(folder)]
-    _run("evaluate_table_model/evaluate.py", metrics, 1)
+    _run("tables/evaluate_table_model/evaluate.py", metrics, 1)
     return {
         "cpu": statistics.median(point["cpu_seconds"] for point in points),
         "wall": statistics.median(point["seconds"] for point in points),
@@ -94,7 +99,7 @@ def _run(script: str, arguments: list[str], ranks: int) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     launch = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
-    included = (COMPONENTS / name for name in ("prepare_table", "evaluate_table_model"))
+    included = (COMPONENTS / "tables" / name for name in ("prepare_table", "evaluate_table_model"))
     base = environment(PYTHONPATH=os.pathsep.join(map(str, included)), OMP_NUM_THREADS="1")
     processes = [
         subprocess.Popen(

@@ -51,7 +51,7 @@ def strategies() -> str:
 
 def _row(component: ComponentInfo) -> tuple[str, ...]:
     return (
-        f"[`{component.name}`](../components/{component.path.parent.name})",
+        f"[`{component.name}`](../{component.path.parent.relative_to(PROJECT).as_posix()})",
         component.description.replace("|", "\\|").partition(". ")[0].rstrip(".") + ".",
         _ports([port for port in component.inputs if port.type in DATA]),
         _ports(component.outputs),

@@ -18,11 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.compare_trainings.component import compare_trainings  # noqa: E402
-from components.prepare_text.component import prepare_text  # noqa: E402
+from components.comparison.compare_trainings.component import compare_trainings  # noqa: E402
+from components.language_modelling.prepare_text.component import prepare_text  # noqa: E402
 
-train_language_model = load_component(COMPONENTS / "train_language_model/component.yaml")
-train_language_model_horovod = load_component(COMPONENTS / "train_language_model_horovod/component.yaml")
+train_language_model = load_component(COMPONENTS / "language_modelling/train_language_model/component.yaml")
+train_language_model_horovod = load_component(
+    COMPONENTS / "language_modelling/train_language_model/train_language_model_horovod/component.yaml"
+)
 
 # Step name -> inputs of the training.
 STRATEGIES = {

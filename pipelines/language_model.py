@@ -19,17 +19,28 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.prepare_text.component import prepare_text  # noqa: E402
-from components.register_model.component import register_model  # noqa: E402
+from components.language_modelling.prepare_text.component import prepare_text  # noqa: E402
+from components.model_management.register_model.component import register_model  # noqa: E402
 
-evaluate_language_model = load_component(COMPONENTS / "evaluate_language_model/component.yaml")
-sample_text = load_component(COMPONENTS / "sample_text/component.yaml")
+evaluate_language_model = load_component(COMPONENTS / "language_modelling/evaluate_language_model/component.yaml")
+sample_text = load_component(COMPONENTS / "language_modelling/sample_text/component.yaml")
 
 # Launch -> training component and its distribution.
 LAUNCHES = {
-    "pytorch": (load_component(COMPONENTS / "train_language_model/component.yaml"), PyTorchDistribution),
-    "horovod": (load_component(COMPONENTS / "train_language_model_horovod/component.yaml"), MpiDistribution),
-    "mpi": (load_component(COMPONENTS / "train_language_model_mpi/component.yaml"), MpiDistribution),
+    "pytorch": (
+        load_component(COMPONENTS / "language_modelling/train_language_model/component.yaml"),
+        PyTorchDistribution,
+    ),
+    "horovod": (
+        load_component(
+            COMPONENTS / "language_modelling/train_language_model/train_language_model_horovod/component.yaml"
+        ),
+        MpiDistribution,
+    ),
+    "mpi": (
+        load_component(COMPONENTS / "language_modelling/train_language_model/train_language_model_mpi/component.yaml"),
+        MpiDistribution,
+    ),
 }
 
 

@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.prepare_images.component import prepare_images  # noqa: E402
-from components.register_model.component import register_model  # noqa: E402
+from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
+from components.model_management.register_model.component import register_model  # noqa: E402
 
-train_lightning = load_component(COMPONENTS / "train_lightning/component.yaml")
-evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifier/component.yaml")
+train_lightning = load_component(COMPONENTS / "image_classification/train_lightning/component.yaml")
+evaluate_image_classifier = load_component(COMPONENTS / "image_classification/evaluate_image_classifier/component.yaml")
 
 LAUNCHES = ("per_node", "per_process")
 """Lightning starts the processes of an instance, or the platform does."""

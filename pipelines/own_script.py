@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.register_model.component import register_model  # noqa: E402
+from components.model_management.register_model.component import register_model  # noqa: E402
 
 # Launch -> component. Under pytorch and mpi the platform starts every process, else one launcher per instance.
 LAUNCHES = {
-    name: load_component(COMPONENTS / f"run_{name}/component.yaml")
+    name: load_component(next(COMPONENTS.rglob(f"run_{name}/component.yaml")))
     for name in ("pytorch", "torchrun", "deepspeed", "mpi")
 }
 for component in LAUNCHES.values():

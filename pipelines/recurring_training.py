@@ -17,11 +17,11 @@ from azure.ai.ml.entities import JobResourceConfiguration, JobSchedule, Recurren
 
 COMPONENTS = Path(__file__).resolve().parent.parent / "components"
 
-get_champion = load_component(COMPONENTS / "get_champion/component.yaml")
-select_new_data = load_component(COMPONENTS / "select_new_data/component.yaml")
-train_image_classifier = load_component(COMPONENTS / "train_image_classifier/component.yaml")
-evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifier/component.yaml")
-promote_model = load_component(COMPONENTS / "promote_model/component.yaml")
+get_champion = load_component(COMPONENTS / "model_management/get_champion/component.yaml")
+select_new_data = load_component(COMPONENTS / "image_classification/select_new_data/component.yaml")
+train_image_classifier = load_component(COMPONENTS / "image_classification/train_image_classifier/component.yaml")
+evaluate_image_classifier = load_component(COMPONENTS / "image_classification/evaluate_image_classifier/component.yaml")
+promote_model = load_component(COMPONENTS / "model_management/promote_model/component.yaml")
 
 # Environment variable: the folder in which images arrive; on Azure ML azureml://datastores/NAME/paths/FOLDER.
 LABELLED_IMAGES = "LABELLED_IMAGES"

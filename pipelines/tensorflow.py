@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.prepare_images.component import prepare_images  # noqa: E402
-from components.register_model.component import register_model  # noqa: E402
+from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
+from components.model_management.register_model.component import register_model  # noqa: E402
 
 # Launch -> training component.
 LAUNCHES = {
@@ -27,7 +27,9 @@ LAUNCHES = {
     "parameter_server": "train_tensorflow_parameter_server",
     "horovod": "train_tensorflow_horovod",
 }
-evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifier_tensorflow/component.yaml")
+evaluate_image_classifier = load_component(
+    COMPONENTS / "image_classification/evaluate_image_classifier_tensorflow/component.yaml"
+)
 
 
 # `launch` decides the component when the pipeline is built. The values of inputs are only known when it runs.
@@ -55,7 +57,7 @@ def tensorflow(
 ):
     if launch not in LAUNCHES:
         raise ValueError(f"launch is {launch!r}; give one of {', '.join(LAUNCHES)}")
-    train_tensorflow = load_component(COMPONENTS / LAUNCHES[launch] / "component.yaml")
+    train_tensorflow = load_component(next(COMPONENTS.rglob(f"{LAUNCHES[launch]}/component.yaml")))
 
     prepare = prepare_images(source=source, folder=folder, seed=seed)
     train = train_tensorflow(

@@ -19,12 +19,12 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.prepare_docstrings.component import prepare_docstrings  # noqa: E402
-from components.register_model.component import register_model  # noqa: E402
+from components.language_modelling.prepare_docstrings.component import prepare_docstrings  # noqa: E402
+from components.model_management.register_model.component import register_model  # noqa: E402
 
-create_base_model = load_component(COMPONENTS / "create_base_model/component.yaml")
-finetune_text_classifier = load_component(COMPONENTS / "finetune_text_classifier/component.yaml")
-evaluate_text_classifier = load_component(COMPONENTS / "evaluate_text_classifier/component.yaml")
+create_base_model = load_component(COMPONENTS / "language_modelling/create_base_model/component.yaml")
+finetune_text_classifier = load_component(COMPONENTS / "language_modelling/finetune_text_classifier/component.yaml")
+evaluate_text_classifier = load_component(COMPONENTS / "language_modelling/evaluate_text_classifier/component.yaml")
 
 
 @pipeline(

@@ -19,14 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.prepare_images.component import prepare_images  # noqa: E402
-from components.register_model.component import register_model  # noqa: E402
+from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
+from components.model_management.register_model.component import register_model  # noqa: E402
 
-train_image_classifier = load_component(COMPONENTS / "train_image_classifier/component.yaml")
-evaluate_image_classifier = load_component(COMPONENTS / "evaluate_image_classifier/component.yaml")
-check_metric = load_component(COMPONENTS / "check_metric/component.yaml")
-select_best = load_component(COMPONENTS / "select_best/component.yaml")
-get_champion = load_component(COMPONENTS / "get_champion/component.yaml")
+train_image_classifier = load_component(COMPONENTS / "image_classification/train_image_classifier/component.yaml")
+evaluate_image_classifier = load_component(COMPONENTS / "image_classification/evaluate_image_classifier/component.yaml")
+check_metric = load_component(COMPONENTS / "model_management/check_metric/component.yaml")
+select_best = load_component(COMPONENTS / "model_management/select_best/component.yaml")
+get_champion = load_component(COMPONENTS / "model_management/get_champion/component.yaml")
 
 MOST_ROUNDS = 8
 """Maximum number of iterations. Azure ML does not accept a pipeline input here."""

@@ -19,17 +19,19 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.prepare_images.component import prepare_images  # noqa: E402
+from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
 
-preflight = load_component(COMPONENTS / "preflight/component.yaml")
-benchmark_collectives = load_component(COMPONENTS / "benchmark_collectives/component.yaml")
-verify_environment = load_component(COMPONENTS / "verify_environment/component.yaml")
-record_launch = load_component(COMPONENTS / "record_launch/component.yaml")
-record_launch_mpi = load_component(COMPONENTS / "record_launch_mpi/component.yaml")
-record_launch_tensorflow = load_component(COMPONENTS / "record_launch_tensorflow/component.yaml")
-record_launch_ray = load_component(COMPONENTS / "record_launch_ray/component.yaml")
-record_launch_single = load_component(COMPONENTS / "record_launch_single/component.yaml")
-train_image_classifier = load_component(COMPONENTS / "train_image_classifier/component.yaml")
+preflight = load_component(COMPONENTS / "diagnosis/preflight/component.yaml")
+benchmark_collectives = load_component(COMPONENTS / "diagnosis/benchmark_collectives/component.yaml")
+verify_environment = load_component(COMPONENTS / "diagnosis/verify_environment/component.yaml")
+record_launch = load_component(COMPONENTS / "diagnosis/record_launch/component.yaml")
+record_launch_mpi = load_component(COMPONENTS / "diagnosis/record_launch/record_launch_mpi/component.yaml")
+record_launch_tensorflow = load_component(
+    COMPONENTS / "diagnosis/record_launch/record_launch_tensorflow/component.yaml"
+)
+record_launch_ray = load_component(COMPONENTS / "diagnosis/record_launch/record_launch_ray/component.yaml")
+record_launch_single = load_component(COMPONENTS / "diagnosis/record_launch/record_launch_single/component.yaml")
+train_image_classifier = load_component(COMPONENTS / "image_classification/train_image_classifier/component.yaml")
 
 RECORDERS = {
     "pytorch": record_launch,

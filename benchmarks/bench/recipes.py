@@ -34,11 +34,11 @@ class Recipe:
 
     def import_path(self) -> list[str]:
         """Return the folders of the component's modules."""
-        return [str(COMPONENTS / folder) for folder in (self.name, *self.includes)]
+        return [str(next(COMPONENTS.rglob(folder))) for folder in (self.name, *self.includes)]
 
 
 def _write_images(folder: Path) -> Path:
-    sys.path.append(str(COMPONENTS / "prepare_images"))
+    sys.path.append(str(COMPONENTS / "image_classification/prepare_images"))
     import prepared_images
 
     random = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def _image_loss(model: Any, batch: Any) -> Any:
 
 
 def _write_text(folder: Path) -> Path:
-    sys.path.append(str(COMPONENTS / "prepare_text"))
+    sys.path.append(str(COMPONENTS / "language_modelling/prepare_text"))
     from prepared_text import TOKENIZER, Description, write_description
     from shard_writer import ShardWriter
 

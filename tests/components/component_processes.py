@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.components.find import find_specs
 from allranks.contract import produce
 from allranks.contract.launch import Launch
 from allranks.contract.pytorch import PyTorch
@@ -21,6 +22,12 @@ from forked import Forked
 
 COMPONENTS = Path(__file__).parents[2] / "components"
 BOUND_SECONDS = 200
+
+
+def folder_of(component: str) -> Path:
+    """Return the folder of a component."""
+    (spec,) = [spec for spec in find_specs(COMPONENTS) if spec.parent.name == component]
+    return spec.parent
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def running_script(
     included: Sequence[str] = ("prepare_images", "get_champion"),
 ) -> Iterator[Running]:
     """The same, while it runs. What is left of it is killed at the end of the block."""
-    code = [str(COMPONENTS / name) for name in (component, *included)]
+    code = [str(folder_of(name)) for name in (component, *included)]
     environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"} | temporary(folder)
     environments = [environment]
     if ranks > 1:
@@ -102,8 +109,8 @@ def run_small_script(component: str, *arguments: str, folder: Path, included: Se
 
     included: the components of whose folders it has files in its snapshot
     """
-    path = os.pathsep.join(str(COMPONENTS / name) for name in included)
-    script = str(COMPONENTS / component / f"{component}.py")
+    path = os.pathsep.join(str(folder_of(name)) for name in included)
+    script = str(folder_of(component) / f"{component}.py")
     return run([[sys.executable, script, *arguments]], [clean() | {"PYTHONPATH": path}], folder)
 
 
@@ -112,7 +119,7 @@ def execute(
 ) -> Ended:
     """Run a component that mldesigner wrote, by the command that mldesigner gives it."""
     command = [shutil.which("mldesigner", path=str(Path(sys.executable).parent)) or "mldesigner", "execute"]
-    command += ["--source", str(COMPONENTS / component / "component.py"), "--name", f"allranks_{component}"]
+    command += ["--source", str(folder_of(component) / "component.py"), "--name", f"allranks_{component}"]
     command += ["--inputs", *(f"{name}={value}" for name, value in inputs.items())]
     command += ["--outputs", *(f"{name}={path}" for name, path in outputs.items())]
     return run([command], [clean() | variables], folder)
@@ -157,13 +164,13 @@ def clean() -> dict[str, str]:
 def train(data: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     places = ["--data", str(data), "--model", str(folder / "model"), "--checkpoints", str(folder / "checkpoints")]
     places += ["--history", str(folder / "history")]
-    script = COMPONENTS / "train_image_classifier/train.py"
+    script = COMPONENTS / "image_classification/train_image_classifier/train.py"
     return run_script("train_image_classifier", *places, *arguments, script=script, folder=folder, ranks=ranks)
 
 
 def evaluate(data: Path, model: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     places = ["--data", str(data), "--model", str(model), "--metrics", str(folder / "metrics")]
-    script = COMPONENTS / "evaluate_image_classifier/evaluate.py"
+    script = COMPONENTS / "image_classification/evaluate_image_classifier/evaluate.py"
     included = ("prepare_images", "get_champion", "train_image_classifier")
     return run_script(
         "evaluate_image_classifier", *places, *arguments, script=script, folder=folder, ranks=ranks, included=included
@@ -172,7 +179,7 @@ def evaluate(data: Path, model: Path, folder: Path, *arguments: str, ranks: int 
 
 def shard(data: Path, shards: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     places = ["--data", str(data), "--shards", str(shards)]
-    script = COMPONENTS / "shard_dataset/shard_dataset.py"
+    script = COMPONENTS / "image_classification/shard_dataset/shard_dataset.py"
     included = ("prepare_images", "train_image_classifier")
     return run_script(
         "shard_dataset", *places, *arguments, script=script, folder=folder, ranks=ranks, included=included

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from component_processes import COMPONENTS, execute, train
+from component_processes import COMPONENTS, execute, folder_of, train
 
 Importer = Callable[[str, str], ModuleType]
 
@@ -22,10 +22,10 @@ def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     # The others include files of these.
     for included in ("get_champion", "prepare_images", "check_metric", "register_model", "train_image_classifier"):
-        monkeypatch.syspath_prepend(str(COMPONENTS / included))
+        monkeypatch.syspath_prepend(str(folder_of(included)))
 
     def import_module(component: str, name: str) -> ModuleType:
-        monkeypatch.syspath_prepend(str(COMPONENTS / component))
+        monkeypatch.syspath_prepend(str(folder_of(component)))
         return importlib.import_module(name)
 
     yield import_module

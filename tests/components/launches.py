@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from component_processes import COMPONENTS, Ended, clean, run
+from component_processes import Ended, clean, folder_of, run
 
 from allranks.contract import produce, report
 from allranks.contract.launch import Distribution, Launch
@@ -23,7 +23,7 @@ def environment(folder: Path, code: Sequence[str]) -> dict[str, str]:
     """What every process of a test is given: code of these components, one thread, a report."""
     told = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "NODE_RANK", "MASTER_", "GLOO_", "NCCL_", "OMPI_", "ACCELERATE_")
     kept = {name: value for name, value in clean().items() if not name.startswith(told)}
-    path = os.pathsep.join(str(COMPONENTS / component) for component in code)
+    path = os.pathsep.join(str(folder_of(component)) for component in code)
     return kept | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", report.VARIABLE: str(folder / "report")}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from component_processes import COMPONENTS, run, run_script
+from component_processes import COMPONENTS, folder_of, run, run_script
 from launches import environment
 
 from allranks.contract.rank_env import RankEnv
@@ -96,7 +96,13 @@ def best(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = folder / "ds_config.json"
     config.write_text(json.dumps(CONFIG | {"gradient_clipping": 0.25}))
     places = ["--source", str(SCRIPTS), "--config", str(config), "--results", str(folder / "results")]
-    command = [sys.executable, str(COMPONENTS / "autotune_deepspeed/start.py"), *places, "--script", "tunable.py"]
+    command = [
+        sys.executable,
+        str(COMPONENTS / "own_script/autotune_deepspeed/start.py"),
+        *places,
+        "--script",
+        "tunable.py",
+    ]
     variables = environment(folder, ["autotune_deepspeed", "run_pytorch"])
     ended = run([[*command, "--best", str(folder / "best.json")]], [variables], folder)
     assert ended.codes == [0], ended
@@ -130,7 +136,7 @@ def test_what_the_tuning_finds_is_what_trainings_take(best: Path, text: Path, di
         folder = tmp_path / component
         places = [word for name in ("model", "checkpoints", "history") for word in (f"--{name}", str(folder / name))]
         tuned = ["--strategy", "deepspeed", "--deepspeed", str(best), "--max_steps", "2"]
-        script = COMPONENTS / component / "train.py"
+        script = folder_of(component) / "train.py"
         words = [*settings, *places, *tuned]
         ended = run_script(component, *words, script=script, folder=folder, ranks=2, included=included)
         assert ended.codes == [0, 0], ended.errors

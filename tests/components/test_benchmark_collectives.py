@@ -136,7 +136,7 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[E
         folder = tmp_path_factory.mktemp("benchmark")
         given = ["--min_bytes", "64", "--max_bytes", "8192", "--factor", "8", "--iterations", "2", "--warm_up", "1"]
         given += [*arguments, "--bandwidth", str(folder / "bandwidth")]
-        script = COMPONENTS / "benchmark_collectives" / "benchmark.py"
+        script = COMPONENTS / "diagnosis/benchmark_collectives" / "benchmark.py"
         included = ["compare_trainings"]  # whose frame of a page the component includes
         ended = run_script(
             "benchmark_collectives", *given, script=script, folder=folder, ranks=ranks, included=included

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 Importer = Callable[[str, str], Any]
 Consolidate = Callable[..., dict[str, Tensor]]
-SCRIPT = COMPONENTS / "consolidate_checkpoint/consolidate.py"
+SCRIPT = COMPONENTS / "model_management/consolidate_checkpoint/consolidate.py"
 
 needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
 

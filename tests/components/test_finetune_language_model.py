@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from component_processes import BOUND_SECONDS, COMPONENTS, clean, run_script
+from component_processes import BOUND_SECONDS, clean, folder_of, run_script
 from finetuning import RECIPE, recipe
 from launches import free_port
 
@@ -308,11 +308,11 @@ def arguments(base: Path, data: Path, folder: Path, *more: str) -> list[str]:
 def running(words: list[str], folder: Path, ranks: int) -> Iterator[Forked]:
     """Ranks of the recipe, whose outputs are out.RANK and err.RANK in the folder."""
     job = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=free_port())
-    given = clean() | {"PYTHONPATH": str(COMPONENTS / RECIPE), "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
+    given = clean() | {"PYTHONPATH": str(folder_of(RECIPE)), "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
     for process in produce.processes(job):
         environ = given | produce.environment(job, process)
         output = folder / f"rank{process.rank}"
-        yield Forked(COMPONENTS / RECIPE / "train.py", words, environ, folder, output)
+        yield Forked(folder_of(RECIPE) / "train.py", words, environ, folder, output)
 
 
 def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
@@ -360,7 +360,7 @@ def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
 def test_too_few_examples_for_the_ranks_are_one_message_before_the_first_step(
     base: Path, preferences: Path, tmp_path: Path
 ) -> None:
-    script = COMPONENTS / RECIPE / "train.py"
+    script = folder_of(RECIPE) / "train.py"
     words = arguments(base, preferences, tmp_path, "--objective", "dpo", "--per_device_train_batch_size", "41")
     ended = run_script(RECIPE, *words, script=script, folder=tmp_path, included=())
     assert ended.codes == [2]

@@ -12,7 +12,7 @@ from allranks_command import allranks
 # Each starts ranks, which import torch.
 pytestmark = pytest.mark.slow
 
-COMPONENT = Path(__file__).parents[2] / "components" / "preflight" / "component.yaml"
+COMPONENT = Path(__file__).parents[2] / "components" / "diagnosis/preflight" / "component.yaml"
 
 
 def pipeline(folder: Path, inputs: str, instances: int = 2) -> Path:

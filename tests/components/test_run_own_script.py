@@ -36,7 +36,7 @@ TENSORFLOW = BIN.parents[1] / ".venvs/allranks-tensorflow/bin/python"
 
 def command(launch: str, folder: Path, script: str = "sum_ranks.py", *options: str) -> list[str]:
     places = ["--launch", launch, "--source", str(SCRIPTS), "--script", script, "--results", str(folder / "results")]
-    return [sys.executable, str(COMPONENTS / "run_pytorch/start.py"), *places, *options]
+    return [sys.executable, str(COMPONENTS / "own_script/run_pytorch/start.py"), *places, *options]
 
 
 def check(ended: Ended, folder: Path, local_ranks: list[int], arguments: str = "") -> None:
@@ -230,7 +230,7 @@ def test_what_is_no_script_is_refused(code: Importer, tmp_path: Path, monkeypatc
 def test_a_program_of_a_mount_that_is_not_executable(tmp_path: Path, variables: dict[str, str]) -> None:
     program = tmp_path / "solver"
     shutil.copyfile(shutil.which("printenv") or "", program)
-    rank = [sys.executable, str(COMPONENTS / "run_pytorch/rank.py")]
+    rank = [sys.executable, str(COMPONENTS / "own_script/run_pytorch/rank.py")]
     ended = run([[*rank, str(program), "${WHICH}"]], [{**variables, "WHICH": "PLACE", "PLACE": "here"}], tmp_path)
     assert (ended.codes, ended.output) == ([0], "here\n"), ended
     program.write_text("not a program")
@@ -307,7 +307,7 @@ def test_the_wrong_launch_is_refused(launch: str, said: str, tmp_path: Path, var
 
 
 def test_arguments_with_the_quotes_of_the_command_are_refused() -> None:
-    command_text = yaml.safe_load((COMPONENTS / "run_mpi/component.yaml").read_text())["command"]
+    command_text = yaml.safe_load((COMPONENTS / "own_script/run_pytorch/run_mpi/component.yaml").read_text())["command"]
     command_text = command_text.partition("$[[--data")[0].partition("$[[--source ${{inputs.source}}]]")[2]
     for arguments, found in (("--name 'two words'", ["--name 'two words'"]), ('--name "two words"', [])):
         given = {"script": "train.py", "arguments": arguments}
@@ -320,7 +320,7 @@ def test_the_code_of_the_node_takes_the_place_of_the_source() -> None:
     with session():
         from azure.ai.ml import load_component
 
-        component = load_component(COMPONENTS / "run_mpi/component.yaml")
+        component = load_component(COMPONENTS / "own_script/run_pytorch/run_mpi/component.yaml")
         component.code = str(SCRIPTS)
         with component._build_code() as snapshot:
             files = {file.name for file in Path(snapshot.path).iterdir()}

@@ -115,7 +115,7 @@ def train(data: Path, folder: Path, *arguments: object, ranks: int = 1) -> Ended
     """Train a tiny model; its outputs are below the folder."""
     places = ["--data", data, "--model", folder / "model", "--checkpoints", folder / "checkpoints"]
     places += ["--history", folder / "history.json"]
-    script = COMPONENTS / "train_language_model/train.py"
+    script = COMPONENTS / "language_modelling/train_language_model/train.py"
     return run_ranks("train_language_model", *places, *TINY, *arguments, script=script, folder=folder, ranks=ranks)
 
 
@@ -189,7 +189,7 @@ def test_an_eviction_during_a_validation_saves_and_the_next_attempt_makes_it(ver
     assert ended.codes == [143, 143], ended.errors
     assert "validation loss" not in ended.output
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step_000000002"]
-    script = COMPONENTS / "train_language_model/train.py"
+    script = COMPONENTS / "language_modelling/train_language_model/train.py"
     ended = run_ranks("train_language_model", *words, script=script, folder=tmp_path, ranks=2)
     assert ended.codes == [0, 0], ended.errors
     history = json.loads((tmp_path / "history").read_text())
@@ -202,7 +202,7 @@ def test_an_eviction_during_a_validation_saves_and_the_next_attempt_makes_it(ver
 def test_a_training_starts_from_the_weights_of_another(model_of_verses: Path, verses: Path, tmp_path: Path) -> None:
     places = ["--data", verses, "--model", tmp_path / "model", "--checkpoints", tmp_path / "checkpoints"]
     settings = ["--history", tmp_path / "history.json", "--max_steps", 1, "--initial_model", model_of_verses / "model"]
-    script = COMPONENTS / "train_language_model/train.py"
+    script = COMPONENTS / "language_modelling/train_language_model/train.py"
     ended = run_ranks("train_language_model", *places, *settings, script=script, folder=tmp_path)
     assert ended.codes == [0], ended.errors
     assert losses(tmp_path / "history.json")[1] < losses(model_of_verses / "history.json")[20]
@@ -237,7 +237,7 @@ def test_every_token_counts_once_where_ranks_have_unequal_shares(tmp_path: Path)
 
 def test_the_metrics_of_a_trained_model(model_of_verses: Path, verses: Path, tmp_path: Path) -> None:
     places = ["--data", verses, "--model", model_of_verses / "model", "--metrics", tmp_path / "metrics"]
-    script = COMPONENTS / "evaluate_language_model/evaluate.py"
+    script = COMPONENTS / "language_modelling/evaluate_language_model/evaluate.py"
     ended = run_ranks("evaluate_language_model", *places, script=script, folder=tmp_path)
     assert ended.codes == [0], ended.errors
     described = json.loads((verses / "description.json").read_text())
@@ -256,7 +256,7 @@ def test_the_metrics_of_a_trained_model(model_of_verses: Path, verses: Path, tmp
 
 
 def test_samples_are_written_and_printed(model_of_verses: Path, tmp_path: Path) -> None:
-    script = COMPONENTS / "sample_text/sample.py"
+    script = COMPONENTS / "language_modelling/sample_text/sample.py"
     places = ["--model", model_of_verses / "model", "--text", tmp_path / "out/text"]
     ended = run_ranks("sample_text", *places, "--prompt", "1 green", "--samples", 3, script=script, folder=tmp_path)
     assert ended.codes == [0], ended.errors

@@ -177,9 +177,9 @@ def test_the_order_of_delivery_does_not_matter(selection: Any, script: Any, tmp_
 
 
 def test_as_a_process_it_prints_what_it_found_or_what_is_wrong(tmp_path: Path) -> None:
-    command = [sys.executable, str(COMPONENTS / "select_new_data/select_new_data.py")]
+    command = [sys.executable, str(COMPONENTS / "image_classification/select_new_data/select_new_data.py")]
     command += ["--images", str(tmp_path / "images"), "--selection", str(tmp_path / "selection")]
-    environment = clean() | {"PYTHONPATH": str(COMPONENTS / "prepare_images")}
+    environment = clean() | {"PYTHONPATH": str(COMPONENTS / "image_classification/prepare_images")}
     good, bad = [*command, "--arrived", "0.2"], [*command, "--source", "folder"]
     ended = run([good, bad], [environment] * 2, tmp_path)
     assert ended.codes == [0, 2], ended.errors

@@ -49,12 +49,12 @@ def options(data: Path, folder: Path) -> list[str]:
 
 
 def script() -> Path:
-    return COMPONENTS / "train_gradient_boosting/train.py"
+    return COMPONENTS / "tables/train_gradient_boosting/train.py"
 
 
 def evaluate(data: Path, folder: Path, ranks: int) -> dict[str, Any]:
     arguments = ["--data", str(data), "--model", str(folder / "model"), "--metrics", str(folder / f"metrics{ranks}")]
-    file = COMPONENTS / "evaluate_table_model/evaluate.py"
+    file = COMPONENTS / "tables/evaluate_table_model/evaluate.py"
     ended = run_script(
         "evaluate_table_model", *arguments, script=file, folder=folder, ranks=ranks, included=("prepare_table",)
     )

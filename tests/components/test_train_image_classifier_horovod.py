@@ -26,7 +26,11 @@ def test_it_trains_by_horovod(tmp_path: Path, digits: Path) -> None:
         "jobs": {
             "train": {
                 "type": "command",
-                "component": str(COMPONENTS / "train_image_classifier_horovod" / "component.yaml"),
+                "component": str(
+                    COMPONENTS
+                    / "image_classification/train_image_classifier/train_image_classifier_horovod"
+                    / "component.yaml"
+                ),
                 "inputs": {
                     "data": {"type": "uri_folder", "path": str(digits)},
                     "model": "resnet_micro",

@@ -283,7 +283,7 @@ def test_the_peak_of_a_gpu(
 
 
 def test_the_command_passes_every_port(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = yaml.safe_load((COMPONENTS / "train_language_model/component.yaml").read_text())
+    spec = yaml.safe_load((COMPONENTS / "language_modelling/train_language_model/component.yaml").read_text())
     ports = [*spec["inputs"], *spec["outputs"]]
     passed = {word.removeprefix("$[[").removeprefix("--") for word in spec["command"].split() if "--" in word}
     args = arguments(modules, monkeypatch)

@@ -22,7 +22,7 @@ from allranks.errors import InputError
 
 Importer = Callable[[str, str], Any]
 
-SCRIPT = COMPONENTS / "train_lightning/train.py"
+SCRIPT = COMPONENTS / "image_classification/train_lightning/train.py"
 CODE = ("train_lightning", "train_image_classifier", "prepare_images")
 VARIABLES = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "NODE_RANK": "1", "AZUREML_NODE_COUNT": "2"}
 SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", "2", "--learning_rate", "0.01", "--max_grad_norm", "1")

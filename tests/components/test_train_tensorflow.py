@@ -24,7 +24,7 @@ Tasks = dict[str, subprocess.Popen[bytes]]
 
 pytestmark = [needs_tensorflow, pytest.mark.slow, pytest.mark.xdist_group("tensorflow")]
 
-CODE = COMPONENTS / "train_tensorflow"
+CODE = COMPONENTS / "image_classification/train_tensorflow"
 HOROVOD_ENVIRONMENT = ROOT / ".venvs/allranks-tensorflow-horovod"
 needs_horovod = pytest.mark.skipif(
     not list(HOROVOD_ENVIRONMENT.glob("lib/python3*/site-packages/horovod")), reason="make tensorflow-horovod"
@@ -45,7 +45,7 @@ def begin(script: str, data: Path, folder: Path, tasks: dict[str, list[str]], *a
     names = [f"{role}-{index}" for role, endpoints in tasks.items() for index in range(len(endpoints))]
     options = ["--data", data, "--model", folder / "model", "--checkpoints", folder / "checkpoints"]
     options += ["--history", folder / "history.json", *SETTINGS, *arguments]
-    path = (COMPONENTS / "prepare_images",)
+    path = (COMPONENTS / "image_classification/prepare_images",)
     return {name: start(folder, name, tasks, CODE / script, *options, path=path) for name in names or ["worker-0"]}
 
 
@@ -88,8 +88,11 @@ def test_mixed_precision_learns_alike_on_two_workers(digits: Path, on_one: Path,
 
 
 def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, on_one: Path, tmp_path: Path) -> None:
-    script = COMPONENTS / "evaluate_image_classifier_tensorflow/evaluate.py"
-    path = (COMPONENTS / "prepare_images", COMPONENTS / "evaluate_image_classifier")
+    script = COMPONENTS / "image_classification/evaluate_image_classifier_tensorflow/evaluate.py"
+    path = (
+        COMPONENTS / "image_classification/prepare_images",
+        COMPONENTS / "image_classification/evaluate_image_classifier",
+    )
     port = cluster(worker=1)["worker"][0].rpartition(":")[2]
     options = ["--data", digits, "--model", on_one / "model", "--metrics", tmp_path / "metrics"]
     launch = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
@@ -174,7 +177,7 @@ def test_each_worker_of_a_parameter_server_reads_its_own_share(code: Importer, t
     prepared.write(tmp_path, prepared.describe("numbers", ("even", "odd"), splits), splits)
     program = tmp_path / "shares.py"
     program.write_text(READ_SHARES)
-    path = (CODE, COMPONENTS / "prepare_images")
+    path = (CODE, COMPONENTS / "image_classification/prepare_images")
     tasks = json.dumps(cluster(worker=2, ps=1))
     (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, tmp_path, tasks, path=path)}).values()
     assert ended.code == 0, ended
@@ -247,7 +250,7 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
     description = json.loads((fewer / "dataset.json").read_text())
     (fewer / "dataset.json").write_text(json.dumps(description | {"classes": description["classes"][:9]}))
     options = ["--data", digits, "--model", "model", "--checkpoints", "checkpoints", "--history", "history", *SETTINGS]
-    path = (CODE, COMPONENTS / "prepare_images")
+    path = (CODE, COMPONENTS / "image_classification/prepare_images")
     tried = json.dumps({script: list(arguments) for script, arguments in REFUSED.items()})
     (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, tried, *options, path=path)}).values()
     assert ended.code == 0, ended

@@ -39,7 +39,7 @@ def variant(root: Path, table: str = TABLE) -> dict[str, Any]:
     folder = make(root)
     (folder / "variants.yaml").write_text(table)
     (each,) = variants.variants_of(folder)
-    assert each.path == root / "components/greet_twice/component.yaml"
+    assert each.path == root / "components/greet/greet_twice/component.yaml"
     content: dict[str, Any] = yaml.safe_load(each.text)
     return content
 
@@ -67,9 +67,9 @@ def test_a_merge_patch_as_rfc_7386_has_it_and_parts_of_texts(target: Any, patch:
 def test_a_variant_is_the_spec_with_what_differs(tmp_path: Path) -> None:
     base, spec = yaml.safe_load(YAML), variant(tmp_path)
     assert (spec["name"], spec["display_name"], spec["version"]) == ("greet_twice", "Greet people twice", "1.2.0")
-    assert spec["code"] == "../greet"
-    assert spec["additional_includes"] == ["../other/words.py", "../greet/own.py"]
-    assert spec["environment"] == base["environment"]
+    assert spec["code"] == ".."
+    assert spec["additional_includes"] == ["../../other/words.py", "../own.py"]
+    assert spec["environment"] == base["environment"].replace("file:", "file:../")
     assert spec["distribution"] == {"type": "mpi"}
     assert list(spec["inputs"]) == ["people", "names", "times", "tone", "loud", "pause"]
     assert spec["inputs"]["tone"] == {**base["inputs"]["tone"], "enum": ["warm", "cool", "none"], "default": "none"}
@@ -106,7 +106,7 @@ def test_written_once_and_checked_afterwards(tmp_path: Path) -> None:
     command = ["components", str(tmp_path / "components"), "--write-variants"]
     for said in ("written", "up to date"):
         assert said in CliRunner().invoke(app, command).stdout
-    generated = tmp_path / "components/greet_twice/component.yaml"
+    generated = tmp_path / "components/greet/greet_twice/component.yaml"
     assert list(variants.check([spec, generated])) == []
     spec.write_text(YAML.replace("default: 3", "default: 4"))
     assert "is out of date" in str(CliRunner().invoke(app, ["check", str(folder)]).exception)
@@ -122,7 +122,7 @@ def test_written_once_and_checked_afterwards(tmp_path: Path) -> None:
 def test_a_handwritten_spec_is_never_overwritten(tmp_path: Path) -> None:
     folder = make(tmp_path)
     (folder / "variants.yaml").write_text(TABLE)
-    own = tmp_path / "components/greet_twice/component.yaml"
+    own = tmp_path / "components/greet/greet_twice/component.yaml"
     own.parent.mkdir()
     own.write_text(YAML)
     with pytest.raises(InputError, match="exists and was not generated"):
@@ -130,7 +130,7 @@ def test_a_handwritten_spec_is_never_overwritten(tmp_path: Path) -> None:
     assert own.read_text() == YAML
 
 
-@pytest.mark.parametrize("spec", sorted(PROJECT.glob("*/component.yaml")), ids=lambda spec: spec.parent.name)
+@pytest.mark.parametrize("spec", sorted(PROJECT.rglob("component.yaml")), ids=lambda spec: spec.parent.name)
 def test_the_text_of_a_spec_is_that_spec(spec: Path) -> None:
     content = yaml.safe_load(spec.read_text())
     assert yaml.safe_load(spec_text(content)) == content
@@ -140,4 +140,4 @@ def test_the_text_of_a_spec_is_that_spec(spec: Path) -> None:
 
 def test_the_project_s_variants_are_up_to_date() -> None:
     """Where they are not: allranks components --write-variants"""
-    assert list(variants.check(sorted(PROJECT.glob("*/component.yaml")))) == []
+    assert list(variants.check(sorted(PROJECT.rglob("component.yaml")))) == []

@@ -13,7 +13,7 @@ from allranks_command import allranks
 # Each is a run of the engine.
 pytestmark = pytest.mark.slow
 
-COMPONENT = Path(__file__).parents[2] / "components" / "verify_environment" / "component.yaml"
+COMPONENT = Path(__file__).parents[2] / "components" / "diagnosis/verify_environment" / "component.yaml"
 EXPECTED = """
 every:
   python: {version: ">=3.10,<3.14"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from allranks.components.find import find_specs
+
 PROJECT = Path(__file__).resolve().parents[2]
 MAP = PROJECT / "docs" / "from-the-documents.md"
 ARCHITECTURE = PROJECT / "docs" / "architecture.md"
@@ -56,6 +58,8 @@ def test_the_architecture_and_the_readme_list_every_package() -> None:
 def test_every_component_is_somebodys_counterpart() -> None:
     text = MAP.read_text(encoding="utf-8")
     trainings = {
-        path.name for path in (PROJECT / "components").iterdir() if re.match("train_|finetune_|run_", path.name)
+        spec.parent.relative_to(PROJECT).as_posix()
+        for spec in find_specs(PROJECT / "components")
+        if re.match("train_|finetune_|run_", spec.parent.name)
     }
-    assert {name for name in trainings if f"components/{name}`" not in text} == set()
+    assert {path for path in trainings if f"`{path}`" not in text} == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,11 @@ from allranks.errors import InputError, Problem
 from allranks.sdk.session import session
 from allranks.sdk.specs import SPECS, load, quiet
 
+VARIANTS = "variants.yaml"
+"""The table of a component's variants (`variants`), whose specs are in folders beside it."""
+
 FOLDER = "components"
-"""The folder of a project that contains one folder per component."""
+"""The folder of a project that contains a folder per component, at any depth."""
 
 
 @dataclass(frozen=True)
@@ -94,41 +98,32 @@ def components_folder(start: Path) -> Path:
 
 
 def find_specs(root: Path) -> tuple[Path, ...]:
-    """Return the specs in root: root itself if it is a file, else its own, or those of its folders.
+    """Return the specs in root at any depth, or root itself if it is a file.
 
-    Raise InputError for a folder with none or several.
+    Below a spec only its variants are found. Folders whose names begin with a dot or an underscore are skipped.
+
+    Raise InputError if there is none, or if a folder has several.
     """
     if root.is_file():
         return (root,)
     if not root.is_dir():
         raise InputError(Problem(str(root), "no such folder", "a folder with components", "check the spelling"))
-    own = _specs_in(root)
-    folders = (
-        [root]
-        if own
-        else sorted(entry for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith((".", "_")))
-    )
-    problems = [
-        Problem(
-            where=str(folder),
-            found=f"{len(specs)} specs of a component",
-            expected=" or ".join(SPECS),
-            fix="remove all but one" if specs else "add one, or move the folder elsewhere",
-        )
-        for folder in folders
-        if len(specs := _specs_in(folder)) != 1
-    ]
-    if not folders:
-        problems = [
-            Problem(str(root), "no component", "a folder for each component", "add one, or name another folder")
-        ]
+    specs: list[Path] = []
+    problems: list[Problem] = []
+    for folder, folders, files in os.walk(root):
+        own = [Path(folder, name) for name in SPECS if name in files]
+        within = not own or VARIANTS in files  # the code of a component may contain copies of specs
+        folders[:] = sorted(name for name in folders if within and not name.startswith((".", "_")))
+        specs += own
+        if len(own) > 1:
+            found = f"{len(own)} specs of a component"
+            problems.append(Problem(folder, found, " or ".join(SPECS), "remove all but one"))
+    if not specs:
+        expected = f"a folder with {' or '.join(SPECS)} for each component"
+        problems = [Problem(str(root), "no component", expected, "add one, or name another folder")]
     if problems:
         raise InputError.of(problems)
-    return tuple(_specs_in(folder)[0] for folder in folders)
-
-
-def _specs_in(folder: Path) -> list[Path]:
-    return [folder / name for name in SPECS if (folder / name).is_file()]
+    return tuple(specs)
 
 
 def describe(component: Any, spec: Path) -> ComponentInfo:

@@ -55,7 +55,7 @@ class _Dumper(yaml.SafeDumper):
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
     style = ">" if len(value) > _LONG and "\n" not in value else None
     # A version such as 1.0 would be read as a number without quotes, and 1.0.0 looks like one.
-    if re.fullmatch(r"[\d.]+", value):
+    if re.fullmatch(r"\d[\d.]*", value):
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 

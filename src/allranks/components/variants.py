@@ -1,7 +1,7 @@
 """Components that differ in launch or environment, generated from one spec and a table of variants.
 
-Beside `components/NAME/component.yaml`, a `variants.yaml` maps the name of each variant to a merge patch
-(`merge_patch`) of that spec. Each variant becomes `components/VARIANT/component.yaml`, which uses the code of NAME.
+Beside `NAME/component.yaml`, a `variants.yaml` maps the name of each variant to a merge patch (`merge_patch`) of that
+spec. Each variant becomes `NAME/VARIANT/component.yaml`, which uses the code of NAME.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import Any
 
 from allranks.components.check import order, yaml_subject
 from allranks.components.check.subject import PortSpec
+from allranks.components.find import VARIANTS
 from allranks.components.merge_patch import merged, mismatches
 from allranks.components.spec_text import spec_text
 from allranks.errors import InputError, Problem
 from allranks.sdk.yaml_lines import at, read_mapping
 
-TABLE = "variants.yaml"
+TABLE = VARIANTS
 SPEC = "component.yaml"
 COMMAND = "allranks components --write-variants"
 
-_HEADER = re.compile(r"# Generated from \.\./(?P<base>[^/\s]+)/variants\.yaml")
+_HEADER = re.compile(r"# Generated from \.\./variants\.yaml")
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,12 @@ def _folders(spec: Path) -> Iterator[Path]:
     """Yield the folders whose tables belong to a spec: its own, and that of the spec it was generated from."""
     if (spec.parent / TABLE).is_file():
         yield spec.parent
-    base = _HEADER.match(_text(spec))
-    if base:
-        yield spec.parent.parent / base["base"]
+    if _HEADER.match(_text(spec)):
+        yield spec.parent.parent
 
 
 def _base(spec: Path) -> Path | None:
-    match = _HEADER.match(_text(spec))
-    return (spec.parent.parent / match["base"]).resolve() if match else None
+    return spec.parent.parent.resolve() if _HEADER.match(_text(spec)) else None
 
 
 def _text(path: Path) -> str:
@@ -136,23 +135,23 @@ def _variant(folder: Path, key: str, patch: Mapping[str, Any], base: Mapping[str
     prefix = str(base.get("name", "")).removesuffix(folder.name)
     spec = merged(base, {"name": prefix + key, **patch})
     if "code" in spec:
-        spec["code"] = _moved(spec["code"], folder.name)
+        spec["code"] = _from_below(spec["code"])
     if includes := spec.get("additional_includes"):
-        spec["additional_includes"] = [_moved(include, folder.name) for include in includes]
+        spec["additional_includes"] = [_from_below(include) for include in includes]
     environment = spec.get("environment")
     if isinstance(environment, str) and environment.startswith("file:"):
-        spec["environment"] = f"file:{_moved(environment.removeprefix('file:'), folder.name)}"
+        spec["environment"] = f"file:{_from_below(environment.removeprefix('file:'))}"
     if isinstance(inputs := spec.get("inputs"), dict):
         spec["inputs"] = _in_order(inputs)
-    header = f"# Generated from ../{folder.name}/{TABLE} by: {COMMAND}\n"
-    return Variant(folder / TABLE, key, folder.parent / key / SPEC, header + spec_text(spec))
+    header = f"# Generated from ../{TABLE} by: {COMMAND}\n"
+    return Variant(folder / TABLE, key, folder / key / SPEC, header + spec_text(spec))
 
 
-def _moved(path: Any, folder: str) -> Any:
-    """Return a path of the base's folder as the folder of a variant names it."""
+def _from_below(path: Any) -> Any:
+    """Return a path of the base's folder as the folder of a variant, which is in it, names it."""
     if not isinstance(path, str) or ":" in path or os.path.isabs(path):
         return path
-    return os.path.normpath(os.path.join("..", folder, path)).replace(os.sep, "/")
+    return os.path.normpath(os.path.join("..", path)).replace(os.sep, "/")
 
 
 def _in_order(inputs: dict[str, Any]) -> dict[str, Any]:

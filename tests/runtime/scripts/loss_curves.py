@@ -20,7 +20,7 @@ from torch.nn import functional
 from allranks import runtime
 from allranks.runtime import strategies
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "components" / "train_language_model"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "components" / "language_modelling/train_language_model"))
 
 from gpt import Block, Gpt, Shape
 

@@ -63,7 +63,7 @@ def _write_variants(folder: Path | None) -> None:
     from allranks.components.find import components_folder
 
     root = folder or components_folder(Path.cwd())
-    tables = [root / variants.TABLE, *sorted(root.glob(f"*/{variants.TABLE}"))]
+    tables = sorted(root.rglob(variants.TABLE))
     written = variants.write(table.parent for table in tables)
     for path in written:
         console().print(f"written  {path}", soft_wrap=True)
