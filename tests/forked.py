@@ -91,4 +91,8 @@ def _run(script: str, arguments: list[str], environ: dict[str, str], folder: str
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Otherwise each rank would start a server of its own for the workers of a data loader.
     multiprocessing.set_start_method(None, force=True)
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Exception:
+        sys.excepthook(*sys.exc_info())  # as the interpreter does; multiprocessing would print the traceback itself
+        sys.exit(1)

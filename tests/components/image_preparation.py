@@ -15,7 +15,7 @@ def preparation(code: Callable[[str, str], Any]) -> Any:
 
 @pytest.fixture
 def prepared(code: Callable[[str, str], Any]) -> Any:
-    return code("prepare_images", "prepared_images")
+    return code("prepare_images", "allranks_steps.images.prepared_images")
 
 
 def request(preparation: Any, **changes: Any) -> Any:

@@ -33,7 +33,7 @@ CONFIG = {
 
 @pytest.fixture
 def start(code: Importer) -> Any:
-    code("run_pytorch", "own_script")
+    code("run_pytorch", "allranks_steps.own_script")
     return code("autotune_deepspeed", "start")
 
 

@@ -75,6 +75,13 @@ def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str | No
     assert not (tmp_path / "missed").exists()
 
 
+def test_a_value_outside_of_its_range_is_named_before_anything_is_read(tmp_path: Path) -> None:
+    ended = check(tmp_path, "--margin", "-0.1", "--goal", "best")
+    assert ended.codes == [2]
+    margin, goal = "input margin: -0.1\n  expected: a number, at least 0", "input goal: 'best'"
+    assert ended.errors == [f"{margin}\n{goal}\n  expected: one of maximize, minimize\n"]
+
+
 def test_on_azure_ml_the_answers_are_properties_of_the_run_too(
     code: Importer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -96,7 +103,7 @@ def test_on_azure_ml_the_answers_are_properties_of_the_run_too(
             client_of(monkeypatch, f"http://127.0.0.1:{server.server_port}/mlflow/v1.0/workspaces/w")
             monkeypatch.setenv("MLFLOW_TRACKING_URI", "azureml://westeurope.api.azureml.ms/mlflow/v1.0/workspaces/w")
             monkeypatch.setenv("MLFLOW_RUN_ID", "calm_plum")
-            code("check_metric", "control_outputs").write({"below": (tmp_path / "below", True)})
+            code("check_metric", "allranks_steps.models.control_outputs").write({"below": (tmp_path / "below", True)})
         finally:
             server.shutdown()
     properties = {"azureml.pipeline.control": '{"below": true}'}

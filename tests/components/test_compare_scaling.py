@@ -39,7 +39,7 @@ def history(folder: Path, count: int, rate: float, batch: float = 100, **changes
 def compare(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Compares histories in a folder of its own, with `out` the output."""
     monkeypatch.chdir(tmp_path)
-    code("compare_trainings", "sheet")  # which the component includes
+    code("compare_trainings", "allranks_steps.charts.sheet")  # which the component includes
     compare = code("compare_scaling", "compare")
     given = {"title": "Scaling", "warm_up_steps": 10, "min_efficiency": 0.7, "price_per_hour": None}
     return lambda *files, **changes: compare.compare(files, tmp_path / "out", **given | changes)

@@ -52,7 +52,7 @@ runtime.main(main)
 
 @pytest.fixture
 def scores(code: Importer) -> Any:
-    return code("evaluate_image_classifier", "scores")
+    return code("evaluate_image_classifier", "allranks_steps.images.scores")
 
 
 def test_scores_of_a_confusion_matrix(scores: Any) -> None:

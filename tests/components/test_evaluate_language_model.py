@@ -13,9 +13,12 @@ from allranks.errors import InputError
 
 
 def test_a_model_that_does_not_fit(code: Callable[[str, str], Any], tmp_path: Path) -> None:
-    code("prepare_text", "prepared_text")
+    code("prepare_text", "allranks_steps.text.prepared_text")
     train = code("prepare_text", "tokenizing").train
-    gpt, language_model = code("train_language_model", "gpt"), code("train_language_model", "language_model")
+    gpt, language_model = (
+        code("train_language_model", "allranks_steps.text.gpt"),
+        code("train_language_model", "allranks_steps.text.language_model"),
+    )
     evaluate = code("evaluate_language_model", "evaluate")
     tokenizer = train(["one two"], 257).to_str()
     shape = gpt.Shape(257, 8, 16, 1, 2, 2, 24)

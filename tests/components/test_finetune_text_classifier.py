@@ -30,7 +30,7 @@ PAIRS = [
 def recipe(code: Importer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Any]:
     """Imports a module of the recipe."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    code("finetune_language_model", "records")
+    code("finetune_language_model", "allranks_steps.finetuning.records")
     return lambda name: code("finetune_text_classifier", name)
 
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 
-from allranks.components.find import Port, find_components
+import pytest
+import yaml
 
+from allranks.components.find import Port, find_components, find_specs
+
+COMPONENTS = Path(__file__).parents[2] / "components"
+SPECS = [spec for spec in find_specs(COMPONENTS) if spec.suffix == ".yaml"]
 EXPECTED = json.loads(Path(__file__).with_name("ports.json").read_text(encoding="utf-8"))
 """The ports of each component: type, default, range and enum of an input, type of an output."""
 
@@ -25,6 +32,17 @@ def test_every_port_is_there_as_it_was() -> None:
             "inputs": {port.name: described(port) for port in component.inputs},
             "outputs": {port.name: port.type for port in component.outputs},
         }
-        for component in find_components(Path(__file__).parents[2] / "components")
+        for component in find_components(COMPONENTS)
     }
     assert found == EXPECTED
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=[spec.parent.name for spec in SPECS])
+def test_each_port_is_the_value_of_one_option(spec: Path) -> None:
+    """As `allranks.runtime.arguments` needs it."""
+    document = yaml.safe_load(spec.read_text(encoding="utf-8"))
+    program = r"(?:--[\w-]+|-m inside)"  # of verify_environment: not one of ours
+    option = re.compile(rf"(?:^|\s|\[\[){program}[ =](['\"]?)\$\{{\{{(inputs|outputs)\.(\w+)\}}\}}\1(?=\s|]]|$)")
+    uses = Counter((kind, name) for _, kind, name in option.findall(document["command"]))
+    assert uses == {(kind, name): 1 for kind in ("inputs", "outputs") for name in document.get(kind) or ()}
+    assert len(uses) == document["command"].count("${{")

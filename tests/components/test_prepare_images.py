@@ -37,7 +37,7 @@ def test_digits_are_divided_with_every_class_in_every_split(digits: Path, prepar
 
 
 def test_the_seed_decides_the_division(code: Callable[[str, str], Any]) -> None:
-    prepared, splits = code("prepare_images", "prepared_images"), code("prepare_images", "splits")
+    prepared, splits = code("prepare_images", "allranks_steps.images.prepared_images"), code("prepare_images", "splits")
     images = prepared.Images(np.arange(100).reshape(-1, 1, 1, 1), np.repeat([0, 1], 50))
     first, again, other = (
         splits.divide(images, [0.2], ("a", "b"), np.random.default_rng(seed))[0].pixels for seed in (1, 1, 2)
@@ -47,7 +47,7 @@ def test_the_seed_decides_the_division(code: Callable[[str, str], Any]) -> None:
 
 
 def test_no_image_is_in_two_splits_and_none_is_lost(code: Callable[[str, str], Any]) -> None:
-    prepared, splits = code("prepare_images", "prepared_images"), code("prepare_images", "splits")
+    prepared, splits = code("prepare_images", "allranks_steps.images.prepared_images"), code("prepare_images", "splits")
     labels = np.repeat([0, 1, 2], [5, 40, 7])
     images = prepared.Images(np.arange(len(labels)).reshape(-1, 1, 1, 1), labels)
     parts = splits.divide(images, [0.1, 0.3], ("a", "b", "c"), np.random.default_rng(0))

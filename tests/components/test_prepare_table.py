@@ -25,7 +25,7 @@ def preparation(code: Importer) -> Any:
 
 @pytest.fixture
 def prepared_table(code: Importer) -> Any:
-    return code("prepare_table", "prepared_table")
+    return code("prepare_table", "allranks_steps.tables.prepared_table")
 
 
 @pytest.fixture

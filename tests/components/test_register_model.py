@@ -90,7 +90,7 @@ def test_a_model_that_misses_the_threshold_is_not_registered(
     said: str,
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
-    decisive = code("register_model", "metric").Metric(metric, goal)
+    decisive = code("register_model", "allranks_steps.models.metric").Metric(metric, goal)
     found = registration.register_if_good(model, metrics, "digits", decisive, threshold, tmp_path / "registration")
     assert str(found) == f"not registered as digits: {said}"
     assert json.loads((tmp_path / "registration/registration.json").read_text())["version"] is None

@@ -202,7 +202,7 @@ def test_a_world_of_one_instance_of_two(launch: str, tmp_path: Path, variables: 
 
 
 def test_what_is_no_script_is_refused(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own_script = code("run_pytorch", "own_script")
+    own_script = code("run_pytorch", "allranks_steps.own_script")
 
     def command_line(**changes: object) -> list[str]:
         none = dict.fromkeys([*own_script.DATA, *own_script.OUTPUTS])
@@ -243,7 +243,7 @@ def test_a_program_of_a_mount_that_is_not_executable(tmp_path: Path, variables: 
 def test_a_launcher_where_the_platform_starts_all_is_refused(
     launch: str, code: Importer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code("run_pytorch", "own_script")
+    code("run_pytorch", "allranks_steps.own_script")
     launchers = code("run_pytorch", "launchers")
     env = RankEnv(world_size=4, local_world_size=2, instance_count=2, launcher="pytorch")
     monkeypatch.setattr(launchers, "detect", lambda: env)
@@ -252,7 +252,7 @@ def test_a_launcher_where_the_platform_starts_all_is_refused(
 
 
 def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
-    code("run_pytorch", "own_script")
+    code("run_pytorch", "allranks_steps.own_script")
     launchers = code("run_pytorch", "launchers")
     env = RankEnv(world_size=2, instance_count=2, launcher="pytorch", master_addr="127.0.0.2", master_port=6105)
     monkeypatch.setattr(launchers, "detect", lambda: env)
@@ -280,7 +280,7 @@ def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.Monk
 def test_accelerate_takes_what_is_not_given_from_its_configuration(
     config: str | None, precision: str | None, options: list[str], code: Importer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code("run_pytorch", "own_script")
+    code("run_pytorch", "allranks_steps.own_script")
     launchers = code("run_pytorch", "launchers")
     env = RankEnv(world_size=1, launcher="pytorch", master_addr="127.0.0.2", master_port=6105)
     monkeypatch.setattr(launchers, "detect", lambda: env)

@@ -226,11 +226,11 @@ def test_a_damaged_image_is_named_though_a_worker_met_it(photographs: Path, tmp_
 def test_without_an_image_and_without_a_model_there_is_nothing_to_train(
     code: Importer, digits: Path, tmp_path: Path
 ) -> None:
-    prepared = code("prepare_images", "prepared_images")
+    prepared = code("prepare_images", "allranks_steps.images.prepared_images")
     splits = {name: prepared.read(digits, name) for name in prepared.SPLITS}
     splits["train"] = splits["train"][:0]
     prepared.write(tmp_path / "data", prepared.describe("digits", DIGITS, splits), splits)
-    code("get_champion", "no_model").write(tmp_path / "none", "nothing is registered yet")
+    code("get_champion", "allranks_steps.models.no_model").write(tmp_path / "none", "nothing is registered yet")
     ended = train(tmp_path / "data", tmp_path, "--initial_model", str(tmp_path / "none"))
     assert ended.codes == [2]
     assert "no model to start from" in ended.errors[0]

@@ -14,15 +14,18 @@ Importer = Callable[[str, str], Any]
 
 @pytest.fixture
 def generation(code: Importer) -> Any:
-    return code("train_language_model", "generation")
+    return code("train_language_model", "allranks_steps.text.generation")
 
 
 @pytest.fixture
 def model(code: Importer) -> Any:
     """An untrained model of bytes, sure enough of itself that draws are no coin tosses."""
-    code("prepare_text", "prepared_text")
+    code("prepare_text", "allranks_steps.text.prepared_text")
     tokenizer = code("prepare_text", "tokenizing").train(["one two"], 257)
-    gpt, language_model = code("train_language_model", "gpt"), code("train_language_model", "language_model")
+    gpt, language_model = (
+        code("train_language_model", "allranks_steps.text.gpt"),
+        code("train_language_model", "allranks_steps.text.language_model"),
+    )
     torch.manual_seed(0)
     shape = gpt.Shape(257, 6, 16, 1, num_attention_heads=2, num_key_value_heads=1, intermediate_size=24)
     network = gpt.Gpt(shape).eval()
@@ -78,7 +81,7 @@ def test_a_model_without_a_prompt_begins_a_text(generation: Any, model: Any) -> 
     ],
 )
 def test_files_that_are_no_model(code: Importer, model: Any, tmp_path: Path, harm: str, said: str) -> None:
-    language_model = code("train_language_model", "language_model")
+    language_model = code("train_language_model", "allranks_steps.text.language_model")
     if harm != "none":
         weights, tokenizer = model.network.state_dict(), model.tokenizer.to_str()
         language_model.write_config(tmp_path, model.shape, tokenizer, model.end)

@@ -100,7 +100,7 @@ def test_without_anything_new_there_is_no_training_image(script: Any, code: Impo
     assert (second.said["new"], second.images["train"]) == (0, set())
     assert second.images["test"] == first.images["test"]
     assert (second.said["data_version"], second.trained_on) == (first.said["data_version"], first.trained_on)
-    prepared = code("prepare_images", "prepared_images")
+    prepared = code("prepare_images", "allranks_steps.images.prepared_images")
     assert len(prepared.read(tmp_path / "2/images", "train")) == 0
     assert prepared.read_description(tmp_path / "2/images").counts["train"] == 0
 

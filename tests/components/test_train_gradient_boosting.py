@@ -219,8 +219,8 @@ def test_what_cannot_be_trained_is_refused_by_name(
     from allranks.runtime.metrics import Metrics
     from allranks.runtime.sockets import Ranks
 
-    code("evaluate_table_model", "table_scores")
-    code("prepare_table", "prepared_table")
+    code("evaluate_table_model", "allranks_steps.tables.table_scores")
+    code("prepare_table", "allranks_steps.tables.prepared_table")
     training = code("train_gradient_boosting", "train")
     monkeypatch.setattr("sys.argv", ["train.py", *options(table, tmp_path / "outputs"), *arguments])
     monkeypatch.chdir(tmp_path)
@@ -237,10 +237,12 @@ def test_a_class_that_only_the_validation_rows_have_is_refused(
     from allranks.runtime.metrics import Metrics
     from allranks.runtime.sockets import Ranks
 
-    code("evaluate_table_model", "table_scores")
-    code("prepare_table", "prepared_table")
+    code("evaluate_table_model", "allranks_steps.tables.table_scores")
+    code("prepare_table", "allranks_steps.tables.prepared_table")
     rows = code("train_gradient_boosting", "table")
-    description = code("prepare_table", "prepared_table").Description("made", "classification", "label", ("a",))
+    description = code("prepare_table", "allranks_steps.tables.prepared_table").Description(
+        "made", "classification", "label", ("a",)
+    )
     train, same, other = (
         rows.Rows(pa.table({"a": [0.0, 1.0]}), np.array(labels, np.float64), None)
         for labels in ([0, 1], [1, 1], [0, 2])

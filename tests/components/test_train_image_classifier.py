@@ -22,12 +22,12 @@ DIGITS = tuple("0123456789")
 
 @pytest.fixture
 def presets(code: Importer) -> Any:
-    return code("train_image_classifier", "presets")
+    return code("train_image_classifier", "allranks_steps.images.presets")
 
 
 @pytest.fixture
 def augmentation(code: Importer) -> Any:
-    return code("train_image_classifier", "image_data.augmentation")
+    return code("train_image_classifier", "allranks_steps.images.image_data.augmentation")
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,11 @@ def test_every_preset_has_the_size_that_its_paper_gives(
     channels = 1 if name.endswith("micro") else 3
     config = presets.configuration(name, presets.network_size(name, 0, None), channels, DIGITS)
     with torch.device("meta"):
-        model = code("train_image_classifier", "classifier").AutoModelForImageClassification.from_config(config)
+        model = code(
+            "train_image_classifier", "allranks_steps.images.classifier"
+        ).AutoModelForImageClassification.from_config(config)
     assert sum(parameter.numel() for parameter in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.02)
-    assert code("train_image_classifier", "classifier").blocks(model)
+    assert code("train_image_classifier", "allranks_steps.images.classifier").blocks(model)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_the_model_normalises_and_resizes_by_itself(code: Importer) -> None:
         def forward(self, images: torch.Tensor) -> Any:
             return SimpleNamespace(logits=images.flatten(1))
 
-    classifier = code("train_image_classifier", "classifier").ImageClassifier
+    classifier = code("train_image_classifier", "allranks_steps.images.classifier").ImageClassifier
     pixels = torch.tensor([51, 102, 153, 255], dtype=torch.uint8).reshape(1, 2, 1, 2)
     plain = classifier(Network(), (0.2, 0.6), (0.1, 0.5), None)
     torch.testing.assert_close(plain(pixels), torch.tensor([[0.0, 2.0, 0.0, 0.8]]))
@@ -162,7 +164,7 @@ def test_without_augmentation_nothing_changes(augmentation: Any) -> None:
 
 
 def test_every_operation_of_a_policy_changes_images_within_their_range(code: Importer) -> None:
-    policies = code("train_image_classifier", "image_data.policies")
+    policies = code("train_image_classifier", "allranks_steps.images.image_data.policies")
     images = torch.rand(1, 3, 16, 16)
     for number, name in enumerate(policies.OPERATIONS):
         draws = torch.tensor([[(number + 0.5) / len(policies.OPERATIONS), 0.9, 0.9, 0, 0, 0]])
@@ -174,7 +176,7 @@ def test_every_operation_of_a_policy_changes_images_within_their_range(code: Imp
 
 
 def test_crops_lie_within_the_image_and_have_their_share(code: Importer) -> None:
-    decoding = code("train_image_classifier", "image_data.decoding")
+    decoding = code("train_image_classifier", "allranks_steps.images.image_data.decoding")
     random = np.random.default_rng(0)
     for _ in range(200):
         left, upper, right, lower = decoding.random_box(300, 200, 0.25, random.random(4))

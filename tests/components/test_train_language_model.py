@@ -27,7 +27,7 @@ Importer = Callable[[str, str], Any]
 @pytest.fixture
 def modules(code: Importer) -> Any:
     """Imports a module of the component."""
-    code("prepare_text", "prepared_text")
+    code("prepare_text", "allranks_steps.text.prepared_text")
     return lambda name: code("train_language_model", name)
 
 

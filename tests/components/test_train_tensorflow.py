@@ -171,7 +171,7 @@ def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: 
 
 def test_each_worker_of_a_parameter_server_reads_its_own_share(code: Importer, tmp_path: Path) -> None:
     """The worker's input pipeline on real servers, which are threads of one process."""
-    prepared = code("prepare_images", "prepared_images")
+    prepared = code("prepare_images", "allranks_steps.images.prepared_images")
     pixels = np.arange(24, dtype=np.uint8).reshape(24, 1, 1, 1)  # each image's only pixel is its number
     splits = {"train": prepared.Images(pixels, np.arange(24) % 2)}
     prepared.write(tmp_path, prepared.describe("numbers", ("even", "odd"), splits), splits)

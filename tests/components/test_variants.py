@@ -31,7 +31,7 @@ greet_twice:
   distribution: {type: mpi}
   command:
     $[[--style ${{inputs.style}}]]: ""
-    python greet.py: python greet.py twice --pause ${{inputs.pause}} --names ${{inputs.names}}
+    python greet.py: python greet.py twice --spec component.yaml --pause ${{inputs.pause}} --names ${{inputs.names}}
 """
 
 
@@ -74,9 +74,8 @@ def test_a_variant_is_the_spec_with_what_differs(tmp_path: Path) -> None:
     assert list(spec["inputs"]) == ["people", "names", "times", "tone", "loud", "pause"]
     assert spec["inputs"]["tone"] == {**base["inputs"]["tone"], "enum": ["warm", "cool", "none"], "default": "none"}
     assert "style" not in spec["command"]
-    assert spec["command"].startswith(
-        "python greet.py twice --pause ${{inputs.pause}} --names ${{inputs.names}} --peop"
-    )
+    added = "--pause ${{inputs.pause}} --names ${{inputs.names}}"
+    assert spec["command"].startswith(f"python greet.py twice --spec greet_twice/component.yaml {added} --peop")
     assert spec["outputs"] == base["outputs"]
 
 

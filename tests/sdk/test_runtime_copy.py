@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import allranks
+import allranks_steps
 from allranks.errors import InputError
+from allranks.sdk import runtime_copy
 from allranks.sdk.files import FileList, copy_links, list_path
 from allranks.sdk.runtime_copy import with_runtime
 from allranks.sdk.session import session
@@ -60,6 +63,41 @@ def has_runtime(files: FileList) -> bool:
 def test_imports_decide(tmp_path: Path, name: str, text: str, expected: bool) -> None:
     write(tmp_path, name, text)
     assert has_runtime(uploaded(tmp_path)) == expected
+
+
+def packages(files: FileList) -> set[str]:
+    return {name.partition("/")[0] for name in files.files if "/" in name}
+
+
+@pytest.mark.parametrize(
+    ("text", "shared", "expected"),
+    [
+        ("import allranks_steps", "", {"allranks_steps"}),
+        ("from allranks_steps.history import History", "", {"allranks_steps"}),
+        ("print 'Python 2'\nfrom allranks_steps import history", "", {"allranks_steps"}),
+        ("import allranks_steps", "from allranks import runtime", {"allranks", "allranks_steps"}),
+        ("import allranks_steps_of_ours", "from allranks import runtime", set()),
+        ("import allranks.runtime", "", {"allranks"}),
+    ],
+)
+def test_what_the_steps_share_goes_with_the_runtime_that_it_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, shared: str, expected: set[str]
+) -> None:
+    write(tmp_path, "package/src/allranks_steps/history.py", shared)
+    write(tmp_path, "package/src/allranks_steps/__init__.py", "")
+    monkeypatch.setattr(runtime_copy, "steps_parent", lambda: tmp_path / "package/src")
+    for name in ("_steps", "_used_by_steps"):
+        monkeypatch.setattr(runtime_copy, name, functools.cache(getattr(runtime_copy, name).__wrapped__))
+    write(tmp_path, "code/train.py", text)
+    files = uploaded(tmp_path / "code")
+    assert packages(files) == expected
+    write(tmp_path, "code/allranks_steps/__init__.py", "")
+    own = uploaded(tmp_path / "code").files["allranks_steps/__init__.py"]
+    assert own == tmp_path / "code/allranks_steps/__init__.py"
+
+
+def test_the_shared_package_is_where_an_installation_has_it() -> None:
+    assert Path(allranks_steps.__file__).parents[1] == runtime_copy.steps_parent()
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from axis import Axis, Frame, LogAxis, svg
 from scaling import Study
+
+from allranks_steps.charts.axis import Axis, Frame, LogAxis, svg
 
 NARROW, WIDE = 520, 1076
 """Width in pixels of a chart beside another, and of one alone in its row."""

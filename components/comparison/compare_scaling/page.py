@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from html import escape
 
 import charts
-import sheet
 from histories import Training
 from notes import listed, notes
 from scaling import Row, Study
+
+from allranks_steps.charts import sheet
 
 KINDS = {
     "strong": "Strong scaling: every row trains with the same batch.",

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from axis import Axis, Frame
-from axis import svg as picture
 from trainings import Training
+
+from allranks_steps.charts.axis import Axis, Frame
+from allranks_steps.charts.axis import svg as picture
 
 FRAME = Frame("Training loss by step", width=1040, height=400)
 

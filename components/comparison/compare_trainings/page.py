@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from html import escape
 
 import chart
-import sheet
 from trainings import Row, Training
+
+from allranks_steps.charts import sheet
 
 
 def html(title: str, trainings: Sequence[Training], rows: Sequence[Row]) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-import sheet
-from axis import Axis, Frame, LogAxis, svg
 from measuring import Row, Skipped
 from verdict import Verdict
+
+from allranks_steps.charts import sheet
+from allranks_steps.charts.axis import Axis, Frame, LogAxis, svg
 
 NAMES = {
     "all_reduce": "all-reduce",

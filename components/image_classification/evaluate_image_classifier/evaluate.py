@@ -7,21 +7,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-import no_model
 import torch
-from image_data.batches import evaluation_loader
-from image_data.decoding import Decoder
-from image_data.images import ImageData
-from image_data.open_data import kind, open_data
 from loading import Loaded, load
-from prepared_images import BadData
-from scores import Counts, class_scores, confusion_matrix_document, scores
 from torch import Tensor, nn
 from torch.nn import functional
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.images.image_data.batches import evaluation_loader
+from allranks_steps.images.image_data.decoding import Decoder
+from allranks_steps.images.image_data.images import ImageData
+from allranks_steps.images.image_data.open_data import kind, open_data
+from allranks_steps.images.prepared_images import BadData
+from allranks_steps.images.scores import Counts, class_scores, confusion_matrix_document, scores
+from allranks_steps.models import no_model
 
 MOST_CLASSES = 1000
 """Number of classes up to which there is a confusion matrix."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from image_data.images import ImageData
 from torch import fx, nn
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.mlflow_pytorch import mlflow_pytorch
+from allranks_steps.images.image_data.images import ImageData
 
 FIX = "give the output `model` of train_image_classifier, or another model that does the same"
 

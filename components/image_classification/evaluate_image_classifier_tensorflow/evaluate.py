@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from prepared_images import BadData, Description, Images, check_labels, read, read_description
-from scores import Counts, class_scores, confusion_matrix_document, scores
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
+from allranks_steps.images.prepared_images import BadData, Description, Images, check_labels, read, read_description
+from allranks_steps.images.scores import Counts, class_scores, confusion_matrix_document, scores
 
 FIX = "give the output `model` of train_tensorflow, or another model that does the same"
 

@@ -74,7 +74,8 @@ def prepare_images(
 ):
     # Imported here: only a job has this folder on its path, and only a job needs NumPy.
     from preparation import Request, prepare
-    from prepared_images import BadData
+
+    from allranks_steps.images.prepared_images import BadData
 
     request = Request(
         source=source,

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from prepared_images import BadData, Description, Images, describe, write
-from sources.collection import Collection
 from splits import divide
+
+from allranks_steps.images.prepared_images import BadData, Description, Images, describe, write
+from allranks_steps.images.sources.collection import Collection
 
 
 @dataclass(frozen=True)
@@ -49,19 +50,19 @@ def divided(collection: Collection, request: Request) -> dict[str, Images]:
 
 
 def digits(_: Request) -> Collection:
-    from sources.digits import read
+    from allranks_steps.images.sources.digits import read
 
     return read()
 
 
 def cifar10(request: Request) -> Collection:
-    from sources.cifar10 import read
+    from allranks_steps.images.sources.cifar10 import read
 
     return read(request.archive, request.archive_url, request.archive_md5)
 
 
 def folder(request: Request) -> Collection:
-    from sources.folder import read
+    from allranks_steps.images.sources.folder import read
 
     if request.folder is None:
         raise BadData("source is 'folder', and no `folder` is given. Give a folder with one sub-folder for each class.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from prepared_images import BadData, Images
+
+from allranks_steps.images.prepared_images import BadData, Images
 
 
 def divide(

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from prepared_images import BadData
+
+from allranks_steps.images.prepared_images import BadData
 
 DIGITS = 32
 """Hexadecimal digits of a digest: 128 bits are enough to avoid collisions."""
@@ -42,7 +43,7 @@ class Arrivals:
 def of_folder(folder: Path | None, image_size: int) -> Arrivals:
     """Return the images of a folder with one sub-folder for each class. Raise BadData if it is not one."""
     # Only folders need Pillow.
-    from sources.folder import class_folders, image_files, square
+    from allranks_steps.images.sources.folder import class_folders, image_files, square
 
     if folder is None:
         raise BadData("source is 'folder', and no `folder` is given. Give a folder with one sub-folder for each class.")
@@ -57,7 +58,7 @@ def of_folder(folder: Path | None, image_size: int) -> Arrivals:
 
 def of_digits(arrived: float) -> Arrivals:
     """Return the first of scikit-learn's digits. arrived: the fraction that has arrived."""
-    from sources.digits import read
+    from allranks_steps.images.sources.digits import read
 
     digits = read()
     count = round(arrived * len(digits.images))

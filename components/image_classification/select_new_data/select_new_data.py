@@ -13,8 +13,9 @@ import arrivals
 import numpy as np
 import trained_on
 from arrivals import Arrival, Arrivals
-from prepared_images import BadData, Images, describe, write
 from selection import Selection, Shares, select
+
+from allranks_steps.images.prepared_images import BadData, Images, describe, write
 
 
 def select_new_data(

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from arrivals import Arrival, Arrivals
-from prepared_images import BadData
 from trained_on import TrainedOn
+
+from allranks_steps.images.prepared_images import BadData
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prepared_images import BadData
+from allranks_steps.images.prepared_images import BadData
 
 FILE = "trained_on.json"
 

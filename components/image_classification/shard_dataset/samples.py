@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from image_data.arrays import ArrayImages
-from image_data.folders import FolderImages
-from image_data.images import Decoded, ImageData
-from image_data.open_data import kind, open_data
-from prepared_images import BadData
+
+from allranks_steps.images.image_data.arrays import ArrayImages
+from allranks_steps.images.image_data.folders import FolderImages
+from allranks_steps.images.image_data.images import Decoded, ImageData
+from allranks_steps.images.image_data.open_data import kind, open_data
+from allranks_steps.images.prepared_images import BadData
 
 Members = Mapping[str, bytes]
 """The files of a sample, by their extensions."""

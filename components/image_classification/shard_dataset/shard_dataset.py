@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from image_data.shard_index import FILE, Index, Shard, write_index
-from prepared_images import BadData
 from samples import Samples, find
 from torch import distributed
 from writing import write_shard
@@ -16,6 +14,8 @@ from writing import write_shard
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.images.image_data.shard_index import FILE, Index, Shard, write_index
+from allranks_steps.images.prepared_images import BadData
 
 UNFINISHED = ".unfinished"
 """File in the output while shards are written, so that a retried job knows what an earlier attempt has left."""

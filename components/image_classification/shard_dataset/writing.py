@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
-from image_data.shard_index import Shard
 from samples import Members
+
+from allranks_steps.images.image_data.shard_index import Shard
 
 READ_THREADS = 16
 """Samples that are read in parallel. A mounted store has a high latency but serves many requests at once."""

@@ -6,14 +6,14 @@ import argparse
 from dataclasses import dataclass
 
 import initial_model
-import no_model
-from classifier import ImageClassifier, build
-from image_data.images import ImageData
 from initial_model import InitialModel
-from presets import configuration, labels, network_size, require_stochastic_depth
 from transformers import PretrainedConfig
 
 from allranks.errors import InputError, Problem
+from allranks_steps.images.classifier import ImageClassifier, build
+from allranks_steps.images.image_data.images import ImageData
+from allranks_steps.images.presets import configuration, labels, network_size, require_stochastic_depth
+from allranks_steps.models import no_model
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from classifier import has_batch_norm
 from torch import nn
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import Content, outputs_of_training, require_room
+from allranks_steps.images.classifier import has_batch_norm
 
 OPTIMIZER_COPIES = {"adamw_torch": 2, "sgd": 1}
 """Numbers that an optimizer keeps for each weight: AdamW's two moments, SGD's momentum."""

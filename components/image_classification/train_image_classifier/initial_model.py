@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from classifier import ImageClassifier
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForImageClassification, PretrainedConfig
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.mlflow_pytorch import mlflow_pytorch
+from allranks_steps.images.classifier import ImageClassifier
 
 HEAD = "classifier."
 """Prefix of the names of the head's parameters, in every image model of Transformers."""

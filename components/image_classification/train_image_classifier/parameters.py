@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from image_data.policies import POLICIES
-from presets import PRESETS
 from schedule import SCHEDULES
 
 from allranks.errors import InputError, Problem
+from allranks_steps.images.image_data.policies import POLICIES
+from allranks_steps.images.presets import PRESETS
 
 
 def arguments() -> argparse.Namespace:

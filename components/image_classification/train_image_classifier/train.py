@@ -9,22 +9,13 @@ import time
 from pathlib import Path
 
 import initial_model
-import no_model
 import numpy as np
 import parameters
 import torch
 from architecture import Architecture, design, start_from
 from checks import check_batches, check_room, note_without_effect, steps_when_resumed, total_steps
-from classifier import blocks
 from history import History
-from image_data.augmentation import Augmentation
-from image_data.batches import Collate, ImageSamples, evaluation_loader, sampler
-from image_data.decoding import Decoder
-from image_data.images import ImageData
-from image_data.open_data import kind, open_data
 from mixing import Mixing, mix
-from prepared_images import BadData
-from saving import save
 from schedule import Schedule
 from torch import nn
 from torch.nn import functional
@@ -33,6 +24,15 @@ from validation import MODE, Validation
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.images.classifier import blocks
+from allranks_steps.images.image_data.augmentation import Augmentation
+from allranks_steps.images.image_data.batches import Collate, ImageSamples, evaluation_loader, sampler
+from allranks_steps.images.image_data.decoding import Decoder
+from allranks_steps.images.image_data.images import ImageData
+from allranks_steps.images.image_data.open_data import kind, open_data
+from allranks_steps.images.prepared_images import BadData
+from allranks_steps.images.saving import save
+from allranks_steps.models import no_model
 
 
 def train(ranks: runtime.Ranks) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from module import NO_LABEL
 from numpy.lib.stride_tricks import sliding_window_view
-from prepared_images import Images
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from allranks.errors import InputError, Problem
+from allranks_steps.images.prepared_images import Images
 
 
 class ImageDataset(Dataset[tuple[Tensor, Tensor]]):

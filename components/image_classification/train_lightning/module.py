@@ -8,12 +8,13 @@ from typing import Any
 
 import lightning
 import torch
-from classifier import ImageClassifier
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics.classification import MulticlassAccuracy
+
+from allranks_steps.images.classifier import ImageClassifier
 
 NO_LABEL = -1
 """Label of an image that fills a batch and does not count."""

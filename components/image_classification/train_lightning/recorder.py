@@ -11,7 +11,6 @@ from typing import Any
 
 import lightning
 import torch
-from history import History
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from torch.distributed import HashStore, PrefixStore
 from torch.distributed.distributed_c10d import _get_default_store
@@ -19,6 +18,7 @@ from torch.distributed.distributed_c10d import _get_default_store
 from allranks.runtime import EVICTED, Metrics
 from allranks.runtime.agreement import Agreement
 from allranks.runtime.eviction import Evicted, Eviction
+from allranks_steps.history import History
 
 LAST = "last.ckpt"
 """The last checkpoint in its folder."""
@@ -32,7 +32,7 @@ class Recorder(Callback):
 
     def __init__(self, logging_steps: int, samples: int) -> None:
         self._logging_steps, self._samples = logging_steps, samples
-        self._history = History()
+        self._history = History("image")
         self._metrics: Metrics | None = None
         self._agreement: Agreement | None = None
         self._pause = ExitStack()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from parameters import PRECISIONS, arguments, check_device, steps
 from place import STARTED, Place, find
-from prepared_images import BadData, Description, Images, check_labels, read, read_description
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, detect, failure, prepare_libraries, stage
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.images.prepared_images import BadData, Description, Images, check_labels, read, read_description
 
 if TYPE_CHECKING:
     import lightning
@@ -28,17 +28,17 @@ def train(args: argparse.Namespace, place: Place) -> None:
     # Imported here, since Lightning reads the launch's variables on import.
     import lightning
     import torch
-    from classifier import blocks, build
     from data import ImageDataset, PreparedImages
     from lightning.pytorch.plugins.environments import LightningEnvironment
     from module import ImageClassification, Optimization
-    from presets import configuration, network_size
     from recorder import Checkpointing, Recorder
     from room import RoomCheck, Trainer
-    from saving import save
     from schedule import Schedule
 
     from allranks.runtime.strategies.precision import automatic
+    from allranks_steps.images.classifier import blocks, build
+    from allranks_steps.images.presets import configuration, network_size
+    from allranks_steps.images.saving import save
 
     # Now, since Lightning removes the launch's variables at the end of the training.
     launcher = "lightning" if place.per_node else detect().launcher

@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from prepared_images import Images
 
 from allranks.errors import InputError, Problem
+from allranks_steps.images.prepared_images import Images
 
 Indices = NDArray[np.int64]
 

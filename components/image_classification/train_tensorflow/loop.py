@@ -15,7 +15,6 @@ from checkpoints import Checkpoints
 from history import History
 from input_pipeline import Augmentation, Plan, training_data, validation_data
 from parameters import data
-from prepared_images import Description, Images
 from presets import build
 from replicas import Replicas
 from room import check_room
@@ -23,6 +22,7 @@ from saving import save
 
 from allranks.runtime.eviction import Evicted, Eviction
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.images.prepared_images import Description, Images
 
 
 @dataclass(frozen=True)

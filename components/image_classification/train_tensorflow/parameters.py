@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from prepared_images import BadData, Description, Images, check_labels, read, read_description
 from presets import PRESETS
 
 from allranks.errors import InputError, Problem
+from allranks_steps.images.prepared_images import BadData, Description, Images, check_labels, read, read_description
 
 
 def arguments() -> argparse.Namespace:

@@ -11,7 +11,8 @@ from typing import Any
 
 import keras
 import numpy as np
-from prepared_images import Description
+
+from allranks_steps.images.prepared_images import Description
 
 
 def save(model: Any, description: Description, folder: Path, *, preset: str) -> None:

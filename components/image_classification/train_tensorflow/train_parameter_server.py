@@ -14,7 +14,6 @@ from history import History
 from input_pipeline import Plan
 from loop import due, make, mean_loss, write
 from parameters import arguments, data
-from prepared_images import Images
 from replicas import MirroredReplicas
 from room import check_room
 from worker_data import check_shares, worker_data
@@ -22,6 +21,7 @@ from worker_data import check_shares, worker_data
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensorflow
 from allranks.runtime.eviction import Evicted, Eviction
+from allranks_steps.images.prepared_images import Images
 
 AHEAD = 4
 """Steps scheduled ahead for each worker, which keep it busy."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from prepared_images import Images
 
 from allranks.errors import InputError, Problem
+from allranks_steps.images.prepared_images import Images
 
 SHUFFLED = 100_000
 """Images that a worker chooses the next one from."""

@@ -8,16 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import causal_model
-import records
-import tokens
 import torch
-from base_model import check_fit, find, read_config, read_tokenizer
 from datasets import Dataset
-from scoring import score, summarize
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks_steps.finetuning import causal_model, records, tokens
+from allranks_steps.finetuning.base_model import check_fit, find, read_config, read_tokenizer
+from allranks_steps.finetuning.scoring import score, summarize
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

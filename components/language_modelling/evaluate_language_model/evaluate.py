@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from language_model import TOKENIZER, BadModel, LanguageModel, read, vocabulary
-from prepared_text import BadData, Description, read_description, read_tokens
 from scoring import Scores, score, summary
-from windows import Windows
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks_steps.text.language_model import TOKENIZER, BadModel, LanguageModel, read, vocabulary
+from allranks_steps.text.prepared_text import BadData, Description, read_description, read_tokens
+from allranks_steps.text.windows import Windows
 
 
 def evaluate(ranks: runtime.Ranks) -> None:

@@ -7,12 +7,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
-from gpt import CHUNK_SCORES, Gpt
 from torch import Tensor
 from torch.nn import functional
-from windows import Windows, divided
 
 from allranks import runtime
+from allranks_steps.text.gpt import CHUNK_SCORES, Gpt
+from allranks_steps.text.windows import Windows, divided
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,11 @@ import argparse
 import json
 from pathlib import Path
 
-import classified_texts
-import classifier
-import records
-from base_model import check_fit, find, read_config, read_tokenizer
-from classified_texts import Columns
-from classifier_scores import confusion, metrics, predict
-
 from allranks import runtime
+from allranks_steps.finetuning import classified_texts, classifier, records
+from allranks_steps.finetuning.base_model import check_fit, find, read_config, read_tokenizer
+from allranks_steps.finetuning.classified_texts import Columns
+from allranks_steps.finetuning.classifier_scores import confusion, metrics, predict
 
 
 def evaluate(ranks: runtime.Ranks) -> None:

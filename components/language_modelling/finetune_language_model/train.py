@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import adapters
-import causal_model
-import progress
-import records
-import saving
-import tokens
 import torch
-import trainer_settings
-from base_model import ADAPTER, ModelFolder, check_fit, find, read_config, read_tokenizer
 from datasets import Dataset
 from peft import PeftModel
 from trainers import preference, supervised
@@ -24,6 +17,8 @@ from transformers import PrinterCallback, Trainer, TrainingArguments
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.finetuning import causal_model, progress, records, saving, tokens, trainer_settings
+from allranks_steps.finetuning.base_model import ADAPTER, ModelFolder, check_fit, find, read_config, read_tokenizer
 
 SERVED_BY = Path(__file__).parent / "served_language_model.py"
 

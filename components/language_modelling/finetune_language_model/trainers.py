@@ -7,10 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from datasets import Dataset
-from progress import EvaluationEnded
-from scoring import score, summarize
-from tokens import Record
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+
+from allranks_steps.finetuning.progress import EvaluationEnded
+from allranks_steps.finetuning.scoring import score, summarize
+from allranks_steps.finetuning.tokens import Record
 
 
 class ExactSFTTrainer(SFTTrainer):

@@ -6,21 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import classified_texts
-import classifier
-import progress
-import records
-import saving
-import trainer_settings
-from base_model import check_fit, find, read_config, read_tokenizer
-from classified_texts import Columns
-from classifier_scores import metrics, predict
 from datasets import Dataset
 from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments, set_seed
 
 from allranks import runtime
 from allranks.errors import InputError
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.finetuning import classified_texts, classifier, progress, records, saving, trainer_settings
+from allranks_steps.finetuning.base_model import check_fit, find, read_config, read_tokenizer
+from allranks_steps.finetuning.classified_texts import Columns
+from allranks_steps.finetuning.classifier_scores import metrics, predict
 
 SERVED_BY = Path(__file__).parent / "served_text_classifier.py"
 

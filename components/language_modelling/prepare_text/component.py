@@ -85,7 +85,8 @@ def prepare_text(
 ):
     # Imported here: only a job has this folder on its path, and only a job needs NumPy.
     from preparation import Request, prepare
-    from prepared_text import BadData
+
+    from allranks_steps.text.prepared_text import BadData
 
     request = Request(
         folder=Path(folder) if folder else None,

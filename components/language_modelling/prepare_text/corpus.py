@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prepared_text import BadData
+from allranks_steps.text.prepared_text import BadData
 
 STDLIB = "stdlib"
 PIECE_BYTES = 4 << 20

@@ -14,8 +14,9 @@ import numpy as np
 import tokenizing
 from corpus import Corpus, Piece, Reader, hashed
 from numpy.typing import NDArray
-from prepared_text import SPLITS
 from tokenizers import Tokenizer
+
+from allranks_steps.text.prepared_text import SPLITS
 
 POOLED_FROM = 64 << 20
 """Size of a corpus from which several processes are worth their start: the library tokenizers has threads, too."""

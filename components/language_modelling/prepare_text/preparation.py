@@ -13,9 +13,10 @@ import numpy as np
 import tokenizing
 import unigram
 from corpus import HASHES, Corpus, Reader, hashed
-from prepared_text import DESCRIPTION, SPLITS, TOKENIZER, BadData, Description, write_description
 from shard_writer import ShardWriter
 from tokenizers import Tokenizer
+
+from allranks_steps.text.prepared_text import DESCRIPTION, SPLITS, TOKENIZER, BadData, Description, write_description
 
 LEARNED_FROM = 4_000_000
 """Number of characters to learn merges from: more text takes longer and changes few merges."""

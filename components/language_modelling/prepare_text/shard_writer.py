@@ -8,7 +8,8 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from prepared_text import Shard
+
+from allranks_steps.text.prepared_text import Shard
 
 
 class ShardWriter:

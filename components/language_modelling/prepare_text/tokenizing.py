@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from prepared_text import BadData
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from allranks_steps.text.prepared_text import BadData
 
 END = "<|end|>"
 """The end token of a tokenizer that is trained here."""

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import torch
-from generation import continued
-from language_model import BadModel, read
+
+from allranks_steps.text.generation import continued
+from allranks_steps.text.language_model import BadModel, read
 
 BETWEEN = "\n" + "-" * 40 + "\n"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import dataclass
 
-from gpt import Shape
-
 from allranks.errors import InputError, Problem
+from allranks_steps.text.gpt import Shape
 
 
 @dataclass(frozen=True)

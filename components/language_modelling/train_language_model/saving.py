@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import language_model
-from gpt import Shape
+from allranks_steps.text import language_model
+from allranks_steps.text.gpt import Shape
 
 CODE = Path(__file__).parent
 

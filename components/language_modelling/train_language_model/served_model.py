@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from generation import continued
-from language_model import read
 from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
+
+from allranks_steps.text.generation import continued
+from allranks_steps.text.language_model import read
 
 DEFAULTS: dict[str, Any] = {"max_tokens": 100, "temperature": 0.8, "top_k": 50, "seed": 0}
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import presets
 from arguments import parser
-from gpt import Block, Gpt, Shape
-from language_model import TOKENIZER, BadModel, files, read_shape, read_weights, vocabulary
 from training_data import TrainingData
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import outputs_of_training, require_room
+from allranks_steps.text.gpt import Block, Gpt, Shape
+from allranks_steps.text.language_model import TOKENIZER, BadModel, files, read_shape, read_weights, vocabulary
 
 DEFAULTS = {
     "per_device_train_batch_size": 8,

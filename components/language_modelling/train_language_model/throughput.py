@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from gpt import Shape
+
+from allranks_steps.text.gpt import Shape
 
 PEAK_TFLOPS = {
     "H200": 989.5,

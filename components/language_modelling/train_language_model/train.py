@@ -9,17 +9,17 @@ import start
 import torch
 import training_data
 from arguments import arguments
-from gpt import parameter_count
 from history import History
 from optimizer import adamw
 from saving import save
 from schedule import schedule
 from throughput import flops_per_token, peak_flops
 from training_log import TrainingLog
-from windows import divided
 
 from allranks import runtime
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.text.gpt import parameter_count
+from allranks_steps.text.windows import divided
 
 
 def train(ranks: runtime.Ranks) -> None:

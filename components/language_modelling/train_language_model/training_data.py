@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from prepared_text import TOKENIZER, BadData, Description, read_description, read_tokens, verify
 from torch import nn
-from windows import Windows, divided
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks_steps.text.prepared_text import TOKENIZER, BadData, Description, read_description, read_tokens, verify
+from allranks_steps.text.windows import Windows, divided
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-import control_outputs
-from metric import GOALS, BadMetrics, Metric, baseline_of, read_metrics, value_of
-from result import report
+from allranks.errors import InputError, Problem
+from allranks.runtime import arguments
+from allranks_steps.models import control_outputs
+from allranks_steps.models.metric import BadMetrics, Metric, baseline_of, read_metrics, value_of
+from allranks_steps.models.result import report
 
 
 @dataclass(frozen=True)
@@ -28,22 +27,13 @@ def answers(metric: Metric, value: float, baseline: float | None, target: float,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--metrics", type=Path, required=True)
-    parser.add_argument("--metric", default="accuracy")
-    parser.add_argument("--goal", choices=GOALS, default="maximize")
-    parser.add_argument("--target", type=float, default=1.0)
-    parser.add_argument("--margin", type=float, default=0.0)
-    for output in ("value", "missed", "improved"):
-        parser.add_argument(f"--{output}", type=Path, required=True)
-    args = parser.parse_args()
+    args = arguments()
     try:
         metrics = read_metrics(args.metrics)
         value = value_of(metrics, args.metric, args.metrics)
         baseline = baseline_of(metrics, args.metric, args.metrics)
     except BadMetrics as error:
-        print(f"check_metric: {error}", file=sys.stderr)
-        sys.exit(2)
+        raise InputError(Problem("check_metric", str(error))) from None
     result = answers(Metric(args.metric, args.goal), value, baseline, args.target, args.margin)
     control_outputs.write(
         {

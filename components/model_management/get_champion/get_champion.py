@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import no_model
-from registry import RegistryError, Version, newest
+from allranks_steps.models import no_model
+from allranks_steps.models.registry import RegistryError, Version, newest
 
 
 def get_champion(name: str, model: Path, champion: Path) -> Version | None:

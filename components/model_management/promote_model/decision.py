@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from metric import Metric
+from allranks_steps.models.metric import Metric
 
 
 @dataclass(frozen=True)

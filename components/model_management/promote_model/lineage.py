@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metric import baseline_of, read_metrics, value_of
-from mlmodel import read_mlmodel
+from allranks_steps.models.metric import baseline_of, read_metrics, value_of
+from allranks_steps.models.mlmodel import read_mlmodel
 
 
 class BadInput(Exception):

@@ -11,10 +11,11 @@ from typing import Any
 
 from decision import Decision, Rules, decide
 from lineage import BadInput, Compared, Files, read, tags
-from metric import GOALS, BadMetrics, Metric
-from mlmodel import BadModel
-from registry import RegistryError, newest, register, require_address
-from result import report
+
+from allranks_steps.models.metric import GOALS, BadMetrics, Metric
+from allranks_steps.models.mlmodel import BadModel
+from allranks_steps.models.registry import RegistryError, newest, register, require_address
+from allranks_steps.models.result import report
 
 
 def promote(files: Files, name: str, rules: Rules, given: dict[str, str | None], registration: Path) -> dict[str, Any]:

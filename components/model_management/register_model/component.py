@@ -56,11 +56,12 @@ def register_model(
     ) = None,
 ):
     # Imported here: only a job has this folder on its path, and only a job needs MLflow.
-    from metric import BadMetrics, Metric
-    from mlmodel import BadModel
     from registration import register_if_good
-    from registry import RegistryError
-    from result import report
+
+    from allranks_steps.models.metric import BadMetrics, Metric
+    from allranks_steps.models.mlmodel import BadModel
+    from allranks_steps.models.registry import RegistryError
+    from allranks_steps.models.result import report
 
     decisive = Metric(metric, goal)
     try:

@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from metric import Metric, read_metrics, value_of
-from mlmodel import read_mlmodel
-from registry import register, require_address
+from allranks_steps.models.metric import Metric, read_metrics, value_of
+from allranks_steps.models.mlmodel import read_mlmodel
+from allranks_steps.models.registry import register, require_address
 
 
 @dataclass(frozen=True)

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-import control_outputs
-
-
-class BadValues(Exception):
-    """The values cannot be compared. The message says why and what to do."""
+from allranks.errors import InputError, Problem
+from allranks.runtime import arguments
+from allranks_steps.models import control_outputs
 
 
 def numbers(text: str) -> list[float]:
     """Return the numbers of a JSON list. The items may be strings.
 
-    Raise BadValues if it is not a list of finite numbers, or is empty.
+    Raise InputError if it is not a list of finite numbers, or is empty.
     """
     try:
         values = [float(value) for value in json.loads(text)]
     except (ValueError, TypeError):
         values = []
     if not values or not all(map(math.isfinite, values)):
-        fix = "Give a number output of a parallel_for loop, such as [0.91, 0.94]."
-        raise BadValues(f"{text!r} is no list of finite numbers. {fix}")
+        fix = "give a number output of a parallel_for loop, such as [0.91, 0.94]"
+        raise InputError(Problem("input numbers", f"{text!r} is no list of finite numbers", "", fix))
     return values
 
 
@@ -38,17 +33,8 @@ def best(values: Sequence[float], goal: str) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--numbers", required=True)
-    parser.add_argument("--goal", choices=["maximize", "minimize"], default="maximize")
-    parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--value", type=Path, required=True)
-    args = parser.parse_args()
-    try:
-        values = numbers(args.numbers)
-    except BadValues as error:
-        print(f"select_best: {error}", file=sys.stderr)
-        sys.exit(2)
+    args = arguments()
+    values = numbers(args.numbers)
     index = best(values, args.goal)
     control_outputs.write({"index": (args.index, index), "value": (args.value, values[index])})
     print(f"the best of {len(values)} numbers is number {index}: {values[index]:.6g}")

@@ -12,10 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from own_script import command_line, parser
-
 from allranks.errors import InputError, Problem
 from allranks.runtime import EVICTED, RankEnv, clean_exit, detect, failure, prepare_libraries
+from allranks_steps.own_script import command_line, parser
 
 BEST = "ds_config_optimal.json"
 """File name of the autotuner's best configuration."""

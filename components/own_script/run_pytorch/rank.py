@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from own_script import expanded
-
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, failure
 from allranks.runtime.__main__ import run
+from allranks_steps.own_script import expanded
 
 
 def run_program(command: list[str]) -> NoReturn:

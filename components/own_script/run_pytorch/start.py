@@ -6,10 +6,10 @@ import os
 import sys
 
 from launchers import LAUNCHERS, RANK, add_options
-from own_script import command_line, parser
 from rank import run_program
 
 from allranks.runtime import clean_exit, failure
+from allranks_steps.own_script import command_line, parser
 
 
 def main() -> None:

@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from prepared_table import REGRESSION, BadTable, Description, open_files, read_description, read_share
-from table_scores import as_probabilities, classification_scores, regression_scores
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
+from allranks_steps.tables.prepared_table import (
+    REGRESSION,
+    BadTable,
+    Description,
+    open_files,
+    read_description,
+    read_share,
+)
+from allranks_steps.tables.table_scores import as_probabilities, classification_scores, regression_scores
 
 FIX = "give the output `model` of train_gradient_boosting, or another model that does the same"
 

@@ -77,7 +77,8 @@ def prepare_table(
 ):
     # Imported here: only a job has this folder on its path, and only a job needs pyarrow.
     from preparation import Request, prepare
-    from prepared_table import BadTable
+
+    from allranks_steps.tables.prepared_table import BadTable
 
     request = Request(
         source=source,

@@ -13,8 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from prepared_table import CLASSIFICATION, DESCRIPTION, REGRESSION, SPLITS, BadTable, Description, write_description
 from sources import LABEL, InMemory, Source, from_folder, from_scikit_learn
+
+from allranks_steps.tables.prepared_table import (
+    CLASSIFICATION,
+    DESCRIPTION,
+    REGRESSION,
+    SPLITS,
+    BadTable,
+    Description,
+    write_description,
+)
 
 MAX_CATEGORIES = 100_000
 """Most distinct texts of a column. A column with more, such as a name of each row, is no category."""

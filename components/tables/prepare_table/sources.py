@@ -11,7 +11,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
-from prepared_table import CLASSIFICATION, REGRESSION, BadTable, open_files
+
+from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, BadTable, open_files
 
 LABEL = "label"
 """Column of the label in scikit-learn's tables."""

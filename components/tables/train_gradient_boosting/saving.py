@@ -11,7 +11,8 @@ from typing import Any
 
 import lightgbm
 import pyarrow as pa
-from prepared_table import Description
+
+from allranks_steps.tables.prepared_table import Description
 
 EXAMPLE_ROWS = 5
 

@@ -10,7 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 from numpy.typing import NDArray
-from prepared_table import (
+
+from allranks.errors import InputError, Problem
+from allranks.runtime.sockets import Ranks
+from allranks_steps.tables.prepared_table import (
     CLASSIFICATION,
     REGRESSION,
     BadTable,
@@ -19,9 +22,6 @@ from prepared_table import (
     read_description,
     read_share,
 )
-
-from allranks.errors import InputError, Problem
-from allranks.runtime.sockets import Ranks
 
 LEAST_ROWS = 2
 """Fewest training rows of a rank."""

@@ -14,7 +14,6 @@ import network
 import table
 from boosting import Boosting, Schedule
 from checkpoints import Checkpoints, Progress
-from prepared_table import CLASSIFICATION, REGRESSION, Description
 from room import check_room
 from sampling import Sampling, check_resumable, check_rows
 from saving import importance, save, write_json
@@ -23,6 +22,7 @@ from validation import HIGHER_IS_BETTER, Validation, default_metric
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, Description
 
 NETWORK = ("machines", "num_machines", "local_listen_port", "time_out", "pre_partition")
 OURS = (*NETWORK, "objective", "num_class", "metric")

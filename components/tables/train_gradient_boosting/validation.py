@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from prepared_table import REGRESSION, Description
 from table import Rows
-from table_scores import as_probabilities, classification_scores, regression_scores
 
 from allranks.runtime.sockets import Ranks
+from allranks_steps.tables.prepared_table import REGRESSION, Description
+from allranks_steps.tables.table_scores import as_probabilities, classification_scores, regression_scores
 
 HIGHER_IS_BETTER = {"auc": True, "accuracy": True, "macro_f1": True, "log_loss": False, "rmse": False, "mae": False}
 """The metrics that decide about the end of a training."""

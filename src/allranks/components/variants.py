@@ -1,7 +1,8 @@
 """Components that differ in launch or environment, generated from one spec and a table of variants.
 
 Beside `NAME/component.yaml`, a `variants.yaml` maps the name of each variant to a merge patch (`merge_patch`) of that
-spec. Each variant becomes `NAME/VARIANT/component.yaml`, which uses the code of NAME.
+spec. Each variant becomes `NAME/VARIANT/component.yaml`, which uses the code of NAME. If the command of NAME has
+`--spec component.yaml`, that of the variant names the variant's file, for `allranks.runtime.arguments`.
 """
 
 from __future__ import annotations
@@ -136,6 +137,8 @@ def _variant(folder: Path, key: str, patch: Mapping[str, Any], base: Mapping[str
     spec = merged(base, {"name": prefix + key, **patch})
     if "code" in spec:
         spec["code"] = _from_below(spec["code"])
+    if isinstance(command := spec.get("command"), str):
+        spec["command"] = re.sub(rf"--spec {SPEC}\b", f"--spec {key}/{SPEC}", command)
     if includes := spec.get("additional_includes"):
         spec["additional_includes"] = [_from_below(include) for include in includes]
     environment = spec.get("environment")

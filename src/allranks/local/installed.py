@@ -73,8 +73,8 @@ def _editable(lines: str) -> Iterator[str]:
         yield line
         if not os.path.isabs(line.strip()):
             continue  # a comment, an import, or a relative folder
-        if os.path.isdir(os.path.join(line.strip(), "allranks", "runtime")):
-            continue  # a component has its own copy of the runtime, and changes to the engine change no result
+        if any(os.path.isdir(os.path.join(line.strip(), name)) for name in ("allranks/runtime", "allranks_steps")):
+            continue  # a component has its own copy of these packages, and changes to the engine change no result
         for parent, folders, names in os.walk(line.strip()):
             folders[:] = sorted(
                 name

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from allranks.runtime.settings import TrainingSettings
     from allranks.runtime.shard_sampler import ShardSampler
     from allranks.runtime.sharded_dataset import ShardedDataset
+    from allranks.runtime.spec_arguments import argument_defaults, arguments
     from allranks.runtime.staging import stage
     from allranks.runtime.step_times import StepTimes
     from allranks.runtime.strategies import Strategy, Training
@@ -64,6 +65,8 @@ __all__ = [
     "Strategy",
     "Training",
     "TrainingSettings",
+    "argument_defaults",
+    "arguments",
     "detect",
     "find_batch_size",
     "main",
@@ -96,6 +99,8 @@ _MODULES = {
     "StepTimes": "allranks.runtime.step_times",
     "Strategy": "allranks.runtime.strategies",
     "Training": "allranks.runtime.strategies",
+    "argument_defaults": "allranks.runtime.spec_arguments",
+    "arguments": "allranks.runtime.spec_arguments",
     "detect": "allranks.contract.detect",
     "find_batch_size": "allranks.runtime.batch_size",
     "main": "allranks.runtime.script",

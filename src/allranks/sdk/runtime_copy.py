@@ -1,7 +1,8 @@
-"""Upload the runtime with code that uses it.
+"""Upload the runtime, and what the steps' programs share, with code that uses them.
 
 The runtime part of this package (what its `.amlignore` lets through) is copied next to code that imports it, as the
-folder `allranks`. Code that brings an `allranks` of its own, also by an additional include, keeps that one.
+folder `allranks`; so is the package `allranks_steps`, with the runtime that it imports. Code that brings a package of
+that name, also by an additional include, keeps its own.
 """
 
 from __future__ import annotations
@@ -19,31 +20,44 @@ from allranks.sdk.ignore_rules import NAMES, read_rules
 from allranks.sdk.thread_safety import parsed
 
 NAME = "allranks"
+STEPS = "allranks_steps"
 _PACKAGE = Path(__file__).resolve().parents[1]
-_OWN = (f"{NAME}.py", f"{NAME}/__init__.py")
 _PARTS = ("contract", "errors", "hardware", "runtime")
 _NAMES = ("", "*", "__version__", "InputError", "Problem")
 """Names in the package itself that work without its other parts; "": the package alone."""
 _IN_COMMAND = re.compile(rf"\b{NAME}\.(?:{'|'.join(_PARTS)})\b|\b(?:import|from)\s+{NAME}\b")
-_IMPORT = re.compile(rf"^\s*(?:import|from)\s+{NAME}\b", re.MULTILINE)
+_IMPORT = re.compile(rf"^\s*(?:import|from)\s+({NAME}|{STEPS})\b", re.MULTILINE)
 _SHELL = (".sh", ".bash")
 
 
 def with_runtime(code: FileList, command: str, where: str) -> FileList:
-    """Return the files of code, with the runtime if the code or the command uses it and the code does not bring it.
+    """Return the files of code, with the runtime and `allranks_steps` if the code or the command uses them and the code
+    does not bring them.
 
     where: the place that messages name
 
-    Raise InputError if the code's ignore file excludes a part of the runtime: Azure ML's own tools, which read that
-    file again in an exported folder, would not upload it.
+    Raise InputError if the code's ignore file excludes a part of them: Azure ML's own tools, which read that file again
+    in an exported folder, would not upload it.
     """
-    if not code.files or any(name in code.files for name in _OWN):
+    if not code.files:
         return code
-    if not command_uses_runtime(command) and not any(map(_uses_runtime, code.files.items())):
+    uses = {NAME} if command_uses_runtime(command) else set()
+    for file in code.files.items():
+        uses |= _uses(file)
+    added: dict[str, Path] = {}
+    if STEPS in uses and not _brings(code, STEPS):
+        added |= _steps()
+        uses |= _used_by_steps()
+    if NAME in uses and not _brings(code, NAME):
+        added |= _runtime()
+    if not added:
         return code
-    runtime = _runtime()
-    _refuse_ignored(code.files, runtime, where)
-    return replace(code, files=dict(sorted({**code.files, **runtime}.items())))
+    _refuse_ignored(code.files, added, where)
+    return replace(code, files=dict(sorted({**code.files, **added}.items())))
+
+
+def _brings(code: FileList, name: str) -> bool:
+    return f"{name}.py" in code.files or f"{name}/__init__.py" in code.files
 
 
 @functools.cache
@@ -52,27 +66,45 @@ def _runtime() -> Mapping[str, Path]:
     return list_path(_PACKAGE, str(_PACKAGE)).below(NAME).files
 
 
+@functools.cache
+def _steps() -> Mapping[str, Path]:
+    folder = steps_parent() / STEPS
+    return list_path(folder, str(folder)).below(STEPS).files
+
+
+def steps_parent() -> Path:
+    """Return the folder of `allranks_steps`: that of this package in a wheel, one of `components` in the repository."""
+    installed = _PACKAGE.parent
+    return installed if (installed / STEPS).is_dir() else _PACKAGE.parents[1] / "components/shared"
+
+
+@functools.cache
+def _used_by_steps() -> frozenset[str]:
+    return frozenset().union(*map(_uses, _steps().items()))
+
+
 def command_uses_runtime(command: str) -> bool:
     """Return whether a command names the runtime, as `python -m allranks.runtime train.py` does."""
     return bool(_IN_COMMAND.search(command))
 
 
-def _uses_runtime(file: tuple[str, Path]) -> bool:
+def _uses(file: tuple[str, Path]) -> set[str]:
+    """Return which of the two packages a file uses."""
     name, path = file
     if not name.endswith((".py", *_SHELL)):
-        return False
+        return set()
     content = path.read_bytes()
     if NAME.encode() not in content:
-        return False
+        return set()
     text = content.decode("utf-8", errors="replace")
     if name.endswith(_SHELL):
-        return command_uses_runtime(text)
+        return {NAME} if command_uses_runtime(text) else set()
     try:
         tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError):
         # It may be written for another Python than this one.
-        return bool(_IMPORT.search(text))
-    return any(_is_in_runtime(module) for module in _imported(tree))
+        return set(_IMPORT.findall(text))
+    return {package for module in _imported(tree) for package in (NAME, STEPS) if _is_in(package, module)}
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
@@ -83,20 +115,21 @@ def _imported(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _is_in_runtime(module: str) -> bool:
+def _is_in(package: str, module: str) -> bool:
     first, _, rest = module.partition(".")
     part = rest.partition(".")[0]
     # Anything else, for example `allranks.run`, is only in a step's environment that has the whole package installed.
-    return first == NAME and (part in _NAMES or part in _PARTS)
+    return first == package and (package == STEPS or part in _NAMES or part in _PARTS)
 
 
-def _refuse_ignored(code: Mapping[str, Path], runtime: Mapping[str, Path], where: str) -> None:
+def _refuse_ignored(code: Mapping[str, Path], added: Mapping[str, Path], where: str) -> None:
     file = next((code[name] for name in NAMES if name in code), None)
     if file is None:
         return
     rules = read_rules(file)
-    ignored = [name for name in runtime if rules.exclude(name)]
+    ignored = [name for name in added if rules.exclude(name)]
     if ignored:
         found = f"{rules.file} excludes {', '.join(ignored[:3])}{' and more' if len(ignored) > 3 else ''}"
-        expected = "all of the runtime, which the code imports and which is uploaded with it"
-        raise InputError(Problem(where, found, expected, f"add a last line to {rules.file}: !/{NAME}/**"))
+        package = ignored[0].partition("/")[0]
+        expected = f"all of {package}, which the code imports and which is uploaded with it"
+        raise InputError(Problem(where, found, expected, f"add a last line to {rules.file}: !/{package}/**"))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from allranks.components.check.subject import Finding, Subject
 from allranks.plan.check.rule import Level, Rule
+from allranks.sdk.runtime_copy import STEPS, steps_parent
 
 REGISTERS = "registers a model"
 DOWNLOADS = "downloads from a URL"
@@ -206,7 +207,8 @@ def _imported(node: ast.AST) -> list[str]:
 
 def _modules(name: str, importer: Path, subject: Subject) -> Iterator[Path]:
     first, relative = name.partition(".")[0], name.replace(".", "/")
-    for folder in (importer.parent, *subject.folders):
+    shared = (steps_parent(),) if first == STEPS else ()
+    for folder in (importer.parent, *subject.folders, *shared):
         for base in (folder, folder.parent) if folder.name == first else (folder,):
             for path in (f"{base}/{relative}.py", f"{base}/{relative}/__init__.py"):
                 if os.path.isfile(path):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from allranks.local import installed
 
-OWN = frozenset({"allranks", "__main__", "__init__", "__pycache__"})
-"""Names that hide nothing: ranks always import the copy of this package that is beside their script."""
+OWN = frozenset({"allranks", "allranks_steps", "__main__", "__init__", "__pycache__"})
+"""Names that hide nothing: ranks always import the copies of these packages that are beside their script."""
 
 
 def hides_installed(folders: Iterable[str], interpreter: Path) -> bool:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps
-from prepared_images import BadData, Images
 
-from sources.collection import Collection
+from allranks_steps.images.prepared_images import BadData, Images
+from allranks_steps.images.sources.collection import Collection
 
 
 def read(folder: Path, image_size: int) -> Collection:

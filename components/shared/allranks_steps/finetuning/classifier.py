@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from base_model import ModelFolder, unreadable
 from transformers import AutoModelForSequenceClassification
 
 from allranks.errors import InputError, Problem
+from allranks_steps.finetuning.base_model import ModelFolder, unreadable
 
 
 def load(folder: ModelFolder, pad_token_id: int, dtype: torch.dtype = torch.float32, **config: Any) -> Any:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from base_model import WITHIN
+from allranks_steps.finetuning.base_model import WITHIN
 
 
 def weights_folder(model: Path) -> Path:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import prepared_images
-
-from image_data.images import SPLITS, Decoded, ImageData
+from allranks_steps.images import prepared_images
+from allranks_steps.images.image_data.images import SPLITS, Decoded, ImageData
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from prepared_images import BadData
+from allranks_steps.images.prepared_images import BadData
 
 FILE = "index.json"
 FORMAT = "allranks shards 1"

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from prepared_images import BadData, Images
 
-from sources.collection import Collection
+from allranks_steps.images.prepared_images import BadData, Images
+from allranks_steps.images.sources.collection import Collection
 
 FOLDER = "cifar-10-batches-py"
 TRAINING = tuple(f"data_batch_{number}" for number in range(1, 6))

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prepared_images import BadData
-
 from allranks.errors import InputError, Problem
 from allranks.runtime import ShardedDataset
-from image_data.folders import SUFFIXES
-from image_data.images import GREY_MEAN, GREY_STD, RGB_MEAN, RGB_STD, SPLITS, Encoded, ImageData
-from image_data.shard_index import FILE, Shard, read_index
+from allranks_steps.images.image_data.folders import SUFFIXES
+from allranks_steps.images.image_data.images import GREY_MEAN, GREY_STD, RGB_MEAN, RGB_STD, SPLITS, Encoded, ImageData
+from allranks_steps.images.image_data.shard_index import FILE, Shard, read_index
+from allranks_steps.images.prepared_images import BadData
 
 IMAGE_KEYS = tuple(suffix[1:] for suffix in SUFFIXES)
 LABEL_KEY = "cls"

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from each_once import each_once
-from tokens import IGNORED, Record
 from torch import Tensor
 from torch.nn import functional
+
+from allranks_steps.finetuning.each_once import each_once
+from allranks_steps.finetuning.tokens import IGNORED, Record
 
 
 @dataclass(frozen=True)

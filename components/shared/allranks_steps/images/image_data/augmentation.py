@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from image_data import policies
+from allranks_steps.images.image_data import policies
 
 DRAWS = 13
 """Numbers in [0, 1) that are drawn for an image. 0 to 3: crop; 4, 5: shift; 6: flip; 7 to 12: policy."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import records
 from datasets import Dataset
 
 from allranks.errors import InputError, Problem
+from allranks_steps.finetuning import records
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from prepared_images import BadData
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from image_data.augmentation import DRAWS, Augmentation, augment
-from image_data.decoding import Decoder
-from image_data.images import Encoded, Images
+from allranks_steps.images.image_data.augmentation import DRAWS, Augmentation, augment
+from allranks_steps.images.image_data.decoding import Decoder
+from allranks_steps.images.image_data.images import Encoded, Images
+from allranks_steps.images.prepared_images import BadData
 
 
 class Sample(NamedTuple):

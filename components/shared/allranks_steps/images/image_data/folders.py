@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from prepared_images import BadData
 
-from image_data.images import RGB_MEAN, RGB_STD, SPLITS, Encoded, ImageData
+from allranks_steps.images.image_data.images import RGB_MEAN, RGB_STD, SPLITS, Encoded, ImageData
+from allranks_steps.images.prepared_images import BadData
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".gif")
 """Suffixes of image files. Other files are ignored."""

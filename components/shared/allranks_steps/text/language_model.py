@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from gpt import Gpt, Shape
 from torch import Tensor
+
+from allranks_steps.text.gpt import Gpt, Shape
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

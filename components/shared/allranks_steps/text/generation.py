@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
-from language_model import LanguageModel
 from torch import Generator, Tensor
+
+from allranks_steps.text.language_model import LanguageModel
 
 
 def continued(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from prepared_images import Images
 
-from sources.collection import Collection
+from allranks_steps.images.prepared_images import Images
+from allranks_steps.images.sources.collection import Collection
 
 
 def read() -> Collection:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
-from prepared_images import BadData
 
-from image_data.images import Encoded
+from allranks_steps.images.image_data.images import Encoded
+from allranks_steps.images.prepared_images import BadData
 
 SHORTER_SIDE = 256 / 224
 """For evaluation, the shorter side of an image is this times the size of the crop from its centre, as in the papers of

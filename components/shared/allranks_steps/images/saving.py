@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from classifier import ImageClassifier
 from transformers import PretrainedConfig
 
 from allranks.runtime.mlflow_pytorch import installed_requirements, mlflow_pytorch
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.images.classifier import ImageClassifier
 
 
 def save(

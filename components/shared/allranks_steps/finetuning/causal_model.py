@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from base_model import ModelFolder, unreadable
 from transformers import AutoModelForCausalLM
 
 from allranks.errors import InputError, Problem
+from allranks_steps.finetuning.base_model import ModelFolder, unreadable
 
 
 def check_kind(folder: ModelFolder, config: Any) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from each_once import each_once
 from torch import Tensor
 from torch.nn import functional
+
+from allranks_steps.finetuning.each_once import each_once
 
 Record = dict[str, Any]
 

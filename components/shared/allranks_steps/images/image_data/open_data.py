@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import prepared_images
-from prepared_images import BadData
-
-from image_data import shard_index
-from image_data.images import ImageData
+from allranks_steps.images import prepared_images
+from allranks_steps.images.image_data import shard_index
+from allranks_steps.images.image_data.images import ImageData
+from allranks_steps.images.prepared_images import BadData
 
 
 def kind(folder: Path) -> str:
     """Return arrays, shards or folders. Raise BadData if the folder holds nothing of these."""
-    from image_data import folders
+    from allranks_steps.images.image_data import folders
 
     if (folder / prepared_images.DESCRIPTION).is_file():
         return "arrays"
@@ -34,13 +33,13 @@ def open_data(folder: Path, *, window: int = 1) -> ImageData:
     """
     found = kind(folder)
     if found == "arrays":
-        from image_data import arrays
+        from allranks_steps.images.image_data import arrays
 
         return arrays.read(folder)
     if found == "shards":
-        from image_data import shards
+        from allranks_steps.images.image_data import shards
 
         return shards.read(folder, window)
-    from image_data import folders
+    from allranks_steps.images.image_data import folders
 
     return folders.read(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from prepared_images import Images
+from allranks_steps.images.prepared_images import Images
 
 
 @dataclass(frozen=True)

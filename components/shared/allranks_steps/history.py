@@ -1,0 +1,131 @@
+"""The logged figures of a training, as a file: compare_trainings and compare_scaling read it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, SupportsFloat
+
+
+@dataclass(frozen=True)
+class Point:
+    """Figures at a step.
+
+    loss:        the mean over the step's samples, before the weights are updated
+    seconds:     per step, the mean since the previous point, without evaluations and checkpoints
+    samples:     samples per step over all ranks, the mean since the previous point
+    peak_memory: MiB
+    """
+
+    step: int
+    loss: float
+    seconds: float
+    samples: float
+    peak_memory: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The mean loss over the validation data after a step."""
+
+    step: int
+    loss: float
+
+
+class History:
+    """The points of a training. Checkpoints include them, so that a resumed training's history is complete.
+
+    sample: what is counted, in the singular: "image", "token"
+
+    The loss of a point is read when the next one is added, so that the training does not wait for its device.
+    """
+
+    def __init__(self, sample: str) -> None:
+        self._sample = sample
+        self._points: list[Point] = []
+        self._evaluations: list[Evaluation] = []
+        self._pending: tuple[int, SupportsFloat, float, float, float] | None = None
+        self._started = time.time()
+        self._steps = 0
+        self._samples = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Start the clock of the next point now."""
+        self._since, self._paused = time.perf_counter(), 0.0
+
+    def count(self, samples: float) -> None:
+        """Count the samples of a step over all ranks."""
+        self._steps += 1
+        self._samples += samples
+
+    def add(self, step: int, loss: SupportsFloat, peak_memory: float) -> Point:
+        """Add a point for the steps since the last one, and return its figures; its loss is NaN until it is read."""
+        self._read()  # waits until the device has reached the last point
+        now = time.perf_counter()
+        seconds = (now - self._since - self._paused) / self._steps
+        samples = self._samples / self._steps
+        self._pending = (step, loss, seconds, samples, peak_memory)
+        self._steps, self._samples = 0, 0.0
+        self._since, self._paused = now, 0.0
+        return Point(step, float("nan"), seconds, samples, peak_memory)
+
+    def add_evaluation(self, step: int, loss: float) -> None:
+        """Add an evaluation."""
+        self._evaluations.append(Evaluation(step, loss))
+
+    def has_evaluation(self, step: int) -> bool:
+        """Return whether there is an evaluation after this step."""
+        return any(evaluation.step == step for evaluation in self._evaluations)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Context manager whose time belongs to no step."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._paused += time.perf_counter() - started
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the points and evaluations."""
+        self._read()
+        return {"points": list(map(asdict, self._points)), "evaluations": list(map(asdict, self._evaluations))}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the points and evaluations."""
+        self._points = [Point(**point) for point in state["points"]]
+        self._evaluations = [Evaluation(**evaluation) for evaluation in state["evaluations"]]
+
+    def write(self, file: Path, about: Mapping[str, Any]) -> None:
+        """Write the points, the evaluations and the unit of the samples, and other facts about the training, as JSON.
+
+        about: further keys. The readers need `strategy`, `launcher`, `world_size`, `instance_count`, `parameters` and
+               `samples_per_step`.
+        """
+        content = {"started": self._started, "ended": time.time(), **about, "sample": self._sample, **self.state_dict()}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+    def _read(self) -> None:
+        if self._pending is not None:
+            step, loss, seconds, samples, peak_memory = self._pending
+            self._points.append(Point(step, float(loss), seconds, samples, peak_memory))
+            self._pending = None
+
+
+def peak_memory(device: Any = None) -> float:
+    """Return this process's peak memory in MiB: allocated on its GPU, or of the CPU process.
+
+    device: torch's device; None for the CPU
+    """
+    if device is not None and device.type == "cuda":
+        import torch
+
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10

@@ -1,0 +1,250 @@
+"""The arguments of a step's program, which the spec of its component describes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.runtime import clean_exit, failure
+
+SPEC = "component.yaml"
+SPEC_OPTION = "--spec"
+
+_OPTION = re.compile(r"--\w[\w-]*")
+_PORT = re.compile(r"\$\{\{\s*(inputs|outputs)\.([^\s{}]+)\s*}}")
+_BOOLEANS = {"true": True, "false": False}
+_FLAG = "flag"
+"""The type of an option that the command passes without a value."""
+_CONVERSIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
+    {
+        "integer": (int, "a whole number"),
+        "number": (float, "a number"),
+        "boolean": (lambda text: _BOOLEANS[text.lower()], "True or False"),
+        "string": (str, "a text"),
+    }
+)
+_DATA = (Path, "a path")
+
+
+@dataclass(frozen=True)
+class _Option:
+    """An option of the command.
+
+    label: what messages call it: the input or the output that it passes
+    type:  of the input; the options of outputs are paths
+    """
+
+    name: str
+    label: str
+    type: str
+    is_required: bool = False
+    default: str | None = None
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    enum: tuple[Any, ...] = ()
+
+    @property
+    def destination(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+    @property
+    def expected(self) -> str:
+        if self.enum:
+            return f"one of {', '.join(map(str, self.enum))}"
+        limits = (("at least", self.minimum), ("at most", self.maximum))
+        ranges = [f"{words} {limit:.15g}" for words, limit in limits if math.isfinite(limit)]
+        _, kind = _CONVERSIONS.get(self.type, _DATA)
+        return f"{kind}, {' and '.join(ranges)}" if ranges else kind
+
+    def value(self, text: str) -> Any:
+        """Raise InputError if the text is not a value of the input."""
+        convert, _ = _CONVERSIONS.get(self.type, _DATA)
+        try:
+            value = convert(text)
+        except (ValueError, KeyError):
+            raise InputError(Problem(self.label, repr(text), self.expected)) from None
+        # The comparison is false for NaN.
+        in_range = self.type not in ("integer", "number") or self.minimum <= value <= self.maximum
+        if not in_range or (self.enum and value not in self.enum):
+            raise InputError(Problem(self.label, repr(text) if in_range else text, self.expected))
+        return value
+
+
+def arguments(spec: Path | None = None, argv: Sequence[str] | None = None) -> Namespace:
+    """Return the arguments of this program, as the spec of its component describes them.
+
+    spec: the file; None: the one that the option `--spec FILE` names, relative to the folder of this program; without
+          the option, `component.yaml` in that folder
+    argv: the arguments; None: those of this process
+
+    The options are those of the spec's `command` after the program: `--option ${{inputs.name}}`,
+    `--option ${{outputs.name}}`, or with a literal value. The result has the names of the options, with underscores.
+    Each value has the type of its input: int, float, bool, str, or a Path for data. Outputs are Paths. An input without
+    a value has the spec's default, or None if it is optional.
+
+    Raise InputError with all problems if the arguments do not match the spec, or if the spec cannot be read. Unless
+    argv is given, an InputError that this program does not catch ends it from then on as `runtime.main` does: with the
+    message, without a traceback, and with exit code 2.
+    """
+    if argv is None:
+        sys.excepthook = functools.partial(_end, sys.excepthook)
+    file, words = _located(spec, sys.argv[1:] if argv is None else argv)
+    options = _options(file)
+    problems: list[Problem] = []
+    values: dict[str, Any] = {}
+    waiting = list(words)
+    while waiting:
+        name, has_value, text = waiting.pop(0).partition("=")
+        option = options.get(name)
+        if option is None:
+            problems.append(_unknown(name, file, options))
+            if _OPTION.fullmatch(name) and not has_value and waiting and waiting[0] not in options:
+                waiting.pop(0)  # its value
+            continue
+        if option.type == _FLAG:
+            values[option.destination] = True
+            continue
+        if not has_value:
+            if not waiting or (option.type != "string" and waiting[0] in options):
+                problems.append(Problem(option.label, f"no value after {name}", option.expected))
+                values[option.destination] = None
+                continue
+            text = waiting.pop(0)
+        try:
+            values[option.destination] = option.value(text)
+        except InputError as error:
+            problems += error.problems
+            values[option.destination] = None
+    for option in options.values():
+        if option.is_required and option.destination not in values:
+            problems.append(Problem(option.label, f"{option.name} is missing", option.expected))
+    if problems:
+        raise InputError.of(problems)
+    return Namespace(**{**_defaults(options), **values})
+
+
+def argument_defaults(spec: Path | None = None) -> Mapping[str, Any]:
+    """Return the default of each argument by its name in `arguments()`; None if it has none.
+
+    Raise InputError if the spec cannot be read, or a default is not a value of its input.
+    """
+    file, _ = _located(spec, sys.argv[1:])
+    return _defaults(_options(file))
+
+
+def _unknown(word: str, spec: Path, options: Mapping[str, _Option]) -> Problem:
+    from difflib import get_close_matches  # of no use to a program with correct arguments
+
+    near = get_close_matches(word, options, n=1)
+    fix = f"did you mean {near[0]}?" if near else f"remove it, or add it to the command of {spec.name}"
+    return Problem("the program's arguments", f"{word!r} is unknown", f"an option of the command in {spec}", fix)
+
+
+def _end(
+    others: Callable[[type[BaseException], BaseException, TracebackType | None], Any],
+    kind: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
+) -> None:
+    """End the process, as `sys.excepthook`. others: the hook for other exceptions"""
+    if isinstance(error, InputError):
+        clean_exit.leave(failure.record(error))
+    others(kind, error, traceback)
+
+
+def _located(spec: Path | None, argv: Sequence[str]) -> tuple[Path, list[str]]:
+    """Return the spec, and the arguments without the option that names it."""
+    program = getattr(sys.modules["__main__"], "__file__", None) or sys.argv[0]
+    folder, words, name = Path(os.path.abspath(program)).parent, list(argv), SPEC
+    if SPEC_OPTION in words:
+        index = words.index(SPEC_OPTION)
+        name = "".join(words[index + 1 : index + 2])
+        del words[index : index + 2]
+    return spec or folder / name, words
+
+
+def _defaults(options: Mapping[str, _Option]) -> dict[str, Any]:
+    return {
+        option.destination: False
+        if option.type == _FLAG
+        else option.default
+        if option.default is None
+        else option.value(option.default)
+        for option in options.values()
+    }
+
+
+@functools.lru_cache(maxsize=4)
+def _options(spec: Path) -> Mapping[str, _Option]:
+    """Return the options of the spec's command by name. Raise InputError if the spec cannot be read."""
+    document = _read(spec)
+    # The lexer of shells needs no spaces within a reference, and does not know optional parts.
+    command = _PORT.sub(r"${{\1.\2}}", document["command"].replace("$[[", " ").replace("]]", " "))
+    words = [part for word in shlex.split(command) for part in (word.split("=", 1) if _is_pair(word) else [word])]
+    # The options before the program are those of its launcher.
+    program = next((index for index, word in enumerate(words) if word.endswith(".py")), 0)
+    options: dict[str, _Option] = {}
+    for name, value in pairwise([*words[program:], "--end"]):
+        if _OPTION.fullmatch(name) and name != SPEC_OPTION and name not in options:
+            options[name] = _option(name, value, document)
+    return MappingProxyType(options)
+
+
+def _is_pair(word: str) -> bool:
+    return bool(_OPTION.fullmatch(word.partition("=")[0]))
+
+
+def _option(name: str, value: str, document: Mapping[str, Any]) -> _Option:
+    port = _PORT.fullmatch(value)
+    if port is None:
+        is_flag = bool(_OPTION.fullmatch(value))
+        return _Option(name, f"option {name}", _FLAG if is_flag else "string", default=None if is_flag else value)
+    kind, port_name = port.groups()
+    label = f"{kind[:-1]} {port_name}"
+    if kind == "outputs":
+        return _Option(name, label, "output", is_required=True)
+    described = (document.get("inputs") or {}).get(port_name, "string")
+    settings: Mapping[str, Any] = described if isinstance(described, dict) else {"type": described}
+    default = settings.get("default")
+    unlimited = _Option(name, label, str(settings.get("type", "string")).lower())
+    minimum, maximum = (settings.get(key) for key in ("min", "max"))
+    return _Option(
+        name,
+        label,
+        unlimited.type,
+        is_required=default is None and str(settings.get("optional", False)).lower() != "true",
+        default=None if default is None else str(default),
+        minimum=-math.inf if minimum is None else unlimited.value(str(minimum)),
+        maximum=math.inf if maximum is None else unlimited.value(str(maximum)),
+        enum=tuple(unlimited.value(str(each)) for each in settings.get("enum") or ()),
+    )
+
+
+def _read(spec: Path) -> dict[str, Any]:
+    """Raise InputError if the file is not the spec of a component with a command."""
+    try:
+        import yaml
+    except ImportError:
+        found = f"no PyYAML, which reads {spec.name}"
+        raise InputError(Problem("environment", found, "the package pyyaml", "add pyyaml to the environment")) from None
+    try:
+        document = yaml.load(spec.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        fix = f"put {SPEC} beside the program, or name it after the program: {SPEC_OPTION} FILE"
+        raise InputError(Problem(str(spec), reason, "the spec of this program's component", fix)) from None
+    if not isinstance(document, dict) or not isinstance(document.get("command"), str):
+        raise InputError(Problem(str(spec), "it has no command", "the spec of a command component"))
+    return document
