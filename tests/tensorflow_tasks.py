@@ -60,7 +60,7 @@ def start(
     """Start a task, "worker-0", of the cluster; of no cluster, a process on its own. Its files are in the folder."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
     variables |= {
-        "PYTHONPATH": os.pathsep.join(map(str, (*path, ROOT / "src"))),
+        "PYTHONPATH": os.pathsep.join(map(str, (*path, ROOT / "src", ROOT / "components/shared"))),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TF_CPP_MIN_LOG_LEVEL": "1",
         "TF_ENABLE_ONEDNN_OPTS": "1",  # the default of newer processors alone: this is found on every machine

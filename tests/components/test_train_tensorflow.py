@@ -142,7 +142,7 @@ def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_one: Path, tmp_
     options += ["--logging_steps", 1]
     command = [str(HOROVOD_ENVIRONMENT / "bin/python"), str(CODE / "train_horovod.py"), *map(str, options)]
     variables = environment(tmp_path, ("prepare_images",))
-    variables["PYTHONPATH"] += os.pathsep + str(ROOT / "src")
+    variables["PYTHONPATH"] += f"{os.pathsep}{ROOT / 'src'}{os.pathsep}{ROOT / 'components/shared'}"
     ended = by_mpirun(2, command, tmp_path, variables, str(HOROVOD_ENVIRONMENT))
     assert ended.codes == [0], ended
     assert losses(tmp_path)[:ALIKE] == pytest.approx(losses(on_one)[:ALIKE], rel=2e-3)

@@ -74,6 +74,15 @@ def test_caches_and_data_beside_an_editable_source_do_not_matter(venv: Path) -> 
     assert installed.of(python) == before
 
 
+@pytest.mark.parametrize("name", ["allranks/runtime", "allranks_steps"])
+def test_what_is_copied_beside_the_code_does_not_matter(name: str, venv: Path) -> None:
+    source = venv.parents[1] / "source" / "src"
+    (source / name).mkdir(parents=True)
+    before = installed.of(venv / "bin" / "python")
+    (source / name / "metrics.py").touch()
+    assert installed.of(venv / "bin" / "python") == before
+
+
 def test_the_engine_s_own_interpreter_has_its_own_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed.sysconfig, "get_path", lambda _: str(tmp_path))
     before = installed.of(Path(sys.executable))

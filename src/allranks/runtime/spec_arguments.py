@@ -25,8 +25,6 @@ SPEC_OPTION = "--spec"
 _OPTION = re.compile(r"--\w[\w-]*")
 _PORT = re.compile(r"\$\{\{\s*(inputs|outputs)\.([^\s{}]+)\s*}}")
 _BOOLEANS = {"true": True, "false": False}
-_FLAG = "flag"
-"""The type of an option that the command passes without a value."""
 _CONVERSIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
     {
         "integer": (int, "a whole number"),
@@ -42,14 +40,16 @@ _DATA = (Path, "a path")
 class _Option:
     """An option of the command.
 
-    label: what messages call it: the input or the output that it passes
-    type:  of the input; the options of outputs are paths
+    label:   what messages call it: the input or the output that it passes
+    type:    of the input; the options of outputs are paths
+    is_flag: whether the command passes it without a value
     """
 
     name: str
     label: str
     type: str
     is_required: bool = False
+    is_flag: bool = False
     default: str | None = None
     minimum: float = -math.inf
     maximum: float = math.inf
@@ -64,9 +64,8 @@ class _Option:
         if self.enum:
             return f"one of {', '.join(map(str, self.enum))}"
         limits = (("at least", self.minimum), ("at most", self.maximum))
-        ranges = [f"{words} {limit:.15g}" for words, limit in limits if math.isfinite(limit)]
-        _, kind = _CONVERSIONS.get(self.type, _DATA)
-        return f"{kind}, {' and '.join(ranges)}" if ranges else kind
+        ranges = " and ".join(f"{words} {limit:.15g}" for words, limit in limits if math.isfinite(limit))
+        return ", ".join(filter(None, (_CONVERSIONS.get(self.type, _DATA)[1], ranges)))
 
     def value(self, text: str) -> Any:
         """Raise InputError if the text is not a value of the input."""
@@ -103,7 +102,8 @@ def arguments(spec: Path | None = None, argv: Sequence[str] | None = None) -> Na
     file, words = _located(spec, sys.argv[1:] if argv is None else argv)
     options = _options(file)
     problems: list[Problem] = []
-    values: dict[str, Any] = {}
+    values = _defaults(options)
+    missing = {name: option for name, option in options.items() if option.is_required}
     waiting = list(words)
     while waiting:
         name, has_value, text = waiting.pop(0).partition("=")
@@ -113,26 +113,22 @@ def arguments(spec: Path | None = None, argv: Sequence[str] | None = None) -> Na
             if _OPTION.fullmatch(name) and not has_value and waiting and waiting[0] not in options:
                 waiting.pop(0)  # its value
             continue
-        if option.type == _FLAG:
-            values[option.destination] = True
-            continue
-        if not has_value:
+        missing.pop(name, None)
+        if option.is_flag:
+            text = "True"
+        elif not has_value:
             if not waiting or (option.type != "string" and waiting[0] in options):
                 problems.append(Problem(option.label, f"no value after {name}", option.expected))
-                values[option.destination] = None
                 continue
             text = waiting.pop(0)
         try:
             values[option.destination] = option.value(text)
         except InputError as error:
             problems += error.problems
-            values[option.destination] = None
-    for option in options.values():
-        if option.is_required and option.destination not in values:
-            problems.append(Problem(option.label, f"{option.name} is missing", option.expected))
+    problems += [Problem(each.label, f"{each.name} is missing", each.expected) for each in missing.values()]
     if problems:
         raise InputError.of(problems)
-    return Namespace(**{**_defaults(options), **values})
+    return Namespace(**values)
 
 
 def argument_defaults(spec: Path | None = None) -> Mapping[str, Any]:
@@ -176,14 +172,7 @@ def _located(spec: Path | None, argv: Sequence[str]) -> tuple[Path, list[str]]:
 
 
 def _defaults(options: Mapping[str, _Option]) -> dict[str, Any]:
-    return {
-        option.destination: False
-        if option.type == _FLAG
-        else option.default
-        if option.default is None
-        else option.value(option.default)
-        for option in options.values()
-    }
+    return {each.destination: None if each.default is None else each.value(each.default) for each in options.values()}
 
 
 @functools.lru_cache(maxsize=4)
@@ -192,7 +181,9 @@ def _options(spec: Path) -> Mapping[str, _Option]:
     document = _read(spec)
     # The lexer of shells needs no spaces within a reference, and does not know optional parts.
     command = _PORT.sub(r"${{\1.\2}}", document["command"].replace("$[[", " ").replace("]]", " "))
-    words = [part for word in shlex.split(command) for part in (word.split("=", 1) if _is_pair(word) else [word])]
+    words: list[str] = []
+    for word in shlex.split(command):
+        words += word.split("=", 1) if _OPTION.match(word) else [word]
     # The options before the program are those of its launcher.
     program = next((index for index, word in enumerate(words) if word.endswith(".py")), 0)
     options: dict[str, _Option] = {}
@@ -202,33 +193,29 @@ def _options(spec: Path) -> Mapping[str, _Option]:
     return MappingProxyType(options)
 
 
-def _is_pair(word: str) -> bool:
-    return bool(_OPTION.fullmatch(word.partition("=")[0]))
-
-
 def _option(name: str, value: str, document: Mapping[str, Any]) -> _Option:
     port = _PORT.fullmatch(value)
     if port is None:
-        is_flag = bool(_OPTION.fullmatch(value))
-        return _Option(name, f"option {name}", _FLAG if is_flag else "string", default=None if is_flag else value)
-    kind, port_name = port.groups()
-    label = f"{kind[:-1]} {port_name}"
-    if kind == "outputs":
+        if _OPTION.fullmatch(value):
+            return _Option(name, f"option {name}", "boolean", is_flag=True, default="False")
+        return _Option(name, f"option {name}", "string", default=value)
+    label = f"{port[1][:-1]} {port[2]}"
+    if port[1] == "outputs":
         return _Option(name, label, "output", is_required=True)
-    described = (document.get("inputs") or {}).get(port_name, "string")
-    settings: Mapping[str, Any] = described if isinstance(described, dict) else {"type": described}
-    default = settings.get("default")
-    unlimited = _Option(name, label, str(settings.get("type", "string")).lower())
-    minimum, maximum = (settings.get(key) for key in ("min", "max"))
+    described = (document.get("inputs") or {}).get(port[2], "string")
+    settings: dict[str, Any] = described if isinstance(described, dict) else {"type": described}
+    settings = {key: value for key, value in settings.items() if value is not None}
+    kind = str(settings.get("type", "string")).lower()
+    unlimited, default = _Option(name, label, kind), settings.get("default")
     return _Option(
         name,
         label,
-        unlimited.type,
-        is_required=default is None and str(settings.get("optional", False)).lower() != "true",
+        kind,
+        is_required=default is None and str(settings.get("optional")).lower() != "true",
         default=None if default is None else str(default),
-        minimum=-math.inf if minimum is None else unlimited.value(str(minimum)),
-        maximum=math.inf if maximum is None else unlimited.value(str(maximum)),
-        enum=tuple(unlimited.value(str(each)) for each in settings.get("enum") or ()),
+        minimum=float(settings.get("min", -math.inf)),
+        maximum=float(settings.get("max", math.inf)),
+        enum=tuple(unlimited.value(str(each)) for each in settings.get("enum", ())),
     )
 
 

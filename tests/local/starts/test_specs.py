@@ -37,7 +37,7 @@ def modules(folder: Path, text: str, *, gpus: bool = False) -> tuple[str, ...]:
         ("def unused():\n    import pandas\n", []),
         ("if False:\n    import pandas\n", []),
         ("from allranks import runtime\n", ["torch", "torch.distributed", "torch._dynamo"]),
-        ("from allranks.runtime import detect, failure\n", []),
+        ("from allranks.runtime import arguments, detect, failure\n", []),
         ("from allranks.runtime.tensorflow import main\nimport tensorflow\n", ["tensorflow"]),
         ("import lightning, mpi4py, horovod.torch, unknown_package\n", []),
         ("import lightning, torch\n", ["torch", "torch.distributed"]),
@@ -159,6 +159,16 @@ def test_a_script_whose_modules_hide_installed_ones_starts_cold(name: str, hides
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("")
     assert hides_installed([str(tmp_path)], PYTHON) is hides
+
+
+def test_the_copy_of_what_the_steps_share_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("code/allranks_steps", "code/ours", "installed/allranks_steps", "installed/ours"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "__init__.py").touch()
+    monkeypatch.setattr("allranks.local.installed.folders", lambda _: [tmp_path / "installed"])
+    assert hides_installed([str(tmp_path / "code")], PYTHON)
+    (tmp_path / "code/ours/__init__.py").unlink()
+    assert not hides_installed([str(tmp_path / "code")], PYTHON)
 
 
 IMPORT_ALL = """
