@@ -12,7 +12,8 @@ if test -t 1; then quiet=; fi
 
 # uv does not read the settings of pip. Export those that say where packages come from.
 export_setting() { # NAME-OF-PIP NAME-OF-UV [SEPARATOR]
-    value=$(printf '%s\n' "$settings" | sed -n "s/^[^=]*\.$1='\(.*\)'$/\1/p" | sed "s/\\\\n/ /g; s/^ *//; s/ /${3- }/g" | head -n 1)
+    value=$(printf '%s\n' "$settings" |
+        sed -n "/^[^=]*\.$1='/{ s/^[^']*'//; s/'\$//; s/\\\\n/ /g; s/^ *//; s/ /${3- }/g; p; q; }")
     if test -n "$value"; then eval "export $2=\"\${$2-\$value}\""; fi
 }
 
