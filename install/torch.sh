@@ -21,6 +21,6 @@ elif timeout 5 "$venv/bin/python" -c 'import sys, urllib.request; urllib.request
     what="$package for the CPU (this machine has no NVIDIA driver; 200 MB)"
     set -- "$@" --extra-index-url "$index"
 else
-    what="$package ($index does not answer; 200 MB for the CPU, 2.7 GB for CUDA)"
+    what="$package ($index is not available; 200 MB for the CPU, 2.7 GB for CUDA)"
 fi
 exec "$(dirname "$0")/packages.sh" "$venv" "$what" "$@" "$package"

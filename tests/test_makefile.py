@@ -103,8 +103,8 @@ def index(folder: Path, answer: str) -> Iterator[str]:
     ("answer", "driver", "torch", "from_index", "said"),
     [
         ("torch", False, None, True, "for the CPU (this machine has no NVIDIA driver; "),
-        ("another", False, None, False, "does not answer; "),
-        ("nothing", False, None, False, "does not answer; "),
+        ("another", False, None, False, "is not available; "),
+        ("nothing", False, None, False, "is not available; "),
         ("torch", True, None, False, "for CUDA (driver exists; "),
         ("torch", False, "torch>=2", False, "Installing torch>=2 with pip"),
     ],
