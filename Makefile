@@ -6,12 +6,21 @@ BIN := $(VENV)/bin
 TENSORFLOW := .venvs/allranks-tensorflow
 TENSORFLOW_HOROVOD := .venvs/allranks-tensorflow-horovod
 AZURITE := .azurite
-# A version, so that pip does not take the newest build with gigabytes of CUDA. On a machine with GPUs: make TORCH=torch demo
-TORCH ?= torch==2.13.0
+# The version that is tested. Its build is chosen by install/torch.sh; make TORCH=... demo installs a package as it is.
+ifeq ($(origin TORCH), undefined)
+TORCH := torch==2.13.0
+CPU_INDEX ?= https://download.pytorch.org/whl/cpu
+else
+CPU_INDEX :=
+endif
+# Prints what it installs: the sizes of the downloads below were measured with Python 3.11 on x86_64.
+INSTALL := install/packages.sh
 # Python compiles a file when it is first imported; pip would compile all of torch, Ray and the others: half its time. But
 # where Python is told not to keep what it compiled, it would do so at each start.
 ifndef PYTHONDONTWRITEBYTECODE
 export PIP_NO_COMPILE := 1
+else
+export UV_COMPILE_BYTECODE := 1
 endif
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
@@ -88,21 +97,21 @@ clean:
 	rm -rf $(VENV) .venvs $(AZURITE) .allranks
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/.torch
-	$(BIN)/pip install --quiet --editable ".[images]"
+	@$(INSTALL) $(VENV) "the packages of make demo (240 MB)" --editable ".[images]"
 	touch $@
 
 $(VENV)/.demo-lm: pyproject.toml | $(VENV)/.torch
-	$(BIN)/pip install --quiet --editable ".[text,mpi,deepspeed]"
+	@$(INSTALL) $(VENV) "the packages of make demo-lm (230 MB)" --editable ".[text,mpi,deepspeed]"
 	touch $@
 
 # Two pips at once in one environment are one too many: what Horovod's build needs is there before the rest is installed.
 $(VENV)/.dev: pyproject.toml | $(VENV)/.build
-	$(BIN)/pip install --quiet --editable ".[dev]"
+	@$(INSTALL) $(VENV) "the packages of the tests (400 MB)" --editable ".[dev]"
 	touch $@
 
 # Another TORCH than last time is installed over the other build, which pip would otherwise take to be as good.
 $(VENV)/.torch: $(VENV)/.torch-package
-	$(BIN)/pip install --quiet $$(test ! -e $@ || echo --force-reinstall) "$(TORCH)"
+	@install/torch.sh $(VENV) "$(TORCH)" "$(CPU_INDEX)" $$(test ! -e $@ || echo --force-reinstall)
 	touch $@
 
 $(VENV)/.torch-package: FORCE | $(BIN)/pip
@@ -111,7 +120,7 @@ $(VENV)/.torch-package: FORCE | $(BIN)/pip
 FORCE:
 
 $(VENV)/.build: environments/horovod/build-requirements.txt | $(VENV)/.torch
-	$(BIN)/pip install --quiet --requirement $<
+	@$(INSTALL) $(VENV) "what Horovod's build needs (25 MB)" --requirement $<
 	touch $@
 
 $(VENV)/.horovod-wheel: environments/horovod/build.sh environments/horovod/build-requirements.txt $(VENV)/.torch | $(VENV)/.build
@@ -125,12 +134,13 @@ $(VENV)/.horovod: $(VENV)/.horovod-wheel | $(VENV)/.dev
 
 $(TENSORFLOW)/.installed: Makefile
 	$(PYTHON) -m venv $(TENSORFLOW)
-	$(TENSORFLOW)/bin/pip install --quiet "tensorflow-cpu>=2.21,<2.22" "numpy>=2.1" "mlflow-skinny>=3.15" pandas pyyaml
+	@$(INSTALL) $(TENSORFLOW) "TensorFlow for the CPU (360 MB)" "tensorflow-cpu>=2.21,<2.22" "numpy>=2.1" "mlflow-skinny>=3.15" pandas pyyaml
 	touch $@
 
 $(TENSORFLOW_HOROVOD)/.installed: environments/tensorflow-horovod/build.sh environments/tensorflow-horovod/wheels.sh
 	$(PYTHON) -m venv $(TENSORFLOW_HOROVOD)
-	$(TENSORFLOW_HOROVOD)/bin/pip install --quiet --requirement environments/tensorflow-horovod/build-requirements.txt \
+	@$(INSTALL) $(TENSORFLOW_HOROVOD) "TensorFlow 2.15 for the CPU (320 MB)" \
+	  --requirement environments/tensorflow-horovod/build-requirements.txt \
 	  "tensorflow-cpu==2.15.1" "numpy==1.26.4" "mlflow-skinny>=3.15" pandas "python-dateutil<3"
 	wheels=$$(environments/tensorflow-horovod/wheels.sh $(TENSORFLOW_HOROVOD)) && \
 	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || \

@@ -1,14 +1,16 @@
-"""Adds files to the wheel whose places differ from those in the repository.
+"""What the build adds to pyproject.toml: files of the wheel that move, and the description on PyPI.
 
-`force-include` in pyproject.toml would also copy them into an editable install, where they would hide later changes.
+`force-include` in pyproject.toml would also copy the files into an editable install, where they would hide later changes.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 MOVED = {
     # What `allranks explain` prints.
@@ -16,10 +18,11 @@ MOVED = {
     # verify_environment includes it by a path that is relative to its spec.
     "src/allranks/environments/inside": "allranks/shipped/src/allranks/environments/inside",
 }
+RELATIVE_LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://)([^)\s]+)\)")
 
 
 class WheelFiles(BuildHookInterface):
-    """The build hook that hatchling finds in this file."""
+    """Adds files to the wheel whose places differ from those in the repository."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files, and each package in components/shared as a package of its own."""
@@ -27,3 +30,21 @@ class WheelFiles(BuildHookInterface):
             return
         shared = Path(self.root, "components", "shared").glob("*/__init__.py")
         build_data["force_include"] |= MOVED | {str(file.parent): file.parent.name for file in shared}
+
+
+class Description(MetadataHookInterface):
+    """The README as the description, without what leads nowhere outside the repository."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the description: with absolute links if the project has the URL `Source`, else with their texts alone."""
+        source = metadata.get("urls", {}).get("Source")
+
+        def absolute(link: re.Match[str]) -> str:
+            image, text, target = link.groups()
+            if not source:
+                return "" if image else text
+            path = f"README.md{target}" if target.startswith("#") else target
+            return f"{image}[{text}]({source}/{'raw' if image else 'blob'}/v{metadata['version']}/{path})"
+
+        readme = Path(self.root, "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": RELATIVE_LINK.sub(absolute, readme)}

@@ -1,0 +1,146 @@
+"""What docs/releasing.md shows builds, checks, uploads and tags a release."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email import message_from_bytes
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from allranks import __version__
+from documents import FENCE, shown_commands
+
+ROOT = Path(__file__).parents[1]
+RELEASING = ROOT / "docs/releasing.md"
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+MEGABYTE = 2**20
+
+pytestmark = pytest.mark.slow
+
+
+def run(command: str, folder: Path, **variables: str) -> None:
+    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder), **variables}
+    subprocess.run(["bash", "-ec", command], cwd=folder, env=environment, check=True, timeout=120)
+
+
+@contextmanager
+def package_index() -> Iterator[tuple[str, list[str]]]:
+    """Accept uploads as PyPI does. Yield its address and the names of the uploaded files."""
+    uploaded: list[str] = []
+
+    class Upload(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            form = message_from_bytes(b"Content-Type: " + self.headers["Content-Type"].encode() + b"\n\n" + body)
+            uploaded.extend(name for part in form.walk() if (name := part.get_filename()))
+            self.send_response(200)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Upload) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/legacy/", uploaded
+        finally:
+            server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone of the project with what must not be released, and a repository to push to."""
+    folder = tmp_path_factory.mktemp("release") / "clone"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "benchmarks", "dist"))
+    shutil.copy(ROOT / ".gitignore", folder)
+    for name in (".venv/lib/module.py", "src/allranks/__pycache__/module.pyc", ".mypy_cache/cache.json", "notes.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    (folder / ".venv/bin").mkdir()
+    (folder / ".venv/bin/activate").write_text("")
+    git = "git -c user.name=tester -c user.email=tester@example.com"
+    run(f"git init -q && git add . && {git} commit -qm Release && git init -q --bare ../origin", folder)
+    run("git remote add origin ../origin && git config user.name tester && git config user.email t@example.com", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def released(clone: Path) -> tuple[Path, Path]:
+    """The sdist and the wheel that the commands of the page have made and uploaded."""
+    commands = [shown.command for shown in shown_commands(re.sub("^ +", "", RELEASING.read_text(), flags=re.MULTILINE))]
+    assert sum("-m build" in command or "-m twine" in command for command in commands) == 3
+    with package_index() as (url, uploaded):
+        twine = {"TWINE_REPOSITORY_URL": url, "TWINE_USERNAME": "__token__", "TWINE_PASSWORD": "pypi-token"}
+        run("\n".join(commands), clone, **twine, TWINE_NON_INTERACTIVE="1", NO_PROXY="*")
+    (sdist,) = (clone / "dist").glob("*.tar.gz")
+    (wheel,) = (clone / "dist").glob("*.whl")
+    assert sorted(uploaded) == sorted((sdist.name, wheel.name))
+    return sdist, wheel
+
+
+def test_the_tag_is_that_of_the_version(clone: Path, released: tuple[Path, Path]) -> None:
+    assert (clone / "../origin/refs/tags" / f"v{__version__}").exists()
+    assert [f"-{__version__}" in file.name for file in released] == [True, True]
+    headings = re.findall(r"^## (\S+),", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == __version__
+
+
+def test_the_sdist_contains_what_the_wheel_is_built_from(released: tuple[Path, Path], clone: Path) -> None:
+    sdist, wheel = released
+    with tarfile.open(sdist) as archive:
+        names = [name.split("/", 1)[1] for name in archive.getnames()]
+    folders = {"src", "components", "environments", "pipelines", "docs"}
+    files = {"CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "hatch_build.py", "pyproject.toml", ".gitignore"}
+    assert {name.partition("/")[0] for name in names} == folders | files
+    assert not [name for name in names if name.endswith(".pyc")]
+    assert sdist.stat().st_size < 3 * MEGABYTE
+    run("python -m build --no-isolation --wheel --outdir direct", clone)
+    with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(clone / "direct" / wheel.name) as direct:
+        assert sorted(archive.namelist()) == sorted(direct.namelist())
+
+
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(name))
+
+
+def test_no_link_of_the_description_leads_into_the_repository(released: tuple[Path, Path]) -> None:
+    described = metadata(released[1])
+    text = described.get_payload(decode=True)
+    assert isinstance(text, bytes)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert described["Description-Content-Type"] == "text/markdown"
+    assert FENCE.findall(text.decode()) == FENCE.findall(readme)
+    assert [link for link in LINK.findall(FENCE.sub("", text.decode())) if not link.startswith("https://")] == []
+
+
+@pytest.mark.parametrize(
+    ("link", "absolute"),
+    [
+        ("[`a` [b]](docs/a.md#part)", "[`a` [b]](https://host/us/blob/v1.0/docs/a.md#part)"),
+        ("[limits](#limits)", "[limits](https://host/us/blob/v1.0/README.md#limits)"),
+        ("![A run](docs/run.svg)", "![A run](https://host/us/raw/v1.0/docs/run.svg)"),
+        ("[page](https://other/page)", "[page](https://other/page)"),
+    ],
+)
+def test_links_lead_to_the_repository_that_the_project_names(link: str, absolute: str, tmp_path: Path) -> None:
+    spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (tmp_path / "README.md").write_text(f"See {link}.")
+    made = {"version": "1.0", "urls": {"Source": "https://host/us"}}
+    module.Description(str(tmp_path), {}).update(made)
+    assert made["readme"] == {"content-type": "text/markdown", "text": f"See {absolute}."}
