@@ -75,7 +75,7 @@ def packages(files: FileList) -> set[str]:
         ("import allranks_steps", "", {"allranks_steps"}),
         ("from allranks_steps.history import History", "", {"allranks_steps"}),
         ("print 'Python 2'\nfrom allranks_steps import history", "", {"allranks_steps"}),
-        ("import allranks_steps", "from allranks import runtime", {"allranks", "allranks_steps"}),
+        ("from allranks_steps import history", "from allranks import runtime", {"allranks", "allranks_steps"}),
         ("import allranks_steps_of_ours", "from allranks import runtime", set()),
         ("import allranks.runtime", "", {"allranks"}),
     ],
@@ -86,7 +86,7 @@ def test_what_the_steps_share_goes_with_the_runtime_that_it_imports(
     write(tmp_path, "package/src/allranks_steps/history.py", shared)
     write(tmp_path, "package/src/allranks_steps/__init__.py", "")
     monkeypatch.setattr(runtime_copy, "steps_parent", lambda: tmp_path / "package/src")
-    for name in ("_steps", "_used_by_steps"):
+    for name in ("_steps", "_imports_of_step"):
         monkeypatch.setattr(runtime_copy, name, functools.cache(getattr(runtime_copy, name).__wrapped__))
     write(tmp_path, "code/train.py", text)
     files = uploaded(tmp_path / "code")
@@ -94,6 +94,15 @@ def test_what_the_steps_share_goes_with_the_runtime_that_it_imports(
     write(tmp_path, "code/allranks_steps/__init__.py", "")
     own = uploaded(tmp_path / "code").files["allranks_steps/__init__.py"]
     assert own == tmp_path / "code/allranks_steps/__init__.py"
+
+
+def test_only_the_modules_that_are_imported_are_copied_with_their_data(tmp_path: Path) -> None:
+    write(tmp_path, "train.py", "from allranks_steps.charts import sheet\n")
+    copied = [name for name in uploaded(tmp_path).files if name.startswith("allranks_steps/")]
+    assert {"allranks_steps/__init__.py", "allranks_steps/charts/sheet.py", "allranks_steps/charts/style.css"} <= {
+        *copied
+    }
+    assert not [name for name in copied if name.count("/") > 1 and not name.startswith("allranks_steps/charts/")]
 
 
 def test_the_shared_package_is_where_an_installation_has_it() -> None:

@@ -1,16 +1,17 @@
 """Upload the runtime, and what the steps' programs share, with code that uses them.
 
 The runtime part of this package (what its `.amlignore` lets through) is copied next to code that imports it, as the
-folder `allranks`; so is the package `allranks_steps`, with the runtime that it imports. Code that brings a package of
-that name, also by an additional include, keeps its own.
+folder `allranks`; so are the modules of the package `allranks_steps` that it imports, with what these import. Code that
+brings a package of that name, also by an additional include, keeps its own.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,8 +32,8 @@ _SHELL = (".sh", ".bash")
 
 
 def with_runtime(code: FileList, command: str, where: str) -> FileList:
-    """Return the files of code, with the runtime and `allranks_steps` if the code or the command uses them and the code
-    does not bring them.
+    """Return the files of code, with the runtime and the modules of `allranks_steps` if the code or the command uses
+    them and the code does not bring them.
 
     where: the place that messages name
 
@@ -41,14 +42,14 @@ def with_runtime(code: FileList, command: str, where: str) -> FileList:
     """
     if not code.files:
         return code
-    uses = {NAME} if command_uses_runtime(command) else set()
+    modules = {NAME} if command_uses_runtime(command) else set()
     for file in code.files.items():
-        uses |= _uses(file)
+        modules |= _imports(file)
     added: dict[str, Path] = {}
-    if STEPS in uses and not _brings(code, STEPS):
-        added |= _steps()
-        uses |= _used_by_steps()
-    if NAME in uses and not _brings(code, NAME):
+    if not _brings(code, STEPS):
+        added = _needed_steps(modules)
+        modules = modules.union(*map(_imports_of_step, added))
+    if any(map(_is_in_runtime, modules)) and not _brings(code, NAME):
         added |= _runtime()
     if not added:
         return code
@@ -78,9 +79,28 @@ def steps_parent() -> Path:
     return installed if (installed / STEPS).is_dir() else _PACKAGE.parents[1] / "components/shared"
 
 
+def _needed_steps(modules: Iterable[str]) -> dict[str, Path]:
+    """Return the files of `allranks_steps` that are needed to import some modules, and the data beside them.
+
+    A change of any other file changes neither the reuse nor the version of a component.
+    """
+    needed: dict[str, Path] = {}
+    waiting = [module for module in modules if module.partition(".")[0] == STEPS]
+    while waiting:
+        parts = waiting.pop().split(".")
+        stems = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        for name in (f"{stem}{end}" for stem in stems for end in ("/__init__.py", ".py")):
+            if name in _steps() and name not in needed:
+                needed[name] = _steps()[name]
+                waiting += (each for each in _imports_of_step(name) if each.startswith(STEPS))
+    folders = {os.path.dirname(name) for name in needed}
+    data = {name: path for name, path in _steps().items() if not name.endswith(".py")}
+    return needed | {name: path for name, path in data.items() if os.path.dirname(name) in folders}
+
+
 @functools.cache
-def _used_by_steps() -> frozenset[str]:
-    return frozenset().union(*map(_uses, _steps().items()))
+def _imports_of_step(name: str) -> frozenset[str]:
+    return _imports((name, _steps()[name]))
 
 
 def command_uses_runtime(command: str) -> bool:
@@ -88,23 +108,24 @@ def command_uses_runtime(command: str) -> bool:
     return bool(_IN_COMMAND.search(command))
 
 
-def _uses(file: tuple[str, Path]) -> set[str]:
-    """Return which of the two packages a file uses."""
+def _imports(file: tuple[str, Path]) -> frozenset[str]:
+    """Return the modules that a file imports, or names in them, among which are those of the two packages."""
     name, path = file
     if not name.endswith((".py", *_SHELL)):
-        return set()
+        return frozenset()
     content = path.read_bytes()
     if NAME.encode() not in content:
-        return set()
+        return frozenset()
     text = content.decode("utf-8", errors="replace")
     if name.endswith(_SHELL):
-        return {NAME} if command_uses_runtime(text) else set()
+        return frozenset({NAME} if command_uses_runtime(text) else ())
     try:
-        tree = parsed(text)
+        return frozenset(_imported(parsed(text)))
     except (SyntaxError, ValueError, RecursionError):
         # It may be written for another Python than this one.
-        return set(_IMPORT.findall(text))
-    return {package for module in _imported(tree) for package in (NAME, STEPS) if _is_in(package, module)}
+        found = set(_IMPORT.findall(text))
+        steps = (name.removesuffix(".py").replace("/", ".") for name in _steps() if STEPS in found)
+        return frozenset((*found, *steps))
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
@@ -115,11 +136,11 @@ def _imported(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _is_in(package: str, module: str) -> bool:
+def _is_in_runtime(module: str) -> bool:
     first, _, rest = module.partition(".")
     part = rest.partition(".")[0]
     # Anything else, for example `allranks.run`, is only in a step's environment that has the whole package installed.
-    return first == package and (package == STEPS or part in _NAMES or part in _PARTS)
+    return first == NAME and (part in _NAMES or part in _PARTS)
 
 
 def _refuse_ignored(code: Mapping[str, Path], added: Mapping[str, Path], where: str) -> None:
