@@ -75,7 +75,7 @@ def compare_strategies(
             **STRATEGIES[name],
         )
         train.name = name
-        layout(train, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+        layout(train, instance_count, processes_per_instance)
         histories[f"history_{number}"] = train.outputs.history
     compare = compare_trainings(**histories, title="Strategies compared")
     return {"comparison": compare.outputs.comparison}

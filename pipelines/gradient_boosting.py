@@ -52,8 +52,8 @@ def gradient_boosting(
         seed=seed,
     )
     evaluate = evaluate_table_model(data=prepare.outputs.table, model=train.outputs.model)
-    for step in (train, evaluate):
-        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    layout(train, instance_count, processes_per_instance)
+    layout(evaluate, instance_count, processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,

@@ -45,8 +45,8 @@ def image_classification(
         seed=seed,
     )
     evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
-    for step in (train, evaluate):
-        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    layout(train, instance_count, processes_per_instance)
+    layout(evaluate, instance_count, processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,

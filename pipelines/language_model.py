@@ -94,8 +94,8 @@ def language_model(
         seed=seed,
     )
     evaluate = evaluate_language_model(data=prepare.outputs.text, model=train.outputs.model)
-    for step in (train, evaluate):
-        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    layout(train, instance_count, processes_per_instance)
+    layout(evaluate, instance_count, processes_per_instance)
 
     sample = sample_text(model=train.outputs.model, prompt=prompt, seed=seed)
     register = register_model(

@@ -54,8 +54,8 @@ def lightning(
     )
     evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
     started = 1 if launch == "per_node" else processes_per_instance
-    layout(train, instance_count=instance_count, process_count_per_instance=started)
-    layout(evaluate, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    layout(train, instance_count, started)
+    layout(evaluate, instance_count, processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,

@@ -43,9 +43,9 @@ def own_script(
     folder = Input(type="uri_folder", path=source)
     if launch in PER_PROCESS:
         train = LAUNCHES[launch](source=folder, script=script, arguments=arguments)
-        layout(train, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+        layout(train, instance_count, processes_per_instance)
     else:
         train = LAUNCHES[launch](source=folder, script=script, arguments=arguments, processes=processes_per_instance)
-        layout(train, instance_count=instance_count)
+        layout(train, instance_count)
     register = register_model(model=train.outputs.model, metrics=train.outputs.metrics, name=model_name)
     return {"results": train.outputs.results, "registration": register.outputs.registration}

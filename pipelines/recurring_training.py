@@ -75,8 +75,8 @@ def recurring_training(
     evaluate = evaluate_image_classifier(
         data=select.outputs.images, model=train.outputs.model, baseline=champion.outputs.model
     )
-    for step in (train, evaluate):
-        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    layout(train, instance_count, processes_per_instance)
+    layout(evaluate, instance_count, processes_per_instance)
     promote = promote_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,

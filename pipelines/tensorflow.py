@@ -65,10 +65,10 @@ def tensorflow(
     )
     evaluate = evaluate_image_classifier_tensorflow(data=prepare.outputs.images, model=train.outputs.model)
     if launch == "horovod":
-        layout(train, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+        layout(train, instance_count, processes_per_instance)
     else:
-        layout(train, instance_count=instance_count)  # a worker uses all GPUs of its instance
-    layout(evaluate, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+        layout(train, instance_count)  # a worker uses all GPUs of its instance
+    layout(evaluate, instance_count, processes_per_instance)
 
     register = register_model(
         model=train.outputs.model,

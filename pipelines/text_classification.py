@@ -65,8 +65,8 @@ def text_classification(
     evaluate = evaluate_text_classifier(
         data=prepare.outputs.validation, model=train.outputs.model, max_seq_length=max_seq_length
     )
-    for step in (train, evaluate):
-        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    layout(train, instance_count, processes_per_instance)
+    layout(evaluate, instance_count, processes_per_instance)
     register = register_model(
         model=train.outputs.model,
         metrics=evaluate.outputs.metrics,

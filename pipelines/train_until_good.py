@@ -49,7 +49,7 @@ def train_and_validate(
         learning_rate=learning_rate,
         seed=seed,
     )
-    layout(train, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    layout(train, instance_count, processes_per_instance)
     validate = evaluate_image_classifier(data=images, model=train.outputs.model, split="validation")
     check = check_metric(metrics=validate.outputs.metrics, target=target_accuracy)
     return {

@@ -64,8 +64,9 @@ def verify_workspace(
     environment = verify_environment(expectations=Input(type="uri_file", path=expectations))
     train = train_image_classifier(data=prepare.outputs.images, model="resnet_micro", num_train_epochs=1)
 
-    for step in (check, collectives, train):
-        layout(step, instance_count=instance_count, process_count_per_instance=processes_per_instance)
+    layout(check, instance_count, processes_per_instance)
+    layout(collectives, instance_count, processes_per_instance)
+    layout(train, instance_count, processes_per_instance)
     outputs = {
         "preflight": check.outputs.report,
         "bandwidth": collectives.outputs.bandwidth,
@@ -78,8 +79,8 @@ def verify_workspace(
         record.name = f"record_{launch}"
         if launch in WITH_PROCESS_COUNT:
             processes = 1 if launch == "per_node" else processes_per_instance
-            layout(record, instance_count=instance_count, process_count_per_instance=processes)
+            layout(record, instance_count, processes)
         elif launch != "single":
-            layout(record, instance_count=instance_count)
+            layout(record, instance_count)
         outputs[f"records_{launch}"] = record.outputs.records
     return outputs

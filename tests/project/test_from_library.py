@@ -20,22 +20,23 @@ def test_a_pipeline_of_the_library_becomes_the_project_s_own_and_is_right(name: 
     shipped = (shipped_folder() / f"pipelines/{name}.py").read_text()
     assert (tmp_path / f"new/pipelines/{name}.py").read_text() == shipped
     checked = forked("check", f"pipelines/{name}.py", folder=tmp_path / "new")
-    assert (checked.code, checked.err) == (0, "")
+    assert (checked.code, "no problems" in checked.out) == (0, True)
 
 
 def test_copied_components_are_complete_with_their_environments(tmp_path: Path) -> None:
     environment = tmp_path / "environments/pytorch"
     environment.mkdir(parents=True)
     (environment / "Dockerfile").write_text("FROM mine\n")
+    (environment / "environment.yaml").write_text("name: mine\nbuild: {path: .}\n")
     written = copy_components(["run_mpi", "verify_environment", "prepare_images"], tmp_path)
     assert {folder.as_posix() for folder in written if folder.parts[0] == "components"} == {
         "components/own_script/run_pytorch",  # whose variant run_mpi is
         "components/diagnosis/verify_environment",
         "components/image_classification/prepare_images",
     }
-    assert content(environment) == {"Dockerfile": b"FROM mine\n"}
+    assert content(environment)["Dockerfile"] == b"FROM mine\n"
     checked = forked("check", "components", folder=tmp_path)
-    assert (checked.code, checked.out.splitlines()[-1][:35]) == (0, "components: 11 components, no probl")
+    assert (checked.code, checked.out.startswith("components: 11 components, no problems")) == (0, True)
 
 
 def test_a_component_without_its_own_code_brings_what_it_includes(tmp_path: Path) -> None:

@@ -147,10 +147,10 @@ YAML = {
     ),
     "an AutoML job": ("type: automl\n", "key type (x.yml:1)", "a job of type automl is not yet run"),
     "a fine-tuning job": ("type: finetuning\n", "key type (x.yml:1)", "a job of type finetuning is not yet run"),
-    "a component": (
-        "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\ncommand: ls\n",
+    "a pipeline component": (
+        "$schema: https://azuremlschemas.azureedge.net/latest/pipelineComponent.schema.json\njobs: {}\n",
         "x.yml",
-        "it describes a component, not a job",
+        "it describes a pipeline component, not a job",
     ),
     "node name": (JOB.replace("  a:", "  A/b:"), "step A/b (x.yml:3)", "'A/b' cannot be the name of a step"),
 }
