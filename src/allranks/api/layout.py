@@ -57,7 +57,7 @@ def layout(
     resources = copy.copy(step.resources or getattr(component, "resources", None)) or JobResourceConfiguration()
     own = None if isinstance(step, Parallel) else step.distribution
     distribution: Any = copy.copy(own or getattr(component, "distribution", None))
-    launcher = _launcher(component)
+    launcher = "the parallel step" if isinstance(step, Parallel) else _launcher(component)
 
     has_processes = hasattr(distribution, _PROCESSES)
     if hardware is not None:
