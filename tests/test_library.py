@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import inspect
 import runpy
 import shutil
@@ -18,6 +19,7 @@ from allranks.components.functions import component_function
 from allranks.components.shipped import shipped_folder
 from allranks.errors import InputError
 from allranks.sdk import internals
+from allranks.sdk.python_file import importable
 
 ROOT = Path(__file__).parents[1]
 
@@ -124,3 +126,16 @@ def test_a_component_whose_environment_is_not_installed(tmp_path: Path) -> None:
     assert "environment" in problem.where
     assert problem.found.startswith("No such file or directory")
     assert problem.fix == "install allranks again"
+
+
+def test_each_file_that_is_read_has_components_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Submitting a pipeline writes the ids of a workspace into them."""
+    import allranks
+
+    monkeypatch.setattr(allranks, "library", library)
+    monkeypatch.delitem(sys.modules, library.__name__)
+    read = []
+    for name in ("first", "second"):
+        with importable(tmp_path / f"{name}.py"):
+            read.append(importlib.import_module(library.__name__).select_best.component)
+    assert read[0] is not read[1]
