@@ -114,6 +114,18 @@ def test_the_trials_of_a_sweep() -> None:
     assert sweep.trial.command.startswith("export ALLRANKS_SIZE=Standard_ND96asr_v4 && ")
 
 
+def test_a_registered_component(tmp_path: Path) -> None:
+    (tmp_path / "job.yml").write_text(
+        "type: pipeline\njobs:\n  a: {type: command, component: 'azureml:train:1', distribution: {type: pytorch}}\n"
+        "  b: {type: command, component: 'azureml:train:1'}\n"
+    )
+    first, second = load_job(tmp_path / "job.yml").jobs.values()
+    assert allranks.layout(first, 2, 4).distribution == PyTorchDistribution(process_count_per_instance=4)
+    assert allranks.layout(second, 2).resources.instance_count == 2
+    with pytest.raises(allranks.InputError, match="process_count_per_instance: the step has no distribution"):
+        allranks.layout(second, 2, 4)
+
+
 def test_a_parallel_step_has_instances_alone() -> None:
     from azure.ai.ml.parallel import RunFunction, parallel_run_function
 

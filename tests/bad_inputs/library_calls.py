@@ -83,5 +83,5 @@ ROWS = {
         "train_image_classifier()", "2, 16, size='ND96asr_v4'", "16 processes on the 8 GPUs of Standard_ND96asr_v4"
     ),
     "an unknown size": _layout("train_image_classifier()", "size='ND96as_v4'", "'ND96as_v4'", "Standard_ND96asr_v4"),
-    "the layout of what is no step": _layout("3", "2", "a int", "a step that runs a command"),
+    "the layout of what is no step": _layout("3", "2", "a value of type int", "a step that runs a command"),
 }
