@@ -50,7 +50,8 @@ def layout(
     frame = sys._getframe(1)
     where = f"{user_code.line(frame.f_code.co_filename, frame.f_lineno)}, layout"
     if not isinstance(node, (Command, Parallel, Sweep)):
-        raise InputError(Problem(where, f"a value of type {type(node).__name__}", "a step that runs a command, or a sweep of one"))
+        found = f"a value of type {type(node).__name__}"
+        raise InputError(Problem(where, found, "a step that runs a command, or a sweep of one"))
     hardware = None if size is None else sizes.find(size, f"{where}, size")
     step: Any = node.trial if isinstance(node, Sweep) else node
     component = internals.component(step, step)
