@@ -51,8 +51,9 @@ def strategies() -> str:
 
 
 def _row(component: ComponentInfo) -> tuple[str, ...]:
+    folder = component.path.parent
     return (
-        f"[`{component.name}`](../{component.path.parent.relative_to(PROJECT).as_posix()})",
+        f'<a id="{folder.name}"></a>[`{component.name}`](../{folder.relative_to(PROJECT).as_posix()})',
         component.description.replace("|", "\\|").partition(". ")[0].rstrip(".") + ".",
         _ports([port for port in component.inputs if port.type in DATA]),
         _ports(component.outputs),

@@ -29,6 +29,9 @@ $ allranks sizes ND96asr_v4
 $ allranks sizes --gpu A100 --infiniband
 ```
 
+In a pipeline, `allranks.layout(step, size="ND96asr_v4")` sets what a step needs for a size
+([components.md](components.md#lay-out)).
+
 """
 
 COLUMNS = ("size", "GPUs", "CUDA", "NVLink", "InfiniBand", "CPU", "GiB", "all-reduce", "retired", "sources")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -14,31 +13,17 @@ from pathlib import Path
 import pytest
 
 from allranks_command import Ended, environment, write
+from documents import FENCE
 
 ROOT = Path(__file__).parents[1]
 MEGABYTE = 1_000_000
 
 # Whole commands: seconds apiece.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
-PIPELINE = '''\
-"""Handwritten digits, from images to a registered model."""
-
-from azure.ai.ml.dsl import pipeline
-
-from allranks import layout
-from allranks.library import evaluate_image_classifier, prepare_images, register_model, train_image_classifier
-
-
-@pipeline
-def digits(epochs: int = 1, instances: int = 2, processes: int = 2):
-    prepare = prepare_images(source="digits")
-    train = train_image_classifier(data=prepare.outputs.images, model="resnet_micro", num_train_epochs=epochs)
-    evaluate = evaluate_image_classifier(data=prepare.outputs.images, model=train.outputs.model)
-    layout(train, instance_count=instances, process_count_per_instance=processes)
-    layout(evaluate, instance_count=instances, process_count_per_instance=processes)
-    register_model(model=train.outputs.model, metrics=evaluate.outputs.metrics, name="digits")
-'''
+PAGE = ROOT / "docs" / "components.md"
+PIPELINE = FENCE.findall(PAGE.read_text(encoding="utf-8"))[0][1]
+assert len(PIPELINE.splitlines()) <= 20
 
 WRONG = """\
 from allranks.library import prepare_images, train_image_classifier
@@ -129,7 +114,7 @@ print(allranks.__file__, len(library.__all__))
 
 
 def test_a_pipeline_runs_to_a_registered_model(python: Path, folder: Path) -> None:
-    done = started(python.with_name("allranks"), "run", "digits.py", folder=folder)
+    done = started(python.with_name("allranks"), "run", "digits.py", "--set", "epochs=1", folder=folder)
     assert done.code == 0, done.out + done.err
     assert "digits  version 1" in done.out
 

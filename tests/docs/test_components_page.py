@@ -1,9 +1,13 @@
-"""The page of components is what the specs say."""
+"""The page of components is what the specs say. tests/test_wheel.py runs its pipeline."""
 
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
+
+from documents import FENCE
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -12,3 +16,11 @@ def test_the_table_is_of_these_components() -> None:
     """Where it is not: python docs/make_components.py"""
     made = runpy.run_path(str(DOCS / "make_components.py"))
     assert (DOCS / "components.md").read_text(encoding="utf-8") == made["page"]()
+
+
+def test_the_layout_has_what_the_page_says() -> None:
+    page = (DOCS / "components.md").read_text(encoding="utf-8")
+    code = next(code for _, code in FENCE.findall(page) if "size=" in code)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "'instance_count': 2" in done.stdout.replace('"', "'")
+    assert done.stdout.endswith(" 8 {'ALLRANKS_SIZE': 'Standard_ND96asr_v4'}\n")

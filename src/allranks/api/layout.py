@@ -50,14 +50,15 @@ def layout(
     frame = sys._getframe(1)
     where = f"{user_code.line(frame.f_code.co_filename, frame.f_lineno)}, layout"
     if not isinstance(node, (Command, Parallel, Sweep)):
-        raise InputError(Problem(where, f"a {type(node).__name__}", "a step that runs a command, or a sweep of one"))
+        found = f"a value of type {type(node).__name__}"
+        raise InputError(Problem(where, found, "a step that runs a command, or a sweep of one"))
     hardware = None if size is None else sizes.find(size, f"{where}, size")
     step: Any = node.trial if isinstance(node, Sweep) else node
     component = internals.component(step, step)
     resources = copy.copy(step.resources or getattr(component, "resources", None)) or JobResourceConfiguration()
     own = None if isinstance(step, Parallel) else step.distribution
     distribution: Any = copy.copy(own or getattr(component, "distribution", None))
-    launcher = _launcher(component)
+    launcher = "the parallel step" if isinstance(step, Parallel) else _launcher(component)
 
     has_processes = hasattr(distribution, _PROCESSES)
     if hardware is not None:
@@ -66,7 +67,9 @@ def layout(
         if process_count_per_instance is None and has_processes and not launcher:
             process_count_per_instance = hardware.processes
     counts = {_INSTANCES: instance_count, _PROCESSES: process_count_per_instance}
-    if problems := list(_impossible(counts, distribution, launcher, hardware)):
+    # The distribution of a registered component is unknown here.
+    alone = distribution is None and not launcher and not isinstance(component, str)
+    if problems := list(_impossible(counts, distribution, launcher, hardware, alone)):
         raise InputError.of(dataclasses.replace(each, where=f"{where}, {each.where}") for each in problems)
 
     if instance_count is not None:
@@ -98,9 +101,12 @@ def _launcher(component: Any) -> str:
 
 
 def _impossible(
-    counts: dict[str, Any], distribution: Any, launcher: str, hardware: sizes.Size | None
+    counts: dict[str, Any], distribution: Any, launcher: str, hardware: sizes.Size | None, alone: bool
 ) -> Iterator[Problem]:
-    """Yield the first problem of the arguments, by argument. The values of a pipeline's inputs are checked later."""
+    """Yield the first problem of the arguments, by argument. The values of a pipeline's inputs are checked later.
+
+    alone: whether the processes of several instances would not find each other
+    """
     for key, value in counts.items():
         is_number = isinstance(value, (int, float)) or (isinstance(value, str) and "${{" not in value)
         if is_number and (type(value) is not int or value < 1):
@@ -116,7 +122,7 @@ def _impossible(
     elif _several(processes) and not hasattr(distribution, _PROCESSES):
         found = f"the distribution {str(distribution.type).lower()} starts one process on each instance"
         yield Problem(_PROCESSES, found, "", f"leave it out, and set {_INSTANCES}")
-    elif _several(instances) and distribution is None and not launcher:
+    elif _several(instances) and alone:
         found = "the step has no distribution: each instance would run the same command"
         yield Problem(_INSTANCES, found, "", _WITHOUT_DISTRIBUTION)
     elif hardware is not None and number > hardware.gpus:

@@ -8,6 +8,7 @@ import math
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from opcode import opmap
 from pathlib import Path
@@ -101,7 +102,11 @@ def _load(name: str, spec: Path) -> Any:
             pass
     from allranks.sdk.specs import load
 
-    return next(component for component in load(spec) if component.name == _PREFIX + name)
+    try:
+        return next(component for component in load(spec) if component.name == _PREFIX + name)
+    except InputError as error:
+        problems = (replace(problem, fix="install allranks again") for problem in error.problems)
+        raise InputError.of(problems) from None
 
 
 def _problems(name: str, ports: Mapping[str, Port], inputs: dict[str, Any], frame: FrameType) -> Iterator[Problem]:

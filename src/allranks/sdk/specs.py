@@ -122,4 +122,5 @@ def _complaints(error: Exception) -> list[tuple[str, str]]:
 
 def _shortened(text: str) -> str:
     """Return a message in one line. If a value matches none of several schemas, the SDK reports each; use the first."""
+    text = text.removeprefix("['").removesuffix("']")  # a list of one message, for a file that is missing
     return " ".join(text.split("; ", 1)[0].split())

@@ -1,0 +1,87 @@
+"""Pipelines that use the library in a wrong way, and layouts that cannot be launched."""
+
+from __future__ import annotations
+
+from bad_inputs.row import Row
+
+HEAD = """\
+import allranks
+from allranks import library
+from allranks.library import prepare_images, run_tensorflow, run_torchrun, train_image_classifier
+from azure.ai.ml.dsl import pipeline
+
+@pipeline
+def one(count: int = 2):
+"""
+
+
+def _of(statement: str, *said: str) -> Row:
+    return Row("run file.py", ("file.py:8", *said), files={"file.py": f"{HEAD}    {statement}\n"})
+
+
+def _layout(step: str, layout: str, *said: str) -> Row:
+    return _of(f"allranks.layout({step}, {layout})", "layout", *said)
+
+
+ROWS = {
+    "a name that the library has not": Row(
+        "run file.py",
+        (
+            "file.py:1",
+            "allranks.library has no component trian_image_classifier",
+            "did you mean train_image_classifier?",
+        ),
+        files={"file.py": "from allranks.library import trian_image_classifier\n"},
+    ),
+    "an attribute that the library has not": _of("library.run_pytorhc()", "no component run_pytorhc", "run_pytorch?"),
+    "an input that the component has not": _of(
+        "train_image_classifier(data='x', num_train_epoch=3)",
+        "train_image_classifier",
+        "it has no input num_train_epoch",
+        "did you mean num_train_epochs?",
+    ),
+    "a text for a number": _of(
+        "train_image_classifier(data='x', num_train_epochs='many')",
+        "train_image_classifier, input num_train_epochs",
+        "'many'",
+        "a whole number",
+    ),
+    "a list for a number": _of(
+        "train_image_classifier(data='x', learning_rate=[0.1])", "input learning_rate", "[0.1]", "type number"
+    ),
+    "a number for a truth value": _of("train_image_classifier(data='x', tf32=1)", "input tf32", "true or false"),
+    "no finite number": _of("train_image_classifier(data='x', ema_decay=float('nan'))", "ema_decay", "nan", "a number"),
+    "a number for data": _of("train_image_classifier(data=3)", "input data", "3", "a path as text", "uri_folder"),
+    "a number below its range": _of("prepare_images(image_size=0)", "input image_size", "0", "at least 8"),
+    "a number above its range": _of("prepare_images(image_size=1024)", "image_size", "1024", "at most 512"),
+    "a value outside its enum": _of(
+        "prepare_images(source='digit')", "'digit'", "one of digits", "did you mean digits?"
+    ),
+    "no instance": _layout("train_image_classifier()", "0", "instance_count", "0", "at least 1"),
+    "negative processes": _layout("train_image_classifier()", "1, -2", "process_count_per_instance", "-2"),
+    "a text for instances": _layout("train_image_classifier()", "'two'", "instance_count", "'two'", "a whole number"),
+    "processes for a component that starts them": _layout(
+        "run_torchrun()",
+        "2, 4",
+        "process_count_per_instance",
+        "4",
+        "the component starts the processes",
+        "leave it out",
+    ),
+    "processes for TensorFlow": _layout(
+        "run_tensorflow()",
+        "2, count",
+        "process_count_per_instance",
+        "the distribution tensorflow",
+        "set instance_count",
+    ),
+    "instances for a step without distribution": _layout(
+        "prepare_images()", "count", "instance_count", "no distribution", "step.distribution = PyTorchDistribution()"
+    ),
+    "processes for a step without distribution": _layout("prepare_images()", "1, 2", "process", "no distribution"),
+    "more processes than the size has GPUs": _layout(
+        "train_image_classifier()", "2, 16, size='ND96asr_v4'", "16 processes on the 8 GPUs of Standard_ND96asr_v4"
+    ),
+    "an unknown size": _layout("train_image_classifier()", "size='ND96as_v4'", "'ND96as_v4'", "Standard_ND96asr_v4"),
+    "the layout of what is no step": _layout("3", "2", "a value of type int", "a step that runs a command"),
+}
