@@ -23,12 +23,12 @@ from allranks.errors import InputError
         ("train.py --epochs 3 -m x", Pasted(("train.py", "--epochs", "3", "-m", "x"))),
         ("A=1 B=x=y python3 -u train.py", Pasted(("train.py",), {"A": "1", "B": "x=y"})),
         (
-            "torchrun --nnodes 2 --nproc-per-node=4 --max-restarts 3 --rdzv_endpoint=a:1 --standalone train.py --nnodes 9",
+            "torchrun --nnodes 2 --nproc-per-node=4 --tee 3 --rdzv_endpoint=a:1 --standalone train.py --nnodes 9",
             Pasted(
                 ("train.py", "--nnodes", "9"),
                 name="torchrun",
                 program=("torchrun",),
-                options=("--max-restarts", "3"),
+                options=("--tee", "3"),
                 dropped=("--rdzv_endpoint=a:1", "--standalone"),
                 instances=("--nnodes 2", 2),
                 each=("--nproc-per-node 4", 4),
@@ -110,6 +110,13 @@ def test_accelerate_starts_several_processes_only_as_it_may() -> None:
     assert "--multi_gpu" not in start_command(ACCELERATE, "accelerate launch", Layout(2, 2), "--config_file c.yaml")
 
 
+def test_torchrun_starts_ranks_again_with_another_rendezvous() -> None:
+    again = start_command(TORCHRUN, "torchrun", Layout(2, 1), "--max_restarts 2")
+    assert "--rdzv-backend c10d" in again
+    assert "--node-rank" not in again
+    assert "c10d" not in start_command(TORCHRUN, "torchrun", Layout(1, 2), "--max_restarts 2")
+
+
 def _parser_of_deepspeed(module: Any) -> argparse.ArgumentParser:
     made = []
     with (
@@ -136,7 +143,9 @@ def test_the_options_are_those_of_the_installed_launcher(
     pytest.importorskip(module.partition(".")[0])
     actions = parser_of(importlib.import_module(module))._actions
     names = {
-        option.lstrip("-").replace("-", "_"): action.nargs == 0 for action in actions for option in action.option_strings
+        option.lstrip("-").replace("-", "_"): action.nargs == 0
+        for action in actions
+        for option in action.option_strings
     }
     flags = {name for name, is_flag in names.items() if is_flag} - {"h", "help"}
     assert flags - launcher.flags == set()

@@ -138,7 +138,11 @@ def test_the_environment(folder: Path) -> None:
         ("mpirun -n 8 train.py", {"layout": "2x2"}, "-n 8, and -j 2x2 says 4"),
         ("mpirun -n 7 -N 2 train.py", {}, "-n 7, and its other options say 6"),
         ("accelerate launch --num_machines 2 --num_processes 7 train.py", {}, "--num_processes 7, and its other"),
-        ("torchrun train.py", {"distribution": "mpi"}, "torchrun starts the processes, which is --distribution torchrun"),
+        (
+            "torchrun train.py",
+            {"distribution": "mpi"},
+            "torchrun starts the processes, which is",
+        ),
         ("deepspeed train.py", {}, "one process for each GPU"),
         ("train.py", {"size": "ND96asr_v4", "layout": "1x9"}, "9 processes on each Standard_ND96asr_v4"),
         ("train.py", {"size": "ND96asr_v9"}, "--size: no size 'ND96asr_v9'"),

@@ -115,6 +115,14 @@ MODULES = {
 _TWO_VALUES = _names("mca gmca")
 """Options of mpirun with two values."""
 
+# The ranks of all attempts would share one store, and might read the address of a rank that has ended
+# (pytorch/pytorch#135712, still so in torch 2.13).
+_TORCHRUN_AGAIN = (
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 {program} --nnodes {nodes} --nproc-per-node {each} --rdzv-backend c10d "
+    "--rdzv-id launch --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT --rdzv-conf is_host=$(({rank} == 0)){options}"
+)
+"""torchrun's start if it starts the ranks of several instances again after a failure."""
+
 _INSTEAD_OF_MULTI_GPU = re.compile(r"--(config_file|use_deepspeed|use_fsdp|use_megatron_lm)\b")
 
 
@@ -138,6 +146,8 @@ def start_command(launcher: Launcher, program: str, layout: Layout, options: str
     """
     nodes, each = layout.instance_count, layout.process_count_per_instance
     start = launcher.start
+    if launcher is TORCHRUN and nodes > 1 and "--max-restarts" in options.replace("_", "-"):
+        start = _TORCHRUN_AGAIN
     if layout.world_size == 1 or _INSTEAD_OF_MULTI_GPU.search(options):
         start = start.replace(" --multi_gpu", "")
     options = f" {options}" if options else ""

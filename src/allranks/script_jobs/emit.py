@@ -68,7 +68,7 @@ _Dumper.add_representer(_Block, lambda dumper, text: dumper.represent_scalar("ta
 
 def _yaml(job: ScriptJob, file: Path) -> str:
     folder = file.parent
-    environment = _environment(job, folder)
+    environment: Any = _environment(job, folder)
     if isinstance(job.environment, Path):
         environment = {"build": {"path": environment}} if job.environment.is_dir() else f"file:{environment}"
     resources = {"instance_count": job.instance_count, "instance_type": job.size}

@@ -205,7 +205,7 @@ def _located(script: str, code: Path | None) -> tuple[Path, Path]:
     if code is not None:
         if not code.is_dir():
             raise InputError(Problem(f"--code {code}", "there is no such folder", "a folder with the script"))
-        inside = path.absolute().is_relative_to(code.absolute()) and path.exists()
+        inside = Path(os.path.abspath(path)).is_relative_to(os.path.abspath(code)) and path.exists()
         path = path if inside or path.is_absolute() else code / path
     require_file(path, "a script", (".py", ".sh"))
     path, folder = (Path(os.path.abspath(each)) for each in (path, code or path.parent))

@@ -10,6 +10,7 @@ from pathlib import Path
 from allranks.errors import InputError
 from allranks.plan import ports
 from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.reader import environments, local_data, snapshot
 from allranks.plan.reader.context import Context, Place
@@ -75,7 +76,7 @@ def type_of(path: str) -> str:
     return "uri_file" if Path(path).is_file() else "uri_folder"
 
 
-def _environment(job: ScriptJob, place: Place, context: Context) -> environments.Environment:
+def _environment(job: ScriptJob, place: Place, context: Context) -> Environment:
     if isinstance(job.environment, str):
         return environments.local(job.environment, place, context)
     if job.environment.is_dir():
