@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.contract.layout import Layout
 from allranks.errors import InputError
 from allranks.local import machine
 from allranks.local.engine import run
@@ -18,7 +17,7 @@ from allranks.plan.reader import read_plan
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 from allranks.script_jobs.emit import emit
-from allranks.script_jobs.job import DISTRIBUTIONS, ScriptJob, script_job
+from allranks.script_jobs.job import ENVIRONMENTS, ScriptJob, script_job
 from allranks.script_jobs.plan import plan_of
 from allranks_command import content
 
@@ -94,11 +93,10 @@ def job_of(distribution: str, **options: object) -> ScriptJob:
     script = Path("src", "sum.py")
     script.parent.mkdir(exist_ok=True)
     script.write_text(SUM + SCRIPTS.get(distribution, TORCH))
-    layout = Layout(2, 1 if distribution in ONE_EACH else 2)
     given = {"inputs": {"data": "data"}, "outputs": ["sums"], "variables": {"A": "b 'c'"}, **options}
     return script_job(
         [str(script), "--add", "2"],
-        layout=f"{layout.instance_count}x{layout.process_count_per_instance}",
+        layout="2x1" if distribution in ONE_EACH else "2x2",
         distribution=distribution,
         **given,  # type: ignore[arg-type]
     )
@@ -113,7 +111,7 @@ def plain(plan: Plan) -> Plan:
     return replace(plan, name="plan", source="", graph=replace(plan.graph, nodes=(step,), outputs=(output,)))
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize("distribution", ENVIRONMENTS)
 @pytest.mark.parametrize("options", [{}, {"size": "ND96asr_v4"}, {"environment": "azureml:own:3", "outputs": ["x"]}])
 def test_the_files_give_the_plan_of_the_launch(
     distribution: str, options: dict[str, object], folder: Path, workspace: Workspace
@@ -127,7 +125,7 @@ def test_the_files_give_the_plan_of_the_launch(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["job.yml", "pipeline.py"])
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize("distribution", ENVIRONMENTS)
 def test_the_files_run(distribution: str, name: str, folder: Path, workspace: Workspace) -> None:
     if distribution in LIBRARIES:
         pytest.importorskip(LIBRARIES[distribution])
@@ -176,7 +174,7 @@ def test_an_environment_of_a_file(folder: Path, workspace: Workspace) -> None:
     [
         ("data/number", "it is neither YAML nor Python"),
         ("src/sum.py", "the file exists"),
-        ("gone/job.yml", "there is no folder gone"),
+        ("gone/job.yml", "there is no such folder"),
     ],
 )
 def test_nothing_is_written_where_a_file_cannot_be(name: str, said: str, folder: Path) -> None:

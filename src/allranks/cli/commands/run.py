@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from allranks.cli.execute import execute_job
 from allranks.cli.options import (
     ColdOption,
+    DryRunOption,
     FileArgument,
     FolderOption,
     FromOption,
@@ -27,10 +28,6 @@ from allranks.cli.options import (
 )
 from allranks.cli.params import ParamsOption, SetOption, settings_of
 
-if TYPE_CHECKING:
-    from allranks.local.selection import Selection
-    from allranks.runs.workspace import Workspace
-
 
 def run(
     file: FileArgument,
@@ -39,13 +36,7 @@ def run(
     start: FromOption = None,
     only: OnlyOption = None,
     until: UntilOption = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Print the plan, each rank's environment, and the copied files, without starting anything.",
-        ),
-    ] = False,
+    dry_run: DryRunOption = False,
     instances: InstancesOption = InstancesChoice.AUTO,
     force_rerun: Annotated[
         bool, typer.Option("--force-rerun", help="Run every step, even if an earlier result could be reused.")
@@ -65,6 +56,7 @@ def run(
     For example: allranks run pipelines/image_classification.py --set num_train_epochs=3
     """
     import os
+    from functools import partial
 
     from allranks.local.options import Options
     from allranks.local.selection import Selection
@@ -74,7 +66,13 @@ def run(
     values = settings_of(settings, params)
     selection = Selection.of(start, only, until)
     if dry_run:
-        _print_dry_run(file, values, place, instances.value, mpi.value, selection, json)
+        from allranks.cli.views.dry_run import print_dry_run
+        from allranks.plan.reader import lookup_of, opened
+        from allranks.sdk.uploads import uploads_of
+
+        with opened(file, values, lookup_of(file, values, place)) as job:
+            uploads = partial(uploads_of, job.job)
+            print_dry_run(job.plan, uploads, place, instances.value, mpi.value, selection, json)
         return
     options = Options(
         instances.value,
@@ -91,25 +89,3 @@ def run(
         start_timeout=start_timeout,
     )
     execute_job(lambda: file, file, place, options, json)
-
-
-def _print_dry_run(
-    file: str,
-    settings: dict[str, str],
-    workspace: Workspace,
-    instances: str,
-    mpi: str,
-    selection: Selection,
-    json: bool,
-) -> None:
-    import tempfile
-    from pathlib import Path
-
-    from allranks.cli.views.dry_run import print_dry_run
-    from allranks.plan.reader import lookup_of, opened
-    from allranks.sdk.uploads import uploads_of
-
-    names = lookup_of(file, settings, workspace)
-    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
-        plan = job.plan(Path(snapshots))
-        print_dry_run(plan, lambda: uploads_of(job.job), workspace, instances, mpi, selection, json)
