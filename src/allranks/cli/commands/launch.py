@@ -88,8 +88,6 @@ def launch(
 
     A command with a launcher can be pasted: allranks launch -- torchrun --nnodes 2 --nproc-per-node 4 train.py
     """
-    from functools import partial
-
     from allranks.local.options import Options
     from allranks.runs.workspace import Workspace
 
@@ -120,8 +118,13 @@ def launch(
         from allranks.script_jobs.plan import plan_of, uploads_of
 
         made = job()
-        read = partial(plan_of, made, workspace=place)
-        print_dry_run(read, partial(uploads_of, made), place, instances.value, mpi.value, json=json)
+        print_dry_run(
+            lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)),
+            place,
+            instances.value,
+            mpi.value,
+            json=json,
+        )
     else:
         options = Options(
             instances.value, False, retries, slots, gpus, track, cold=cold, mpi=mpi.value, start_timeout=start_timeout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,6 +27,12 @@ from allranks.cli.options import (
     UntilOption,
 )
 from allranks.cli.params import ParamsOption, SetOption, settings_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from allranks.plan.graph import Plan
+    from allranks.sdk.uploads import Upload
 
 
 def run(
@@ -56,7 +62,6 @@ def run(
     For example: allranks run pipelines/image_classification.py --set num_train_epochs=3
     """
     import os
-    from functools import partial
 
     from allranks.local.options import Options
     from allranks.local.selection import Selection
@@ -70,9 +75,11 @@ def run(
         from allranks.plan.reader import lookup_of, opened
         from allranks.sdk.uploads import uploads_of
 
-        with opened(file, values, lookup_of(file, values, place)) as job:
-            uploads = partial(uploads_of, job.job)
-            print_dry_run(job.plan, uploads, place, instances.value, mpi.value, selection, json)
+        def read(snapshots: Path) -> tuple[Plan, list[Upload]]:
+            with opened(file, values, lookup_of(file, values, place)) as job:
+                return job.plan(snapshots), uploads_of(job.job)
+
+        print_dry_run(read, place, instances.value, mpi.value, selection, json)
         return
     options = Options(
         instances.value,

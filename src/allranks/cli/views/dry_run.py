@@ -26,8 +26,7 @@ from allranks.sdk.uploads import Upload
 
 
 def print_dry_run(
-    read: Callable[[Path], Plan],
-    uploads_of: Callable[[], list[Upload]],
+    read: Callable[[Path], tuple[Plan, list[Upload]]],
     workspace: Workspace,
     instances: str,
     mpi: str,
@@ -36,15 +35,14 @@ def print_dry_run(
 ) -> None:
     """Print a plan without starting anything. Raise InputError if it cannot run on any machine.
 
-    read: returns the plan, with its code copied to a folder
+    read: returns the plan, with its code copied to a folder, and what is uploaded
     """
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        plan = read(Path(snapshots))
+        plan, uploads = read(Path(snapshots))
         modes = modes_of(plan.graph, selection)
         problems, lacking = requirements.separated(plan, mpi)
     if problems:
         raise InputError(*problems)
-    uploads = uploads_of()
     # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(instances)
