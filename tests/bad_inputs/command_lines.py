@@ -10,7 +10,28 @@ def _run(options: str, *said: str) -> Row:
     return Row(f"run job.yml {options}", said, files={"job.yml": job()})
 
 
+SCRIPT = {"train.py": ""}
+
+
+def _launch(options: str, *said: str) -> Row:
+    return Row(f"launch {options} train.py", said, files=SCRIPT)
+
+
 ROWS = {
+    "nothing to launch": Row("launch", ("no script", "allranks launch -j 2x4 train.py")),
+    "a script to launch that is gone": Row("launch trian.py", ("no such file", "train.py"), files=SCRIPT),
+    "a folder to launch": Row("launch src", ("src", "it is a folder", "train.py"), files={"src/train.py": ""}),
+    "a script that its code lacks": Row("launch --code src train.py", ("src/train.py",), files=SCRIPT | {"src/a": ""}),
+    "a layout that is none": _launch("-j 4", "-j 4", "2x4"),
+    "a launcher that contradicts the layout": Row(
+        "launch -j 2x2 torchrun --nproc-per-node 4 train.py", ("--nproc-per-node 4", "-j 2x2"), files=SCRIPT
+    ),
+    "a launch of an unknown distribution": _launch("--distribution nccl", "--distribution nccl", "pytorch, mpi"),
+    "a launch on data that is gone": _launch("--input data=gone", "--input data=gone", "no such folder"),
+    "an input without a path": _launch("--input data", "--input data", "NAME=VALUE", "data=my/folder"),
+    "a launch that overwrites a file": Row(
+        "launch --emit job.yml train.py", ("--emit job.yml", "the file exists"), files=SCRIPT | {"job.yml": ""}
+    ),
     "an unknown command": Row("rnu", ("No such command", "rnu")),
     "no file": Row("run", ("Missing argument", "FILE")),
     "no run to resume": Row("resume", ("Missing argument", "RUN")),

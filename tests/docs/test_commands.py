@@ -66,6 +66,8 @@ def documented(program: str) -> list[Shown]:
 def without_training(command: str) -> list[str]:
     """The words after `allranks`; a run is only planned, and a submitted one not watched."""
     _, *words = shlex.split(command, comments=True)
+    if words[0] == "launch" and not {"--dry-run", "--emit"} & {*words}:
+        return ["launch", "--dry-run", *words[1:]]
     if words[0] not in ("run", "submit") or "--dry-run" in words:
         return words
     return [*words, "--dry-run" if words[0] == "run" else "--no-stream"]

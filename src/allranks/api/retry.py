@@ -82,7 +82,7 @@ def _latest(
 ) -> tuple[Plan, dict[str, str]]:
     """Return the latest plan of a run's file, and the inputs that are set."""
     if not record.target:
-        found = "its job was given as a Python object, so its latest code cannot be read"
+        found = "its job was not read from a file, so its latest code cannot be read"
         raise InputError(Problem(f"run {record.id}", found, "a run of a file", "start the job again"))
     texts = {**secret_values.settings_of(record, inputs), **inputs}
     return jobs.read(record.target, texts, workspace, track=options.track), texts

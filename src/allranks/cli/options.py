@@ -86,6 +86,13 @@ InstancesOption: TypeAlias = Annotated[
         "loopback: addresses on 127.0.0.0/8. auto: rack if this machine supports it.",
     ),
 ]
+DryRunOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print the plan, each rank's environment, and the copied files, without starting anything.",
+    ),
+]
 RetriesOption: TypeAlias = Annotated[
     int, typer.Option("--retries", min=0, help="How many times a failed step is retried.")
 ]

@@ -5,103 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from pathlib import PurePath
 
 from allranks.contract.layout import Layout
 from allranks.errors import InputError, Problem
 
-_PYTHON = re.compile(r"python(3(\.\d+)?)?")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-
-
-@dataclass(frozen=True)
-class Launcher:
-    """A launcher and its options, whose names are without leading hyphens and with underscores inside.
-
-    start:     the command that starts it on an instance of Azure ML; {program}, {nodes}, {each} (processes on an
-               instance), {total}, {options} (of the user) and {rank} (the variable of the instance's rank) are replaced
-    instances, each, total: its options for the number of instances, of processes on each, and of all processes
-    by_platform: the options whose values Azure ML decides
-    flags:     the options without a value
-    default:   of `each`; None: one process for each GPU
-    """
-
-    start: str = ""
-    instances: frozenset[str] = frozenset()
-    each: frozenset[str] = frozenset()
-    total: frozenset[str] = frozenset()
-    by_platform: frozenset[str] = frozenset()
-    flags: frozenset[str] = frozenset()
-    default: int | None = None
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-TORCHRUN = Launcher(
-    "{program} --nnodes {nodes} --node-rank {rank} --nproc-per-node {each} "
-    "--master-addr $MASTER_ADDR --master-port $MASTER_PORT{options}",
-    instances=_names("nnodes"),
-    each=_names("nproc_per_node"),
-    by_platform=_names(
-        "node_rank master_addr master_port standalone local_addr rdzv_backend rdzv_endpoint rdzv_id rdzv_conf"
-    ),
-    flags=_names("m module no_python run_path standalone use_env virtual_local_rank"),
-    default=1,
-)
-ACCELERATE = Launcher(
-    # Without GPUs it would start one process. It is told that there are several, and its processes that there are none.
-    "[ -e /dev/nvidiactl ] || export ACCELERATE_USE_CPU=true; "
-    "{program} --num_machines {nodes} --machine_rank {rank} --num_processes {total} --multi_gpu --same_network "
-    "--main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT{options}",
-    instances=_names("num_machines"),
-    total=_names("num_processes"),
-    by_platform=_names(
-        "machine_rank main_process_ip main_process_port same_network multi_gpu cpu rdzv_backend rdzv_conf "
-        "deepspeed_hostfile deepspeed_inclusion_filter deepspeed_exclusion_filter gpu_ids"
-    ),
-    flags=_names(
-        "cpu debug downcast_bf16 dynamo_use_dynamic dynamo_use_fullgraph dynamo_use_regional_compilation "
-        "enable_cpu_affinity fp8_use_autocast_during_eval m module multi_gpu no_python no_tpu_cluster q quiet "
-        "same_network tpu tpu_cluster tpu_use_sudo use_deepspeed use_fsdp use_megatron_lm use_parallelism_config"
-    ),
-)
-DEEPSPEED = Launcher(
-    # It knows the instances by a hostfile, and reaches none of them.
-    "seq -f 'instance-%.0f slots={each}' {nodes} > hostfile; "
-    "{program} --hostfile hostfile --no_ssh --node_rank {rank} --num_gpus {each} "
-    "--master_addr $MASTER_ADDR --master_port $MASTER_PORT{options}",
-    instances=_names("num_nodes"),
-    each=_names("num_gpus num_accelerators"),
-    by_platform=_names(
-        "H hostfile i include e exclude node_rank master_addr master_port launcher launcher_args no_ssh no_ssh_check "
-        "force_multi ssh_port"
-    ),
-    flags=_names("bind_cores_to_rank force_multi module no_local_rank no_python no_ssh no_ssh_check q quiet save_pid"),
-)
-MPIRUN = Launcher(
-    total=_names("n np c"),
-    each=_names("N npernode ppn"),
-    flags=_names(
-        "allow_run_as_root oversubscribe nooversubscribe bind_to_core bind_to_none bind_to_socket bycore bynode byslot "
-        "bysocket display_map display_allocation display_devel_map gloo mpi merge_stderr_to_stdout nolocal pernode q "
-        "quiet report_bindings tag_output timestamp_output use_hwthread_cpus v verbose"
-    ),
-    default=1,
-)
-LAUNCHERS: Mapping[str, Launcher] = {
-    "torchrun": TORCHRUN,
-    "torch.distributed.launch": TORCHRUN,
-    "accelerate launch": ACCELERATE,
-    "deepspeed": DEEPSPEED,
-    "mpirun": MPIRUN,
-    "mpiexec": MPIRUN,
-    "horovodrun": MPIRUN,
+LAUNCHERS = {
+    "torchrun": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate launch": "accelerate",
+    "deepspeed": "deepspeed",
+    "horovodrun": "mpi",
+    "mpiexec": "mpi",
+    "mpirun": "mpi",
 }
-"""The launchers by their names in messages."""
+"""The launchers by their names in messages, and the launch that each makes."""
 
-OF_ALL_INSTANCES = frozenset(name for name, of in LAUNCHERS.items() if of in (DEEPSPEED, MPIRUN))
+OF_ALL_INSTANCES = frozenset(name for name, launch in LAUNCHERS.items() if launch in ("deepspeed", "mpi"))
 """Launchers that start the ranks of all instances from the first one; the others start those of their own instance."""
 
 MODULES = {
@@ -112,36 +33,65 @@ MODULES = {
 }
 """The launchers by the modules that `python -m` starts."""
 
-_TWO_VALUES = _names("mca gmca")
-"""Options of mpirun with two values."""
+STARTS = {
+    "torchrun": "{program} --nnodes {nodes} --node-rank {rank} --nproc-per-node {each} "
+    "--master-addr $MASTER_ADDR --master-port $MASTER_PORT{options}",
+    # Without GPUs it would start one process. It is told that there are several, and its processes that there are none.
+    "accelerate": "[ -e /dev/nvidiactl ] || export ACCELERATE_USE_CPU=true; "
+    "{program} --num_machines {nodes} --machine_rank {rank} --num_processes {total} --multi_gpu --same_network "
+    "--main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT{options}",
+    # It knows the instances by a hostfile, and reaches none of them.
+    "deepspeed": "seq -f 'instance-%.0f slots={each}' {nodes} > hostfile; "
+    "{program} --hostfile hostfile --no_ssh --node_rank {rank} --num_gpus {each} "
+    "--master_addr $MASTER_ADDR --master_port $MASTER_PORT{options}",
+}
+"""The command that starts each launcher on an instance of Azure ML, without the script: {program} is replaced by the
+words that start it, {nodes} by the number of instances, {each} by that of processes on each, {total} by that of all,
+{rank} by the variable of the instance's rank, {options} by more options."""
 
-_INSTEAD_OF_MULTI_GPU = re.compile(r"--(config_file|use_deepspeed|use_fsdp|use_megatron_lm)\b")
+# With the other rendezvous, the ranks of all attempts would share one store, and might read the address of a rank that
+# has ended (pytorch/pytorch#135712, still so in torch 2.13).
+_TORCHRUN_AGAIN = (
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 {program} --nnodes {nodes} --nproc-per-node {each} --rdzv-backend c10d "
+    "--rdzv-id launch --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT --rdzv-conf is_host=$(({rank} == 0)){options}"
+)
+COUNTS = {
+    **dict.fromkeys(("nnodes", "num_machines", "num_nodes"), "instances"),
+    **dict.fromkeys(("nproc_per_node", "num_gpus", "num_accelerators", "N", "npernode", "ppn"), "each"),
+    **dict.fromkeys(("num_processes", "n", "np", "c"), "total"),
+}
+"""The options of launchers for the number of instances, of processes on each, and of all processes. Names of options
+are without leading hyphens, and with underscores."""
+
+_BY_PLATFORM = re.compile(
+    r"(node|machine)_rank|master_|main_process_|rdzv_|local_addr|standalone|same_network|multi_gpu|cpu|gpu_ids|[Hie]$|"
+    r"(deepspeed_)?hostfile|.*ssh|ssh_port|force_multi|launcher|include|exclude|deepspeed_(inclu|exclu)sion_filter"
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PYTHON = re.compile(r"(.*/)?python(3(\.\d+)?)?")
+_PROGRAM = re.compile(rf".*\.(py|sh)|{_PYTHON.pattern}")
 
 
 def find(words: Sequence[str]) -> tuple[str, int] | None:
     """Return the launcher that a command starts, and how many of its words name the launcher; None without one."""
     name = PurePath(words[0]).name if words else ""
-    if name == "accelerate":
-        return ("accelerate launch", 2) if words[1:] and words[1] == "launch" else None
     if name.startswith("python") and "-m" in words[:-1]:
         module = words.index("-m") + 1
         return (MODULES[words[module]], module + 1) if words[module] in MODULES else None
+    if name == "accelerate":
+        return ("accelerate launch", 2) if words[1:] and words[1] == "launch" else None
     return (name, 1) if name in LAUNCHERS else None
 
 
-def start_command(launcher: Launcher, program: str, layout: Layout, options: str = "", rank: str = "$NODE_RANK") -> str:
-    """Return the command that starts a launcher on an instance of Azure ML, without the script.
-
-    program: the words that start it
-    options: more options of it
-    rank:    the variable of the instance's rank
-    """
-    nodes, each = layout.instance_count, layout.process_count_per_instance
-    start = launcher.start
-    if layout.world_size == 1 or _INSTEAD_OF_MULTI_GPU.search(options):
+def start_command(launch: str, program: str, layout: Layout, options: str = "") -> str:
+    """Return the command that starts a launcher on an instance of Azure ML, as STARTS describes it."""
+    nodes, total, start = layout.instance_count, layout.world_size, STARTS[launch]
+    if launch == "torchrun" and nodes > 1 and re.search("--max.restarts", options):
+        start = _TORCHRUN_AGAIN
+    if total == 1 or re.search("--(config_file|use_deepspeed|use_fsdp|use_megatron_lm)", options):
         start = start.replace(" --multi_gpu", "")
-    options = f" {options}" if options else ""
-    return start.format(program=program, nodes=nodes, each=each, total=layout.world_size, options=options, rank=rank)
+    options, each = f" {options}" if options else "", layout.process_count_per_instance
+    return start.format(program=program, nodes=nodes, each=each, total=total, rank="$NODE_RANK", options=options)
 
 
 @dataclass(frozen=True)
@@ -150,76 +100,53 @@ class Pasted:
 
     script:    its path and its arguments
     variables: the assignments in front of the command
-    name:      the launcher's, as in LAUNCHERS; "" without a launcher
-    program:   the words that start the launcher
-    options:   of the launcher, as far as they remain valid on Azure ML
-    dropped:   options of the launcher that Azure ML decides
-    instances, each, total: the layout as far as the options say it, each with its option
+    launcher:  its name, as in LAUNCHERS; "" without one
+    program:   the words that start it
+    options:   those of its options that remain valid on Azure ML
+    dropped:   those that Azure ML decides
+    counts:    what its options say of the layout, by the values of COUNTS: the option, and its number; 0: one process
+               for each GPU
     """
 
     script: tuple[str, ...]
     variables: Mapping[str, str] = field(default_factory=dict)
-    name: str = ""
+    launcher: str = ""
     program: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
-    instances: tuple[str, int] | None = None
-    each: tuple[str, int] | None = None
-    total: tuple[str, int] | None = None
+    counts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 def read(words: Sequence[str]) -> Pasted:
-    """Read a command. Raise InputError if it has no script, starts a module instead, or an option says no number."""
-    variables = {}
+    """Read a command. Raise InputError if it has no script, or an option is not a number."""
+    variables, counts, options, dropped = {}, {}, list[str](), list[str]()
     while words and _ASSIGNMENT.match(words[0]):
         name, _, variables[name] = words[0].partition("=")
         words = words[1:]
-    found = find(words)
-    if found is None:
-        return Pasted(_script(words, "the command"), variables)
-    name, length = found
-    launcher, program, words = LAUNCHERS[name], tuple(words[:length]), words[length:]
-    options: list[str] = []
-    dropped: list[str] = []
-    counts: dict[str, tuple[str, int] | None] = {}
-    while words and words[0].startswith("-"):
-        text, equals, value = words[0].partition("=")
-        option = text.lstrip("-").replace("-", "_")
-        length = 1 if equals or option in launcher.flags else 3 if option in _TWO_VALUES else 2
-        written, words = words[:length], words[length:]
-        value = value if equals else (*written, "")[1]
-        kind = next((kind for kind in ("instances", "each", "total") if option in getattr(launcher, kind)), "")
-        if option in ("m", "module", "no_python", "run_path"):
-            expected = "the path of a script"
-            raise InputError(Problem(f"{text} of {name}", "it starts something else than a script", expected))
-        if kind:
-            counts[kind] = _count(f"{text} {value}", value, name)
-        elif option == "x" and "=" in value:  # of mpirun
-            variable, _, variables[variable] = value.partition("=")
-        elif launcher is MPIRUN or option in launcher.by_platform:
-            dropped.append(" ".join(written))
-        elif option != "use_env":  # what torchrun always does
-            options += written
-    return Pasted(_script(words, name), variables, name, program, tuple(options), tuple(dropped), **counts)
-
-
-def _count(option: str, value: str, launcher: str) -> tuple[str, int] | None:
-    """Return an option and its number; None if it says as many as there are."""
-    if value in ("auto", "gpu", "-1"):
-        return None
-    if not value.isdecimal() or not int(value):
-        raise InputError(Problem(f"{option} of {launcher}", "it is not one number of at least 1", "such as 2"))
-    return option, int(value)
-
-
-def _script(words: Sequence[str], owner: str) -> tuple[str, ...]:
-    """Return a script and its arguments, without a Python in front."""
-    if words and _PYTHON.fullmatch(PurePath(words[0]).name):
-        words = words[1:]
-        while words and words[0] == "-u":
-            words = words[1:]
-    if not words or words[0].startswith("-"):
-        found = f"{words[0]} in place of a script" if words else "no script"
+    launcher, length = find(words) or ("", 0)
+    program, words = tuple(words[:length]), words[length:]
+    end = next((place for place, word in enumerate(words) if _PROGRAM.fullmatch(word)), len(words)) if launcher else 0
+    script = tuple(dropwhile(lambda word: word == "-u" or _PYTHON.fullmatch(word), words[end:]))
+    if not script or script[0].startswith("-"):
         fix = "for example: allranks launch -j 2x4 train.py --epochs 3"
-        raise InputError(Problem(owner, found, "the path of a script", fix))
-    return tuple(words)
+        raise InputError(Problem(launcher or "the command", "no script", "the path of a script", fix))
+    for option in re.split(r"\0(?=-)", "\0".join(words[:end])) if end else ():
+        text, _, value = re.sub("[=\0]", "\0", option, count=1).partition("\0")
+        key = text.lstrip("-").replace("-", "_")
+        if key in COUNTS:
+            counts[COUNTS[key]] = f"{text} {value}", _count(f"{text} {value} of {launcher}", value)
+        elif LAUNCHERS[launcher] == "mpi" and key == "x" and "=" in value:
+            name, _, variables[name] = value.partition("=")
+        elif LAUNCHERS[launcher] == "mpi" or _BY_PLATFORM.match(key):
+            dropped.append(option.replace("\0", " "))
+        elif key != "use_env":  # what torchrun always does
+            options += option.split("\0")
+    return Pasted(script, variables, launcher, program, tuple(options), tuple(dropped), counts)
+
+
+def _count(option: str, value: str) -> int:
+    if value in ("auto", "gpu"):
+        return 0
+    if not value.isdecimal() or not int(value):
+        raise InputError(Problem(option, "it is not one number of at least 1", "such as 2"))
+    return int(value)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from allranks.errors import InputError
-from allranks.plan import ports
 from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output
+from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import environments, local_data, snapshot
 from allranks.plan.reader.context import Context, Place
 from allranks.plan.reader.pipeline import name_of_file
@@ -25,6 +27,11 @@ def name_of(job: ScriptJob) -> str:
     return name_of_file(job.script) or "script"
 
 
+def type_of(path: str) -> str:
+    """Return the type of an input with this path."""
+    return "uri_file" if Path(path).is_file() else "uri_folder"
+
+
 def plan_of(job: ScriptJob, snapshots: Path, workspace: Workspace) -> Plan:
     """Return the plan of a job. Raise InputError for code, data and environments that cannot be read here.
 
@@ -33,18 +40,20 @@ def plan_of(job: ScriptJob, snapshots: Path, workspace: Workspace) -> Plan:
     name = name_of(job)
     place = Place(name)
     context = Context(Path.cwd(), snapshots, {}, lookup=AssetLookup.of(job.script.parent, workspace), alone=True)
-    inputs = tuple(_input(name, path, place, context) for name, path in job.inputs.items())
-    outputs = tuple(ports.Output(output, "uri_folder", "rw_mount") for output in job.outputs)
+    inputs = []
+    for port, path in job.inputs.items():
+        where, kind = place.key(f"inputs.{port}"), type_of(path)
+        inputs.append(Input(port, kind, local_data.resolved(DataPath(path), kind, port, where, context), "ro_mount"))
     code = code_at(job.code, place.key("code"), job.command, (snapshots, snapshots.parent))
     step = Step(
         name,
         job.command,
         display_name=job.script.stem,
         code=snapshot.copy_files(code.files, snapshots, place.key("code")),
-        environment=_environment(job, place, context),
+        environment=_environment(job.environment, place, context),
         environment_variables=job.variables,
-        inputs=tuple(ports.Input(each.name, each.type, ports.GraphInput(each.name), each.mode) for each in inputs),
-        outputs=outputs,
+        inputs=tuple(Input(each.name, each.type, GraphInput(each.name), each.mode) for each in inputs),
+        outputs=tuple(Output(output, "uri_folder", "rw_mount") for output in job.outputs),
         distribution=job.distribution,
         instance_count=job.instance_count,
         instance_type=job.size,
@@ -52,33 +61,22 @@ def plan_of(job: ScriptJob, snapshots: Path, workspace: Workspace) -> Plan:
     )
     if context.problems:
         raise InputError.of(context.problems)
-    results = tuple(ports.GraphOutput(each.name, ports.NodeOutput(name, each.name), each.type) for each in outputs)
-    return Plan(name, Graph((step,), inputs, results), display_name=step.display_name, source=str(job.script))
+    outputs = tuple(GraphOutput(output, NodeOutput(name, output)) for output in job.outputs)
+    return Plan(name, Graph((step,), tuple(inputs), outputs), display_name=job.script.stem, source=str(job.script))
 
 
 def uploads_of(job: ScriptJob) -> list[Upload]:
     """Return what is uploaded with the job. Raise InputError if a file cannot be read."""
-    folders = [(CODE, code_at(job.code, str(job.code), job.command))]
+    uploads = [(CODE, code_at(job.code, str(job.code), job.command))]
     if isinstance(job.environment, Path) and job.environment.is_dir():
-        folders.append((CONTEXT, context_of(job.environment)))
-    return [Upload(kind, (name_of(job),), files, files.size()) for kind, files in folders]
+        uploads.append((CONTEXT, context_of(job.environment)))
+    return [Upload(kind, (name_of(job),), files, files.size()) for kind, files in uploads]
 
 
-def _input(name: str, path: str, place: Place, context: Context) -> ports.Input:
-    kind = type_of(path)
-    value = local_data.resolved(ports.Path(path), kind, name, place.key(f"inputs.{name}"), context)
-    return ports.Input(name, kind, value, "ro_mount")
-
-
-def type_of(path: str) -> str:
-    """Return the type of an input with this path."""
-    return "uri_file" if Path(path).is_file() else "uri_folder"
-
-
-def _environment(job: ScriptJob, place: Place, context: Context) -> environments.Environment:
-    if isinstance(job.environment, str):
-        return environments.local(job.environment, place, context)
-    if job.environment.is_dir():
-        return environments.of_folder(job.environment, place, context)
+def _environment(environment: str | Path, place: Place, context: Context) -> Environment:
+    if isinstance(environment, str):
+        return environments.local(environment, place, context)
+    if environment.is_dir():
+        return environments.of_folder(environment, place, context)
     with session(client=False):
-        return environments.of_file(job.environment, place, context)
+        return environments.of_file(environment, place, context)

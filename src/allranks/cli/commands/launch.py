@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from allranks.cli.execute import execute_job
 from allranks.cli.options import (
     ColdOption,
+    DryRunOption,
     FolderOption,
     GpusOption,
     InstancesChoice,
@@ -25,106 +26,51 @@ from allranks.cli.options import (
 from allranks.cli.params import settings_of
 
 if TYPE_CHECKING:
-    from allranks.runs.workspace import Workspace
     from allranks.script_jobs.job import ScriptJob
 
 SETTINGS = {"allow_interspersed_args": False}
 """What follows the script is for the script."""
 
+_COMMAND = """The script and its own arguments, also if they look like options of this command. A launcher may be in
+front: torchrun, accelerate launch, deepspeed, mpirun."""
+_LAYOUT = """N instances with M processes each. Default: as the launcher says, or 1 instance with a process for each GPU
+of the size."""
+_DISTRIBUTION = "How the processes start. Default: pytorch, or as the launcher says."
+_INPUT = """Folder or file of data. The script gets its path for {NAME} in its arguments, else as --NAME PATH, unless it
+reads AZURE_ML_INPUT_NAME. May be repeated."""
+_OUTPUT = "Folder that the script writes. The script gets its path as that of an input. May be repeated."
+_CODE = "Folder that the ranks get, with the script in it. Default: the script's folder."
+_ENVIRONMENT = """Registered environment, an environment's YAML file, or the name of one that comes with allranks.
+Default: the one that fits the distribution."""
+_EMIT = "Write the job for Azure ML, and run nothing: as a job (.yml), or as a pipeline in Python (.py)."
+
+
+def _option(*names: str, metavar: str, help: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=" ".join(help.split()), show_default=False)
+
 
 def launch(
     command: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="SCRIPT [ARGUMENT]...",
-            help="The script and its own arguments, also if they look like options of this command. A launcher may be "
-            "in front: torchrun, accelerate launch, deepspeed, mpirun.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="SCRIPT [ARGUMENT]...", help=" ".join(_COMMAND.split()), show_default=False),
     ] = None,
-    layout: Annotated[
-        str,
-        typer.Option(
-            "--layout",
-            "-j",
-            metavar="NxM",
-            help="N instances with M processes each. Default: as the launcher says, or 1 instance with a process for "
-            "each GPU of the size.",
-            show_default=False,
-        ),
-    ] = "",
+    layout: Annotated[str, _option("--layout", "-j", metavar="NxM", help=_LAYOUT)] = "",
     distribution: Annotated[
         str,
-        typer.Option(
-            "--distribution",
-            metavar="pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray",
-            help="How the processes start. Default: pytorch, or as the launcher says.",
-            show_default=False,
+        _option(
+            "--distribution", metavar="pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray", help=_DISTRIBUTION
         ),
     ] = "",
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            metavar="NAME=PATH",
-            help="Folder or file of data. The script gets its path for {NAME} in its arguments, else as --NAME PATH, "
-            "unless it reads AZURE_ML_INPUT_NAME. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    outputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--output",
-            metavar="NAME",
-            help="Folder that the script writes. The script gets its path as for --input. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    inputs: Annotated[list[str] | None, _option("--input", metavar="NAME=PATH", help=_INPUT)] = None,
+    outputs: Annotated[list[str] | None, _option("--output", metavar="NAME", help=_OUTPUT)] = None,
     variables: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env", metavar="NAME=VALUE", help="Set an environment variable. May be repeated.", show_default=False
-        ),
+        list[str] | None, _option("--env", metavar="NAME=VALUE", help="Set a variable of the ranks. May be repeated.")
     ] = None,
-    code: Annotated[
-        Path | None,
-        typer.Option(
-            "--code",
-            metavar="DIR",
-            help="Folder that the ranks get, with the script in it. Default: the script's folder.",
-            show_default=False,
-        ),
-    ] = None,
-    size: Annotated[
-        str, typer.Option("--size", metavar="SIZE", help="Azure size, such as ND96asr_v4.", show_default=False)
-    ] = "",
-    environment: Annotated[
-        str,
-        typer.Option(
-            "--environment",
-            metavar="azureml:...|FILE|NAME",
-            help="Registered environment, an environment's YAML file, or the name of one that comes with allranks. "
-            "Default: the one that fits the distribution.",
-            show_default=False,
-        ),
-    ] = "",
-    emit: Annotated[
-        Path | None,
-        typer.Option(
-            "--emit",
-            metavar="FILE",
-            help="Write the job for Azure ML, and run nothing: as a job (.yml), or as a pipeline in Python (.py).",
-            show_default=False,
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Print the plan, each rank's environment, and the copied files, without starting anything.",
-        ),
-    ] = False,
+    code: Annotated[Path | None, _option("--code", metavar="DIR", help=_CODE)] = None,
+    size: Annotated[str, _option("--size", metavar="SIZE", help="Azure size, such as ND96asr_v4.")] = "",
+    environment: Annotated[str, _option("--environment", metavar="azureml:...|FILE|NAME", help=_ENVIRONMENT)] = "",
+    emit: Annotated[Path | None, _option("--emit", metavar="FILE", help=_EMIT)] = None,
+    dry_run: DryRunOption = False,
     instances: InstancesOption = InstancesChoice.AUTO,
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
@@ -145,14 +91,12 @@ def launch(
     from allranks.local.options import Options
     from allranks.runs.workspace import Workspace
 
-    words = command or []
-    place = Workspace.at(workspace)
-
     def job() -> ScriptJob:
+        from allranks.cli.console import errors
         from allranks.script_jobs.job import script_job
 
         made = script_job(
-            words,
+            command or [],
             layout=layout,
             distribution=distribution,
             inputs=settings_of(inputs, option="--input", example="data=my/folder"),
@@ -162,40 +106,34 @@ def launch(
             size=size,
             environment=environment,
         )
-        _print_dropped(made)
+        if made.dropped:
+            errors().print("left out, because Azure ML decides it:", ", ".join(made.dropped), soft_wrap=True)
         return made
 
+    place = Workspace.at(workspace)
     if emit is not None:
         _emit(job(), emit, json)
-        return
-    if dry_run:
-        _print_dry_run(job(), place, instances.value, mpi.value, json)
-        return
-    options = Options(
-        instances.value,
-        retries=retries,
-        slots=slots,
-        gpus=gpus,
-        track=track,
-        cold=cold,
-        mpi=mpi.value,
-        start_timeout=start_timeout,
-    )
-    script = next((word for word in words if word.endswith(".py")), " ".join(words))
-    execute_job(job, script, place, options, json)
+    elif dry_run:
+        from allranks.cli.views.dry_run import print_dry_run
+        from allranks.script_jobs.plan import plan_of, uploads_of
 
-
-def _print_dropped(job: ScriptJob) -> None:
-    """Print which options of a pasted launcher Azure ML decides."""
-    from allranks.cli.console import errors
-
-    if job.dropped:
-        errors().print(f"left out, because Azure ML decides it: {', '.join(job.dropped)}", soft_wrap=True, markup=False)
+        made = job()
+        print_dry_run(
+            lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)),
+            place,
+            instances.value,
+            mpi.value,
+            json=json,
+        )
+    else:
+        options = Options(
+            instances.value, False, retries, slots, gpus, track, cold=cold, mpi=mpi.value, start_timeout=start_timeout
+        )
+        script = next((word for word in command or () if word.endswith(".py")), "")
+        execute_job(job, script, place, options, json)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:
-    import shlex
-
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
     from allranks.script_jobs.emit import emit
@@ -204,22 +142,10 @@ def _emit(job: ScriptJob, file: Path, json: bool) -> None:
     if json:
         print(to_json({"folder": str(file.parent), "written": written}))
         return
-    name, out = shlex.quote(str(file)), console()
-    out.print(f"{file}: written", soft_wrap=True, markup=False)
-    if copies := [each for each in written if each != file.name]:
-        folder = file.parent.joinpath(*Path(copies[0]).parts[:2])
-        out.print(f"{folder}: copied from allranks, which the file refers to", soft_wrap=True, markup=False)
-    if file.suffix != ".py":
-        out.print(f"  az ml job create --file {name}", soft_wrap=True, markup=False)
-    out.print(f"  allranks submit {name}\n  allranks run {name}", soft_wrap=True, markup=False)
-
-
-def _print_dry_run(job: ScriptJob, workspace: Workspace, instances: str, mpi: str, json: bool) -> None:
-    import tempfile
-
-    from allranks.cli.views.dry_run import print_dry_run
-    from allranks.script_jobs.plan import plan_of, uploads_of
-
-    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        plan = plan_of(job, Path(snapshots), workspace)
-        print_dry_run(plan, lambda: uploads_of(job), workspace, instances, mpi, json=json)
+    lines = [f"{file}: written"]
+    if len(written) > 1:
+        folder = file.parent.joinpath(*Path(min(written, key=lambda name: name == file.name)).parts[:2])
+        lines.append(f"{folder}: copied from allranks, for the image")
+    lines += [f"  az ml job create --file {file}"] * (file.suffix != ".py")
+    lines += [f"  allranks submit {file}", f"  allranks run {file}"]
+    console().print("\n".join(lines), soft_wrap=True, markup=False)

@@ -9,6 +9,7 @@ import typer
 from allranks.cli.execute import execute_job
 from allranks.cli.options import (
     ColdOption,
+    DryRunOption,
     FileArgument,
     FolderOption,
     FromOption,
@@ -29,8 +30,10 @@ from allranks.cli.options import (
 from allranks.cli.params import ParamsOption, SetOption, layout_settings, settings_of
 
 if TYPE_CHECKING:
-    from allranks.local.selection import Selection
-    from allranks.runs.workspace import Workspace
+    from pathlib import Path
+
+    from allranks.plan.graph import Plan
+    from allranks.sdk.uploads import Upload
 
 
 def run(
@@ -41,13 +44,7 @@ def run(
     start: FromOption = None,
     only: OnlyOption = None,
     until: UntilOption = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Print the plan, each rank's environment, and the copied files, without starting anything.",
-        ),
-    ] = False,
+    dry_run: DryRunOption = False,
     instances: InstancesOption = InstancesChoice.AUTO,
     force_rerun: Annotated[
         bool, typer.Option("--force-rerun", help="Run every step, even if an earlier result could be reused.")
@@ -82,7 +79,15 @@ def run(
         file = run_target(file)
     selection = Selection.of(start, only, until)
     if dry_run:
-        _print_dry_run(file, values, place, instances.value, mpi.value, selection, json)
+        from allranks.cli.views.dry_run import print_dry_run
+        from allranks.plan.reader import lookup_of, opened
+        from allranks.sdk.uploads import uploads_of
+
+        def read(snapshots: Path) -> tuple[Plan, list[Upload]]:
+            with opened(file, values, lookup_of(file, values, place)) as job:
+                return job.plan(snapshots), uploads_of(job.job)
+
+        print_dry_run(read, place, instances.value, mpi.value, selection, json)
         return
     options = Options(
         instances.value,
@@ -99,25 +104,3 @@ def run(
         start_timeout=start_timeout,
     )
     execute_job(lambda: file, file, place, options, json)
-
-
-def _print_dry_run(
-    file: str,
-    settings: dict[str, str],
-    workspace: Workspace,
-    instances: str,
-    mpi: str,
-    selection: Selection,
-    json: bool,
-) -> None:
-    import tempfile
-    from pathlib import Path
-
-    from allranks.cli.views.dry_run import print_dry_run
-    from allranks.plan.reader import lookup_of, opened
-    from allranks.sdk.uploads import uploads_of
-
-    names = lookup_of(file, settings, workspace)
-    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots, opened(file, settings, names) as job:
-        plan = job.plan(Path(snapshots))
-        print_dry_run(plan, lambda: uploads_of(job.job), workspace, instances, mpi, selection, json)

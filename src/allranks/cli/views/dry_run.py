@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from datetime import date
 from json import dumps as to_json
 from json import loads as from_json
+from pathlib import Path
 
 from allranks.cli.console import console
 from allranks.cli.errors import print_machine, print_warnings
@@ -24,20 +26,23 @@ from allranks.sdk.uploads import Upload
 
 
 def print_dry_run(
-    plan: Plan,
-    uploads_of: Callable[[], list[Upload]],
+    read: Callable[[Path], tuple[Plan, list[Upload]]],
     workspace: Workspace,
     instances: str,
     mpi: str,
     selection: Selection = ALL,
     json: bool = False,
 ) -> None:
-    """Print a plan without starting anything. Raise InputError if it cannot run on any machine."""
-    modes = modes_of(plan.graph, selection)
-    problems, lacking = requirements.separated(plan, mpi)
+    """Print a plan without starting anything. Raise InputError if it cannot run on any machine.
+
+    read: returns the plan, with its code copied to a folder, and what is uploaded
+    """
+    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
+        plan, uploads = read(Path(snapshots))
+        modes = modes_of(plan.graph, selection)
+        problems, lacking = requirements.separated(plan, mpi)
     if problems:
         raise InputError(*problems)
-    uploads = uploads_of()
     # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(instances)

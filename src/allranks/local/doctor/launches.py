@@ -30,13 +30,13 @@ from allranks.local.stacks import (
 LAYOUTS = (Layout(1, 1), Layout(1, 2), Layout(2, 1), Layout(2, 2))
 
 
-def _start(launcher: launchers.Launcher, program: str, options: str = "") -> str:
-    return launcher.start.replace("{program}", program).replace("{options}", options)
+def _start(launch: str, program: str, options: str = "") -> str:
+    return launchers.STARTS[launch].replace("{program}", program).replace("{options}", options)
 
 
-TORCHRUN = _start(launchers.TORCHRUN, "torchrun")
-LAUNCH = _start(launchers.TORCHRUN, "python -m torch.distributed.launch --use_env")
-DEEPSPEED_OWN = _start(launchers.DEEPSPEED, "deepspeed", " --no_local_rank --module allranks.runtime")
+TORCHRUN = _start("torchrun", "torchrun")
+LAUNCH = _start("torchrun", "python -m torch.distributed.launch --use_env")
+DEEPSPEED_OWN = _start("deepspeed", "deepspeed", " --no_local_rank --module allranks.runtime")
 # mpirun sets no variable with an address. Azure ML's variable for it depends on whether there are several instances.
 MPI_MASTER = (
     "export MASTER_PORT=${{MASTER_PORT:-6105}} "
