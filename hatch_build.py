@@ -1,6 +1,7 @@
 """What the build adds to pyproject.toml: files of the wheel that move, and the description on PyPI.
 
-`force-include` in pyproject.toml would also copy the files into an editable install, where they would hide later changes.
+`force-include` in pyproject.toml would also copy the files into an editable install, where they would hide later
+changes.
 """
 
 from __future__ import annotations
