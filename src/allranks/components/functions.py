@@ -142,7 +142,8 @@ def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
         yield Problem(where, repr(value), f"a value of type {port.type}", fix)
     elif "${{" not in str(value):
         declared = Input(port.name, port.type, None, "", port.optional, port.minimum, port.maximum, port.enum)
-        yield from wrong(where, declared, value, fix)
+        # Without its rule, which a comment can suppress in a check only.
+        yield from (replace(problem, rule="") for problem in wrong(where, declared, value, fix))
 
 
 def _annotation(port: Port) -> _Annotation:
