@@ -19,8 +19,8 @@ COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.comparison.compare_trainings.component import compare_trainings  # noqa: E402
-from components.language_modelling.prepare_text.component import prepare_text  # noqa: E402
 
+prepare_text = load_component(COMPONENTS / "language_modelling/prepare_text/component.yaml")
 train_language_model = load_component(COMPONENTS / "language_modelling/train_language_model/component.yaml")
 train_language_model_horovod = load_component(
     COMPONENTS / "language_modelling/train_language_model/train_language_model_horovod/component.yaml"

@@ -36,8 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.language_modelling.prepare_text.component import prepare_text  # noqa: E402
 
+prepare_text = load_component(COMPONENTS / "language_modelling/prepare_text/component.yaml")
 train_language_model = load_component(COMPONENTS / "language_modelling/train_language_model/component.yaml")
 compare_scaling = load_component(COMPONENTS / "comparison/compare_scaling/component.yaml")
 

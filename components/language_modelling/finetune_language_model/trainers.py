@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from datasets import Dataset
@@ -34,7 +33,7 @@ class ExactSFTTrainer(SFTTrainer):
                 table = score(self.model, examples, self.args.per_device_eval_batch_size, self.args.device, self._poll)
         except EvaluationEnded:
             return {}
-        scores = asdict(summarize(table))
+        scores = summarize(table)
         metrics = {f"{metric_key_prefix}_{name}": scores[name] for name in ("loss", "perplexity", "accuracy")}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
