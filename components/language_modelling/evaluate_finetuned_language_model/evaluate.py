@@ -12,7 +12,6 @@ from datasets import Dataset
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks_steps.finetuning import causal_model, records, tokens
-from allranks_steps.finetuning.base_model import check_fit, find, read_config, read_tokenizer
 from allranks_steps.finetuning.scoring import score, summarize
 from allranks_steps.json_files import write_json
 
@@ -34,11 +33,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
 
 def figures(place: Path, parameter: str, part: Dataset, args: Namespace, ranks: runtime.Ranks) -> dict[str, float]:
     """Return the figures of one model, the same on every rank. A collective. Raise InputError."""
-    folder = find(place, parameter)
-    config = read_config(folder)
-    causal_model.check_kind(folder, config)
-    tokenizer = read_tokenizer(folder)
-    check_fit(folder, config, tokenizer, args.max_seq_length)
+    folder, tokenizer = causal_model.open_causal(place, parameter, args.max_seq_length)
     tokens.set_chat_template(tokenizer, args.chat_template, needed=any(map(tokens.conversational, part.take(1))))
     tokenizing = tokens.Tokenizing(tokenizer, args.max_seq_length, args.completion_only_loss)
     is_preference = tokens.columns_of(part.column_names) == tokens.PREFERENCE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allranks import runtime
 from allranks_steps.finetuning import classified_texts, classifier, records
-from allranks_steps.finetuning.base_model import check_fit, find, read_config, read_tokenizer
+from allranks_steps.finetuning.base_model import open_model
 from allranks_steps.finetuning.classified_texts import Columns
 from allranks_steps.finetuning.classifier_scores import confusion, metrics, predict
 from allranks_steps.json_files import write_json
@@ -15,10 +15,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
     part = records.read(args.data, "data")
     columns = Columns(args.text_column, args.text_pair_column, args.label_column)
     classified_texts.check(part, columns, "data")
-    folder = find(args.model, "model")
-    config = read_config(folder)
-    tokenizer = read_tokenizer(folder)
-    check_fit(folder, config, tokenizer, args.max_seq_length)
+    folder, _, tokenizer = open_model(args.model, "model", args.max_seq_length)
     model = classifier.load(folder, tokenizer.pad_token_id).to(ranks.device)
     is_regression = model.config.num_labels == 1
     names = None if is_regression else [model.config.id2label[number] for number in range(model.config.num_labels)]

@@ -157,4 +157,4 @@ def vocabulary(tokenizer: str) -> dict[str, int]:
     tokens = content.get("model", {}).get("vocab", {})
     if isinstance(tokens, list):  # of the model Unigram: pairs of token and score
         tokens = {token: number for number, (token, _) in enumerate(tokens)}
-    return tokens | {token["content"]: token["id"] for token in content.get("added_tokens", ())}
+    return dict(tokens) | {token["content"]: token["id"] for token in content.get("added_tokens", ())}
