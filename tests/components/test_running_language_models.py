@@ -154,7 +154,7 @@ def losses(history: Path) -> dict[int, float]:
 def test_two_ranks_leave_a_model_checkpoints_and_a_history(model_of_verses: Path) -> None:
     assert len(list((model_of_verses / "checkpoints").glob("step_*"))) == 2
     history = json.loads((model_of_verses / "history.json").read_text())
-    assert (history["strategy"], history["world_size"], history["tokens_per_step"]) == ("ddp", 2, 8 * 16)
+    assert (history["strategy"], history["world_size"]) == ("ddp", 2)
     assert (history["sample"], history["samples_per_step"], history["instance_count"]) == ("token", 8 * 16, 1)
     assert len(history["machines"]) == 1
     assert history["started"] < history["ended"]

@@ -72,7 +72,7 @@ def train(ranks: runtime.Ranks) -> None:
         "launcher": ranks.launcher,
         "world_size": ranks.world_size,
         "parameters": parameters,
-        "tokens_per_step": tokens_per_step,
+        "sample": "token",
         "samples_per_step": tokens_per_step,
     }
     ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})

@@ -52,18 +52,16 @@ def describe(args: Namespace, ranks: runtime.Ranks, sample: str, **parameters: i
     sample:     what is counted, in the singular
     parameters: number of parameters, and of trained ones
     """
-    per_step = step_size(args, ranks)
     about = {
         "strategy": args.strategy,
         "deepspeed_stage": args.deepspeed_stage if args.strategy == "deepspeed" else None,
         "launcher": ranks.launcher,
         "world_size": ranks.world_size,
         **parameters,
-        "tokens_per_step": per_step * args.max_seq_length,
-        "samples_per_step": per_step,
+        "sample": sample,
+        "samples_per_step": step_size(args, ranks),
     }
-    inputs = {name: value for name, value in vars(args).items() if not isinstance(value, Path)}
-    ranks.metrics.log_params(about | {"sample": sample} | inputs)
+    ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     return about
 
 
