@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def write_mlflow_model(
     served_by: Path,
     packages: Iterable[str],
     params: Mapping[str, tuple[str, object]] | None = None,
-    code: Iterable[str] = (),
+    code: Sequence[str] = (),
 ) -> None:
     """Make a folder whose files are in place an MLflow model.
 
