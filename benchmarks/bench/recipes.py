@@ -61,8 +61,9 @@ def _image_loss(model: Any, batch: Any) -> Any:
 
 def _write_text(folder: Path) -> Path:
     sys.path.append(str(COMPONENTS / "language_modelling/prepare_text"))
-    from prepared_text import TOKENIZER, Description, write_description
     from shard_writer import ShardWriter
+
+    from allranks_steps.text.prepared_text import TOKENIZER, Description, write_description
 
     folder.mkdir()
     size, random, counts, shards = 2048, np.random.default_rng(0), {"train": 1 << 21, "validation": 1 << 12}, {}
@@ -91,7 +92,7 @@ IMAGES = Recipe(
 )
 TEXT = Recipe(
     "train_language_model",
-    includes=("prepare_text",),
+    includes=(),
     never=(),
     unit="tokens a second",
     write_data=_write_text,

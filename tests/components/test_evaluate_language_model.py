@@ -10,15 +10,11 @@ import pytest
 import torch
 
 from allranks.errors import InputError
+from allranks_steps.text import gpt, language_model
 
 
 def test_a_model_that_does_not_fit(code: Callable[[str, str], Any], tmp_path: Path) -> None:
-    code("prepare_text", "allranks_steps.text.prepared_text")
     train = code("prepare_text", "tokenizing").train
-    gpt, language_model = (
-        code("train_language_model", "allranks_steps.text.gpt"),
-        code("train_language_model", "allranks_steps.text.language_model"),
-    )
     evaluate = code("evaluate_language_model", "evaluate")
     tokenizer = train(["one two"], 257).to_str()
     shape = gpt.Shape(257, 8, 16, 1, 2, 2, 24)

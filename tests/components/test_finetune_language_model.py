@@ -198,16 +198,16 @@ def test_a_model_of_another_kind_is_refused(recipe: Callable[[str], Any], base: 
 def test_adapters_that_the_model_cannot_have_are_refused(recipe: Callable[[str], Any], base: Path) -> None:
     adapters = recipe("adapters")
     model = recipe("causal_model").load(recipe("base_model").find(base, "base_model"), torch.float32)
-    adapters.check(adapters.Adapter(4, 8.0, 0.0, "all-linear"), model)
-    adapters.check(adapters.Adapter(16, 8.0, 0.0, "q_proj, v_proj"), model)
+    adapters.check(4, "all-linear", model)
+    adapters.check(16, "q_proj, v_proj", model)
     with pytest.raises(InputError, match="input target_modules: qkv, which this model does not have"):
-        adapters.check(adapters.Adapter(4, 8.0, 0.0, "q_proj,qkv"), model)
+        adapters.check(4, "q_proj,qkv", model)
     from transformers import GPT2Config, GPT2LMHeadModel
 
     gpt = GPT2LMHeadModel(GPT2Config(vocab_size=10, n_positions=8, n_embd=8, n_layer=1, n_head=2))
-    adapters.check(adapters.Adapter(8, 8.0, 0.0, "c_attn"), gpt)
+    adapters.check(8, "c_attn", gpt)
     with pytest.raises(InputError, match=r"input lora_r: rank 17 for .* of 16 x 16"):
-        adapters.check(adapters.Adapter(17, 8.0, 0.0, "all-linear"), model)
+        adapters.check(17, "all-linear", model)
 
 
 def test_what_a_machine_without_gpus_cannot_do_is_refused_by_name(recipe: Callable[[str], Any]) -> None:
@@ -216,11 +216,10 @@ def test_what_a_machine_without_gpus_cannot_do_is_refused_by_name(recipe: Callab
     assert qlora.where == "input method"
     assert "qlora needs a GPU for each rank" in qlora.expected
     args = SimpleNamespace(
-        strategy="fsdp", precision="float16", validation_data=Path("y"), validation_fraction=0.1,
-        max_steps=0, num_train_epochs=0.0,
-    )  # fmt: skip
+        strategy="fsdp", precision="float16", validation_data=Path("y"), validation_fraction=0.1, max_steps=0
+    )
     found = [problem.where for problem in recipe("trainer_settings").problems(args, ranks)]
-    inputs = ["strategy", "precision", "max_steps", "num_train_epochs", "validation_fraction"]
+    inputs = ["strategy", "precision", "max_steps", "validation_fraction"]
     assert found == [f"input {name}" for name in inputs]
 
 
@@ -246,7 +245,7 @@ def test_an_eviction_ends_an_evaluation_and_the_trainer_saves(recipe: Callable[[
     progress, each_once = recipe("progress"), recipe("each_once")
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        watcher = progress.Progress(SimpleNamespace(any_rank=lambda flag: flag), 1)
+        watcher = progress.Progress(SimpleNamespace(any_rank=lambda flag: flag), 1, "text", 1)
         control = SimpleNamespace(should_save=False, should_training_stop=False, should_evaluate=True)
         scored: list[int] = []
 
@@ -308,7 +307,7 @@ def arguments(base: Path, data: Path, folder: Path, *more: str) -> list[str]:
 def running(words: list[str], folder: Path, ranks: int) -> Iterator[Forked]:
     """Ranks of the recipe, whose outputs are out.RANK and err.RANK in the folder."""
     job = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=free_port())
-    given = clean() | {"PYTHONPATH": str(folder_of(RECIPE)), "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
+    given = clean() | {"OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
     for process in produce.processes(job):
         environ = given | produce.environment(job, process)
         output = folder / f"rank{process.rank}"
@@ -354,7 +353,8 @@ def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
     assert margin > 1
     assert (tmp_path / "model/MLmodel").is_file()
     history = json.loads((tmp_path / "history").read_text())
-    assert [point["step"] for point in history["points"]] == list(range(1, 31))
+    assert [(point["step"], point["samples"]) for point in history["points"]] == [(step, 4) for step in range(1, 31)]
+    assert (history["sample"], [evaluation["step"] for evaluation in history["evaluations"]]) == ("example", [30])
 
 
 def test_too_few_examples_for_the_ranks_are_one_message_before_the_first_step(

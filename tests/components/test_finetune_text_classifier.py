@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from finetuning import importer
 
 from allranks.errors import InputError
 
@@ -30,8 +31,7 @@ PAIRS = [
 def recipe(code: Importer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Any]:
     """Imports a module of the recipe."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    code("finetune_language_model", "allranks_steps.finetuning.records")
-    return lambda name: code("finetune_text_classifier", name)
+    return importer(code, "finetune_text_classifier")
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_columns_and_labels_that_are_not_there_are_named(recipe: Callable[[str],
     texts = recipe("classified_texts")
     _, tokenizer = read(recipe, base)
     with pytest.raises(InputError) as raised:
-        texts.check(part, texts.Columns("text", "other", "label"), "validation_data")
+        texts.tokenize(part, texts.Columns("text", "other", "label"), tokenizer, 8, None, "validation_data")
     message = str(raised.value)
     for name in ("text_column: 'text'", "text_pair_column: 'other'", "label_column: 'label'"):
         assert f"input {name}, which validation_data does not have" in message

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 import torch
-from finetuning import PLACES, recipe
+from component_processes import folder_of
+from finetuning import PLACES, RECIPE, recipe
 
 from allranks.errors import InputError
 
 __all__ = ["recipe"]
+
+SPEC = ("--spec", str(folder_of(RECIPE) / "component.yaml"))
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
 """One process of pytest imports Transformers, for all of these."""
@@ -34,8 +37,8 @@ def deepspeed_settings(
         (tmp_path / "deepspeed.json").write_text(json.dumps(content))
         places = [word for name in PLACES for word in (f"--{name}", str(tmp_path / name))]
         given = ["--strategy", "deepspeed", "--deepspeed", str(tmp_path / "deepspeed.json"), *words]
-        monkeypatch.setattr(sys, "argv", ["train.py", *places, *given])
-        args = recipe("trainer_settings").resolved(recipe("train").parser(), ranks)
+        monkeypatch.setattr(sys, "argv", ["train.py", *SPEC, *places, *given])
+        args = recipe("trainer_settings").resolved(ranks)
         found: dict[str, Any] = recipe("trainer_settings").keywords(args, ranks)
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Callable
 from itertools import chain
 from math import exp, log
@@ -11,7 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from component_processes import execute
+from component_processes import folder_of, run_small_script
+
+from allranks.errors import InputError
+from allranks.runtime import argument_defaults
+from allranks_steps.text import prepared_text
 
 VERSES = [f"{number} green bottles hanging on the wall,\n\tand if one — fell… {'x' * number}\n" for number in range(9)]
 
@@ -38,20 +43,23 @@ def verses(tmp_path: Path) -> Path:
     return folder
 
 
-def request(modules: Any, **changes: Any) -> Any:
-    return modules("preparation").Request(**{"vocabulary_size": 280, "validation_fraction": 0.3} | changes)
+def prepare(modules: Any, folder: Path, output: Path, **changes: Any) -> prepared_text.Description:
+    """Prepare a folder of texts with these changes of the spec's defaults."""
+    defaults = dict(argument_defaults(folder_of("prepare_text") / "component.yaml"))
+    given = {"folder": folder, "text": output, "vocabulary_size": 280, "validation_fraction": 0.3} | changes
+    described: prepared_text.Description = modules("prepare_text").prepare(Namespace(**defaults | given))
+    return described
 
 
-def texts(modules: Any, folder: Path) -> dict[str, list[str]]:
+def texts(folder: Path) -> dict[str, list[str]]:
     """The documents of each split, decoded from their tokens."""
     from tokenizers import Tokenizer
 
-    prepared = modules("prepared_text")
-    described = prepared.read_description(folder)
-    tokenizer = Tokenizer.from_file(str(folder / prepared.TOKENIZER))
+    described = prepared_text.read_description(folder)
+    tokenizer = Tokenizer.from_file(str(folder / prepared_text.TOKENIZER))
     found = {}
-    for split in prepared.SPLITS:
-        tokens = prepared.read_tokens(folder, described, split)[:]
+    for split in prepared_text.SPLITS:
+        tokens = prepared_text.read_tokens(folder, described, split)[:]
         assert len(tokens) == described.tokens[split]
         assert tokens.max() < described.vocabulary_size
         documents = np.split(tokens, np.flatnonzero(tokens == described.end) + 1)
@@ -64,9 +72,9 @@ def texts(modules: Any, folder: Path) -> dict[str, list[str]]:
 
 def test_every_text_comes_back_from_its_tokens(modules: Any, verses: Path, tmp_path: Path) -> None:
     (verses / "own.txt").write_text("a text may say <|end|> itself\r\n")
-    described = modules("preparation").prepare(request(modules, folder=verses, shard_tokens=50), tmp_path / "out")
-    assert modules("prepared_text").read_description(tmp_path / "out") == described
-    found = texts(modules, tmp_path / "out")
+    described = prepare(modules, verses, tmp_path / "out", shard_tokens=50)
+    assert prepared_text.read_description(tmp_path / "out") == described
+    found = texts(tmp_path / "out")
     assert sorted(chain(*found.values())) == sorted([*VERSES, "a text may say <|end|> itself\r\n"])
     assert (described.source, described.vocabulary_size, described.dtype) == ("verses", 280, "uint16")
     assert described.skipped == {"binary": 2, "empty": 1}
@@ -78,17 +86,17 @@ def test_large_files_and_several_processes_give_the_same_tokens(
 ) -> None:
     lines = [json.dumps({"id": number, "content": verse}) for number, verse in enumerate(VERSES)]
     (verses / "lines.jsonl").write_text("\n\n".join(lines), encoding="utf-8")
-    asked = {"folder": verses, "text_field": "content", "seed": 3}
-    modules("preparation").prepare(request(modules, **asked), tmp_path / "whole")
-    assert sorted(chain(*texts(modules, tmp_path / "whole").values())) == sorted([*VERSES, *VERSES])
+    asked: dict[str, Any] = {"text_field": "content", "seed": 3}
+    prepare(modules, verses, tmp_path / "whole", **asked)
+    assert sorted(chain(*texts(tmp_path / "whole").values())) == sorted([*VERSES, *VERSES])
     # The tokenizer is given: the pieces decide what one is trained on.
     asked |= {"tokenizer": tmp_path / "whole/tokenizer.json", "num_workers": 2}
-    modules("preparation").prepare(request(modules, **asked), tmp_path / "processes")
+    prepare(modules, verses, tmp_path / "processes", **asked)
     for file in (tmp_path / "whole").iterdir():
         assert file.read_bytes() == (tmp_path / "processes" / file.name).read_bytes()
     monkeypatch.setattr(modules("corpus"), "PIECE_BYTES", 20)
-    modules("preparation").prepare(request(modules, **asked | {"num_workers": 0}), tmp_path / "pieces")
-    assert texts(modules, tmp_path / "pieces") == texts(modules, tmp_path / "whole")
+    prepare(modules, verses, tmp_path / "pieces", **asked | {"num_workers": 0})
+    assert texts(tmp_path / "pieces") == texts(tmp_path / "whole")
 
 
 def test_an_existing_tokenizer_with_a_large_vocabulary(modules: Any, verses: Path, tmp_path: Path) -> None:
@@ -96,8 +104,7 @@ def test_an_existing_tokenizer_with_a_large_vocabulary(modules: Any, verses: Pat
 
     words = {"[UNK]": 0, "</s>": 1} | {f"word{number}": number for number in range(2, 70_000)}
     Tokenizer(models.WordLevel(words, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
-    asked = request(modules, folder=verses, tokenizer=tmp_path / "tokenizer.json")
-    described = modules("preparation").prepare(asked, tmp_path / "out")
+    described = prepare(modules, verses, tmp_path / "out", tokenizer=tmp_path / "tokenizer.json")
     assert (described.vocabulary_size, described.end, described.dtype) == (70_000, 1, "uint32")
 
 
@@ -108,9 +115,10 @@ def test_tokens_of_several_shards_are_one_sequence(modules: Any, tmp_path: Path,
         writer.append(np.arange(start, stop))
     shards = writer.close()
     assert [shard.tokens for shard in shards] == [4, 4, 4, 4, 2]
-    prepared = modules("prepared_text")
-    prepared.verify(tmp_path, shards)
-    tokens = prepared.Tokens([tmp_path / shard.file for shard in shards], [shard.tokens for shard in shards], "uint32")
+    prepared_text.verify(tmp_path, shards)
+    tokens = prepared_text.Tokens(
+        [tmp_path / shard.file for shard in shards], [shard.tokens for shard in shards], "uint32"
+    )
     assert len(tokens) == 18
     assert tokens[slice(*span)].tolist() == list(range(18))[slice(*span)]
 
@@ -127,10 +135,10 @@ def test_the_seed_and_the_names_decide_the_division(modules: Any) -> None:
 def test_two_texts_are_one_for_each_split(
     modules: Any, verses: Path, tmp_path: Path, fraction: float, seed: int
 ) -> None:
-    asked = request(modules, folder=verses, pattern="[12].txt", validation_fraction=fraction, seed=seed)
+    asked = {"pattern": "[12].txt", "validation_fraction": fraction, "seed": seed}
     for name in ("1.txt", "2.txt"):
         (verses / name).write_text(VERSES[3] + name)
-    described = modules("preparation").prepare(asked, tmp_path / "out")
+    described = prepare(modules, verses, tmp_path / "out", **asked)
     assert described.documents == {"train": 1, "validation": 1}
 
 
@@ -144,7 +152,9 @@ def test_the_standard_library_is_read_without_its_tests(modules: Any) -> None:
 
 def test_perplexity_of_a_unigram_model(modules: Any) -> None:
     expected = exp(-(log(4 / 7) + log(2 / 7) + log(1 / 7)) / 3)
-    assert modules("unigram").perplexity(np.array([3, 1, 0]), np.array([1, 1, 1])) == pytest.approx(expected)
+    assert modules("prepare_text").unigram_perplexity(np.array([3, 1, 0]), np.array([1, 1, 1])) == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,10 +165,10 @@ def test_perplexity_of_a_unigram_model(modules: Any) -> None:
         ({"pattern": "*.png"}, "of the files that match '*.png', 1 without text"),
         ({"pattern": "/etc/*"}, "is not a glob"),
         ({"pattern": "0.txt"}, "0.txt is the only text"),
-        ({"vocabulary_size": 5000}, "vocabulary_size is 5000, and the training files give"),
-        ({"tokenizer": Path("/nowhere")}, "tokenizer: /nowhere is no tokenizer.json"),
-        ({"end_token": "</s>"}, "end_token: the tokenizer has no </s>"),
-        ({"pattern": "*.jsonl"}, "the line at byte 14, has no 'text' (KeyError('text'))"),
+        ({"vocabulary_size": 5000}, "input vocabulary_size: 5000, and the training files give"),
+        ({"tokenizer": Path("/nowhere")}, "input tokenizer: /nowhere is not a tokenizer.json"),
+        ({"end_token": "</s>"}, "input end_token: the tokenizer has no </s>"),
+        ({"pattern": "*.jsonl"}, "the line at byte 14: no 'text' (KeyError('text'))"),
         ({"pattern": "*.ndjson"}, "'text' is a int, not a string"),
     ],
 )
@@ -167,9 +177,9 @@ def test_text_that_cannot_be_used(
 ) -> None:
     (verses / "other.jsonl").write_text('{"text": "a"}\n{"content": "b"}\n')
     (verses / "numbers.ndjson").write_text('{"text": 1}\n')
-    asked = request(modules, **{"folder": verses, "pattern": "**/*.txt"} | changes)
-    with pytest.raises(modules("prepared_text").BadData) as error:
-        modules("preparation").prepare(asked, tmp_path / "out")
+    given = {"folder": verses, "pattern": "**/*.txt"} | changes
+    with pytest.raises(InputError) as error:
+        prepare(modules, given.pop("folder"), tmp_path / "out", **given)
     assert said in str(error.value)
     assert not (tmp_path / "out").exists()
 
@@ -178,47 +188,44 @@ def test_a_failure_leaves_no_shards(modules: Any, verses: Path, tmp_path: Path) 
     # Only the encoding reads to the last line.
     lines = [json.dumps({"text": verse}) for verse in VERSES]
     (verses / "lines.jsonl").write_text("\n".join([*lines, "{}"]))
-    asked = request(modules, folder=verses, tokenizer=tmp_path / "out/tokenizer.json", pattern="*.txt")
-    modules("preparation").prepare(request(modules, folder=verses, pattern="*.txt"), tmp_path / "out")
-    asked = request(modules, folder=verses, tokenizer=tmp_path / "out/tokenizer.json", pattern="*.jsonl")
-    with pytest.raises(modules("prepared_text").BadData):
-        modules("preparation").prepare(asked, tmp_path / "out")
+    prepare(modules, verses, tmp_path / "out", pattern="*.txt")
+    with pytest.raises(InputError):
+        prepare(modules, verses, tmp_path / "out", tokenizer=tmp_path / "out/tokenizer.json", pattern="*.jsonl")
     assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"source": "stdlib"}', "[]"])
-def test_a_folder_that_prepare_text_did_not_write(modules: Any, tmp_path: Path, content: str | None) -> None:
-    prepared = modules("prepared_text")
+def test_a_folder_that_prepare_text_did_not_write(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "description.json").write_text(content)
-    with pytest.raises(prepared.BadData, match=r"description\.json"):
-        prepared.read_description(tmp_path)
+    with pytest.raises(InputError, match=r"description\.json"):
+        prepared_text.read_description(tmp_path)
 
 
 def test_shards_that_changed(modules: Any, verses: Path, tmp_path: Path) -> None:
-    prepared = modules("prepared_text")
-    described = modules("preparation").prepare(request(modules, folder=verses, pattern="**/*.txt"), tmp_path / "out")
+    described = prepare(modules, verses, tmp_path / "out", pattern="**/*.txt")
     shard = described.shards["train"][0]
     file = tmp_path / "out" / shard.file
     content = bytearray(file.read_bytes())
     content[7] ^= 1
     file.write_bytes(content)
-    prepared.read_tokens(tmp_path / "out", described, "train")
-    with pytest.raises(prepared.BadData, match="does not match its checksum"):
-        prepared.verify(tmp_path / "out", [shard])
+    prepared_text.read_tokens(tmp_path / "out", described, "train")
+    with pytest.raises(InputError, match="does not match its checksum"):
+        prepared_text.verify(tmp_path / "out", [shard])
     file.write_bytes(content[:-1])
-    with pytest.raises(prepared.BadData, match=f"has {len(content) - 1} bytes, not the {len(content)}"):
-        prepared.read_tokens(tmp_path / "out", described, "train")
+    with pytest.raises(InputError, match=f"has {len(content) - 1} bytes, not the {len(content)}"):
+        prepared_text.read_tokens(tmp_path / "out", described, "train")
     file.unlink()
-    with pytest.raises(prepared.BadData, match="No such file"):
-        prepared.read_tokens(tmp_path / "out", described, "train")
+    with pytest.raises(InputError, match="No such file"):
+        prepared_text.read_tokens(tmp_path / "out", described, "train")
 
 
 @pytest.mark.slow
 def test_bad_data_ends_the_process_with_a_message_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    ended = execute("prepare_text", {"folder": tmp_path / "empty"}, {"text": tmp_path / "text"}, tmp_path)
+    places = (f"--folder={tmp_path}/empty", f"--text={tmp_path}/text")
+    ended = run_small_script("prepare_text", *places, folder=tmp_path)
     assert ended.codes == [2]
-    assert f"prepare_text: {tmp_path}/empty: of the files that match '**/*', none" in ended.errors[0]
-    assert "Traceback" not in ended.errors[0]
-    assert list((tmp_path / "text").iterdir()) == []  # mldesigner makes the folder
+    found = f"input folder: {tmp_path}/empty: of the files that match '**/*', none"
+    assert ended.errors == [f"{found}\n  fix: give text files in UTF-8\n"]
+    assert not (tmp_path / "text").exists()

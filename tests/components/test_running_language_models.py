@@ -12,20 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from component_processes import COMPONENTS, Ended, clean, run_script
+from component_processes import COMPONENTS, Ended, clean, folder_of, run_script, run_small_script
 
 from allranks.runtime.checkpoints.folder import complete
 
 # Each starts trainings in processes of its own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("language models")]
-
-PREPARE = """
-import sys
-from pathlib import Path
-from preparation import Request, prepare
-asked = Request(folder=Path(sys.argv[1]), vocabulary_size=280, validation_fraction=0.1, shard_tokens=5000)
-prepare(asked, Path(sys.argv[2]))
-"""
 
 SCORE = """
 import math
@@ -33,7 +25,7 @@ from types import SimpleNamespace
 import numpy as np, torch
 from allranks import runtime
 from scoring import score, summary
-from windows import Windows
+from allranks_steps.text.windows import Windows
 
 def main(ranks):
     tokens = np.random.default_rng(0).integers(0, 5, 83).astype(np.uint16)
@@ -47,11 +39,11 @@ def main(ranks):
         follow = torch.from_numpy(tokens.astype(np.int64))
         surprise = -table.log_softmax(dim=1).double()[follow[:-1], follow[1:]]
         right = (table.argmax(dim=1)[follow[:-1]] == follow[1:]).double()
-        assert found.count == 82, found
-        assert math.isclose(found.loss, surprise.mean().item(), rel_tol=1e-6), found
-        assert math.isclose(found.perplexity, math.exp(found.loss)), found
-        assert math.isclose(found.bits_per_byte, found.loss / math.log(2) * 2), found
-        assert math.isclose(found.accuracy, right.mean().item()), found
+        assert found["count"] == 82, found
+        assert math.isclose(found["loss"], surprise.mean().item(), rel_tol=1e-6), found
+        assert math.isclose(found["perplexity"], math.exp(found["loss"])), found
+        assert math.isclose(found["bits_per_byte"], found["loss"] / math.log(2) * 2), found
+        assert math.isclose(found["accuracy"], right.mean().item()), found
 
 runtime.main(main)
 """
@@ -95,20 +87,22 @@ runtime.main(train.train, strategy="ddp")
 SERVE = """
 import sys
 from mlflow.pyfunc import load_model
+sys.modules["allranks"] = None  # as if it were not installed
 model = load_model(sys.argv[1])
+assert sys.modules["allranks_steps"].__file__.startswith(sys.argv[1])
 first, again, other = (model.predict(["one", "t"], params={"max_tokens": 8, "seed": seed}) for seed in (1, 1, 2))
 assert first == again != other, (first, other)
 assert first[0].startswith("one")
 """
 
-# A component's snapshot holds its own folder and what it includes of these.
-CODE = ("train_language_model", "prepare_text")
+SPEC = ("--spec", folder_of("train_language_model") / "component.yaml")
+"""For scripts that import the component's programs."""
 TINY = ["--max_seq_length", "16", "--num_hidden_layers", "2", "--num_attention_heads", "2", "--hidden_size", "16"]
 
 
 def run_ranks(component: str, *arguments: object, script: Path, folder: Path, ranks: int = 1) -> Ended:
     """Run a script with a component's code, in a folder of its own, on so many ranks."""
-    return run_script(component, *map(str, arguments), script=script, folder=folder, ranks=ranks, included=CODE)
+    return run_script(component, *map(str, arguments), script=script, folder=folder, ranks=ranks, included=())
 
 
 def train(data: Path, folder: Path, *arguments: object, ranks: int = 1) -> Ended:
@@ -134,7 +128,9 @@ def verses(tmp_path_factory: pytest.TempPathFactory) -> Path:
         counts = random.Random(number).sample(range(90), 60)
         verse = [f"{count} green bottles hanging on the wall,\n" for count in counts]
         (folder / "texts" / f"{number}.txt").write_text("".join(verse))
-    ended = run_ranks("prepare_text", folder / "texts", folder / "out", script=_script(folder, PREPARE), folder=folder)
+    settings = ("--vocabulary_size=280", "--validation_fraction=0.1", "--shard_tokens=5000")
+    places = (f"--folder={folder}/texts", f"--text={folder}/out")
+    ended = run_small_script("prepare_text", *places, *settings, folder=folder)
     assert ended.codes == [0], ended.errors
     return folder / "out"
 
@@ -158,11 +154,12 @@ def losses(history: Path) -> dict[int, float]:
 def test_two_ranks_leave_a_model_checkpoints_and_a_history(model_of_verses: Path) -> None:
     assert len(list((model_of_verses / "checkpoints").glob("step_*"))) == 2
     history = json.loads((model_of_verses / "history.json").read_text())
-    assert (history["strategy"], history["world_size"], history["tokens_per_step"]) == ("ddp", 2, 8 * 16)
+    assert (history["strategy"], history["world_size"]) == ("ddp", 2)
     assert (history["sample"], history["samples_per_step"], history["instance_count"]) == ("token", 8 * 16, 1)
     assert len(history["machines"]) == 1
     assert history["started"] < history["ended"]
     assert [point["step"] for point in history["points"]] == [1, 10, 20, 30]
+    assert {point["samples"] for point in history["points"]} == {8 * 16}
     assert history["points"][-1]["loss"] < history["points"][0]["loss"] - 1
     assert all(point["seconds"] > 0 and point["peak_memory"] > 1 for point in history["points"])
     assert [evaluation["step"] for evaluation in history["evaluations"]] == [15, 30]
@@ -181,7 +178,7 @@ def test_one_process_resumes_what_two_ranks_left(model_of_verses: Path, verses: 
 
 
 def test_an_eviction_during_a_validation_saves_and_the_next_attempt_makes_it(verses: Path, tmp_path: Path) -> None:
-    words = ["--data", verses, *TINY, "--max_steps", 3, "--eval_steps", 2, "--max_eval_samples", 6]
+    words = [*SPEC, "--data", verses, *TINY, "--max_steps", 3, "--eval_steps", 2, "--max_eval_samples", 6]
     words += ["--per_device_eval_batch_size", 1, "--save_steps", 100]
     words += [word for name in ("model", "checkpoints", "history") for word in (f"--{name}", tmp_path / name)]
     script = _script(tmp_path, EVICTED)
@@ -215,7 +212,7 @@ def test_sharded_strategies_give_the_curve_of_one_process(verses: Path, tmp_path
     settings += ["--gradient_accumulation_steps", 2, "--max_grad_norm", 0.5]
     alone = [*settings[2:], "--per_device_train_batch_size", 4]
     assert train(verses, tmp_path / "alone", *alone).codes == [0]
-    both = [*settings, "--per_device_train_batch_size", 2]
+    both = [*SPEC, *settings, "--per_device_train_batch_size", 2]
     (tmp_path / "script.py").write_text(STRATEGIES)
     script = tmp_path / "script.py"
     ended = run_ranks("train_language_model", tmp_path, *both, script=script, folder=tmp_path, ranks=2)

@@ -9,23 +9,15 @@ from typing import Any
 import pytest
 import torch
 
+from allranks_steps.text import generation, gpt, language_model
+
 Importer = Callable[[str, str], Any]
-
-
-@pytest.fixture
-def generation(code: Importer) -> Any:
-    return code("train_language_model", "allranks_steps.text.generation")
 
 
 @pytest.fixture
 def model(code: Importer) -> Any:
     """An untrained model of bytes, sure enough of itself that draws are no coin tosses."""
-    code("prepare_text", "allranks_steps.text.prepared_text")
     tokenizer = code("prepare_text", "tokenizing").train(["one two"], 257)
-    gpt, language_model = (
-        code("train_language_model", "allranks_steps.text.gpt"),
-        code("train_language_model", "allranks_steps.text.language_model"),
-    )
     torch.manual_seed(0)
     shape = gpt.Shape(257, 6, 16, 1, num_attention_heads=2, num_key_value_heads=1, intermediate_size=24)
     network = gpt.Gpt(shape).eval()
@@ -34,7 +26,7 @@ def model(code: Importer) -> Any:
     return language_model.LanguageModel(network, shape, tokenizer, end=0)
 
 
-def text(generation: Any, model: Any, seed: int = 0, **changes: Any) -> str:
+def text(model: Any, seed: int = 0, **changes: Any) -> str:
     settings = {"max_tokens": 20, "temperature": 1.0, "top_k": 0} | changes
     written: str = generation.continued(
         model, settings.pop("prompt", "one"), generator=torch.Generator().manual_seed(seed), **settings
@@ -42,33 +34,33 @@ def text(generation: Any, model: Any, seed: int = 0, **changes: Any) -> str:
     return written
 
 
-def test_the_seed_decides_the_text(generation: Any, model: Any) -> None:
-    first, again, other = (text(generation, model, seed=seed) for seed in (1, 1, 2))
+def test_the_seed_decides_the_text(model: Any) -> None:
+    first, again, other = (text(model, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
     assert first.startswith("one")
 
 
 @pytest.mark.parametrize("careful", [{"temperature": 0.0}, {"top_k": 1}], ids=["temperature 0", "top 1"])
-def test_the_likeliest_token_needs_no_luck(generation: Any, model: Any, careful: dict[str, Any]) -> None:
-    found = {text(generation, model, seed=seed, **careful) for seed in range(3)}
+def test_the_likeliest_token_needs_no_luck(model: Any, careful: dict[str, Any]) -> None:
+    found = {text(model, seed=seed, **careful) for seed in range(3)}
     assert len(found) == 1
 
 
-def test_only_the_likeliest_are_drawn(generation: Any) -> None:
+def test_only_the_likeliest_are_drawn() -> None:
     scores = torch.tensor([0.0, 3.0, 1.0, 2.0])
     for top_k, expected in ((2, {1, 3}), (3, {1, 2, 3}), (0, {0, 1, 2, 3}), (9, {0, 1, 2, 3})):
         generator = torch.Generator().manual_seed(0)
         assert {generation.draw(scores, 2.0, top_k, generator) for _ in range(200)} == expected
 
 
-def test_the_end_of_a_text_ends_it(generation: Any, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_text_ends_it(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter([ord("!") - 32, model.end])
     monkeypatch.setattr(generation, "draw", lambda *_: next(drawn))
-    assert text(generation, model) == "one!"
+    assert text(model) == "one!"
 
 
-def test_a_model_without_a_prompt_begins_a_text(generation: Any, model: Any) -> None:
-    assert text(generation, model, prompt="", max_tokens=4)
+def test_a_model_without_a_prompt_begins_a_text(model: Any) -> None:
+    assert text(model, prompt="", max_tokens=4)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +72,7 @@ def test_a_model_without_a_prompt_begins_a_text(generation: Any, model: Any) -> 
         ("tokenizer.json", "is damaged"),
     ],
 )
-def test_files_that_are_no_model(code: Importer, model: Any, tmp_path: Path, harm: str, said: str) -> None:
-    language_model = code("train_language_model", "allranks_steps.text.language_model")
+def test_files_that_are_no_model(model: Any, tmp_path: Path, harm: str, said: str) -> None:
     if harm != "none":
         weights, tokenizer = model.network.state_dict(), model.tokenizer.to_str()
         language_model.write_config(tmp_path, model.shape, tokenizer, model.end)

@@ -15,46 +15,42 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
-from component_processes import COMPONENTS
+from component_processes import folder_of
 from torch.nn import functional
 
+from allranks import runtime
 from allranks.errors import InputError
+from allranks_steps.schedule import Schedule
+from allranks_steps.text import gpt, language_model, windows
+from allranks_steps.text.gpt import Shape
 
 Importer = Callable[[str, str], Any]
+
+
+SPEC = folder_of("train_language_model") / "component.yaml"
+SMALL = Shape(50, 12, 16, 2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24)
+"""A small shape with grouped-query attention."""
 
 
 @pytest.fixture
 def modules(code: Importer) -> Any:
     """Imports a module of the component."""
-    code("prepare_text", "allranks_steps.text.prepared_text")
     return lambda name: code("train_language_model", name)
 
 
-@pytest.fixture
-def small(modules: Any) -> Any:
-    """A small shape with grouped-query attention."""
-    return modules("gpt").Shape(50, 12, 16, 2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24)
-
-
-def arguments(modules: Any, monkeypatch: pytest.MonkeyPatch, **given: object) -> Namespace:
+def arguments(**given: object) -> Namespace:
     """The arguments of a command line with these inputs."""
     places = {"data": "data", "model": "model", "checkpoints": "checkpoints", "history": "history"}
-    words = [word for name, value in (places | given).items() for word in (f"--{name}", str(value))]
-    monkeypatch.setattr(sys, "argv", ["train.py", *words])
-    parsed: Namespace = modules("arguments").arguments()
-    return parsed
+    return runtime.arguments(SPEC, [f"--{name}={value}" for name, value in (places | given).items()])
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_transformers_loads_the_model_and_computes_the_same(
-    modules: Any, small: Any, tmp_path: Path, tied: bool
-) -> None:
+def test_transformers_loads_the_model_and_computes_the_same(tmp_path: Path, tied: bool) -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = '{"added_tokens": [{"id": 3, "content": "<|end|>"}]}'
-    shape, language_model = replace(small, tie_word_embeddings=tied), modules("language_model")
+    shape = replace(SMALL, tie_word_embeddings=tied)
     torch.manual_seed(0)
-    network = modules("gpt").Gpt(shape)
+    network = gpt.Gpt(shape)
     language_model.write_config(tmp_path, shape, tokenizer, 3)
     language_model.write_weights(tmp_path, network.state_dict(), shape)
     loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
@@ -64,14 +60,14 @@ def test_transformers_loads_the_model_and_computes_the_same(
     # What Transformers writes is read again.
     loaded.save_pretrained(tmp_path)
     assert language_model.read_shape(tmp_path) == (shape, 3)
-    again = modules("gpt").Gpt(shape)
+    again = gpt.Gpt(shape)
     again.load_state_dict(language_model.read_weights(tmp_path))
     assert torch.equal(again(tokens), network(tokens))
 
 
-def test_a_later_token_changes_no_earlier_score(modules: Any, small: Any) -> None:
+def test_a_later_token_changes_no_earlier_score() -> None:
     torch.manual_seed(0)
-    model = modules("gpt").Gpt(small)
+    model = gpt.Gpt(SMALL)
     tokens = torch.randint(50, (2, 12))
     changed = tokens.clone()
     changed[:, 8] = (changed[:, 8] + 1) % 50
@@ -83,12 +79,11 @@ def test_a_later_token_changes_no_earlier_score(modules: Any, small: Any) -> Non
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("chunk", [1 << 20, 7 * 50])
 def test_the_loss_in_chunks_is_the_mean_cross_entropy(
-    modules: Any, small: Any, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, chunk: int
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, chunk: int
 ) -> None:
-    gpt = modules("gpt")
     monkeypatch.setattr(gpt, "CHUNK_SCORES", chunk)
     torch.manual_seed(0)
-    model = gpt.Gpt(small)
+    model = gpt.Gpt(SMALL)
     tokens, targets = torch.randint(50, (2, 6, 12))
     with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
         loss = model(tokens, targets)
@@ -115,10 +110,9 @@ def test_the_loss_in_chunks_is_the_mean_cross_entropy(
     ],
 )
 def test_the_sizes_have_the_parameters_of_their_names(
-    modules: Any, monkeypatch: pytest.MonkeyPatch, size: str, vocabulary: int, millions: float
+    modules: Any, size: str, vocabulary: int, millions: float
 ) -> None:
-    gpt = modules("gpt")
-    shape = modules("presets").shape(arguments(modules, monkeypatch, model_size=size), vocabulary)
+    shape = modules("presets").shape(arguments(model_size=size), vocabulary)
     with torch.device("meta"):
         count = gpt.parameter_count(gpt.Gpt(shape))
     assert count == pytest.approx(millions * 1e6, rel=0.005)
@@ -128,9 +122,9 @@ def test_the_sizes_have_the_parameters_of_their_names(
     assert flops - 6 * multiplied == 12 * shape.num_hidden_layers * shape.hidden_size * shape.max_seq_length
 
 
-def test_single_dimensions_are_overridden(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_dimensions_are_overridden(modules: Any) -> None:
     given = {"hidden_size": 96, "num_attention_heads": 6, "max_seq_length": 20}
-    shape = modules("presets").shape(arguments(modules, monkeypatch, model_size="1B", **given), 500)
+    shape = modules("presets").shape(arguments(model_size="1B", **given), 500)
     found = asdict(shape)
     assert given.items() <= found.items()
     assert (found["num_key_value_heads"], found["intermediate_size"], found["num_hidden_layers"]) == (6, 256, 22)
@@ -143,11 +137,9 @@ def test_single_dimensions_are_overridden(modules: Any, monkeypatch: pytest.Monk
         ({"num_key_value_heads": 3}, "input num_key_value_heads: 3 for 4 attention heads"),
     ],
 )
-def test_dimensions_that_do_not_fit_together(
-    modules: Any, monkeypatch: pytest.MonkeyPatch, given: dict[str, int], said: str
-) -> None:
+def test_dimensions_that_do_not_fit_together(modules: Any, given: dict[str, int], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        modules("presets").shape(arguments(modules, monkeypatch, **given), 500)
+        modules("presets").shape(arguments(**given), 500)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +151,9 @@ def test_dimensions_that_do_not_fit_together(
         ("constant", 1, 1, 1),
     ],
 )
-def test_learning_rate_schedules(modules: Any, name: str, first: float, middle: float, last: float) -> None:
+def test_learning_rate_schedules(name: str, first: float, middle: float, last: float) -> None:
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=2.0)
-    schedule = modules("schedule").schedule(name, 2, 12, 0.1)(optimizer)
+    schedule = Schedule(name, 12, 2, 0.1)(optimizer)
     rates = []
     for _ in range(13):
         rates.append(optimizer.param_groups[0]["lr"])
@@ -170,8 +162,7 @@ def test_learning_rate_schedules(modules: Any, name: str, first: float, middle: 
     assert [rates[0], rates[2], rates[7], rates[12]] == pytest.approx([2 * first, 2, 2 * middle, 2 * last])
 
 
-def test_windows_and_what_follows(modules: Any) -> None:
-    windows = modules("windows")
+def test_windows_and_what_follows() -> None:
     tokens = np.arange(70_000, 70_012, dtype=np.uint32)
     found = windows.Windows(tokens, 5)
     assert (len(found), len(windows.Windows(tokens[:10], 5)), len(windows.Windows(tokens[:0], 5))) == (2, 1, 0)
@@ -184,9 +175,10 @@ def test_windows_and_what_follows(modules: Any) -> None:
 
 def test_the_inputs_in_effect(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """tests/runtime/test_deepspeed_inputs.py has the inputs and the file in every combination."""
+    monkeypatch.setattr(sys, "argv", ["train.py", "--spec", str(SPEC)])
 
     def found(**given: object) -> Namespace:
-        resolved: Namespace = modules("start").resolved(arguments(modules, monkeypatch, **given), 2)
+        resolved: Namespace = modules("start").resolved(arguments(**given), 2)
         return resolved
 
     plain = found(model_size="30M")
@@ -201,12 +193,12 @@ def test_the_inputs_in_effect(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp
         found(deepspeed=tmp_path / "ds.json", strategy="deepspeed", max_grad_norm=1.0)
 
 
-def test_the_number_of_steps(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_steps(modules: Any) -> None:
     start = modules("start")
 
     def steps(**given: object) -> int:
         batches = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3}
-        return int(start.total_steps(arguments(modules, monkeypatch, **(batches | given)), 100, 2))
+        return int(start.total_steps(arguments(**(batches | given)), 100, 2))
 
     assert (steps(max_steps=7), steps(), steps(num_train_epochs=2.5)) == (7, 4, 10)
     with pytest.raises(InputError, match="input max_steps: 0"):
@@ -223,7 +215,7 @@ def test_the_number_of_steps(modules: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_too_little_text(modules: Any) -> None:
-    windows, data = modules("windows"), modules("training_data")
+    data = modules("training_data")
     short = windows.Windows(np.zeros(41, np.uint16), 5)
     data.require_batch(short, 4, 2)
     with pytest.raises(InputError, match="input per_device_train_batch_size: 5 sequences of 5 tokens on each of 2"):
@@ -232,27 +224,24 @@ def test_too_little_text(modules: Any) -> None:
         data.require_window(windows.Windows(np.zeros(5, np.uint16), 5))
 
 
-def test_an_initial_model_that_does_not_fit(
-    modules: Any, small: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_initial_model_that_does_not_fit(modules: Any, tmp_path: Path) -> None:
     start, tokenizer = modules("start"), '{"added_tokens": []}'
-    modules("language_model").write_config(tmp_path, small, tokenizer, 0)
-    data = SimpleNamespace(description=SimpleNamespace(vocabulary_size=50), tokenizer=tokenizer)
-    args = arguments(modules, monkeypatch, initial_model=tmp_path, hidden_size=16)
-    assert start.shape(args, data) == small
+    language_model.write_config(tmp_path, SMALL, tokenizer, 0)
+    args = arguments(initial_model=tmp_path, hidden_size=16)
+    assert start.shape(args, 50, tokenizer) == SMALL
     with pytest.raises(InputError, match="input hidden_size: 32, and 16 in initial_model"):
-        start.shape(arguments(modules, monkeypatch, initial_model=tmp_path, hidden_size=32), data)
-    data.tokenizer = '{"model": {"vocab": {"a": 0}}}'
+        start.shape(arguments(initial_model=tmp_path, hidden_size=32), 50, tokenizer)
+    other = '{"model": {"vocab": {"a": 0}}}'
     with pytest.raises(InputError, match="input initial_model: 50 tokens; the data has another tokenizer, with 50"):
-        start.shape(args, data)
+        start.shape(args, 50, other)
     with pytest.raises(InputError, match=r"input initial_model: .*model.safetensors is damaged"):
-        start.build(small, tmp_path)
+        start.build(SMALL, tmp_path)
 
 
 def test_a_full_output(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     start = modules("start")
     places = {"model": tmp_path / "new/model", "checkpoints": tmp_path / "checkpoints"}
-    args = arguments(modules, monkeypatch, **places, save_total_limit=2, eval_steps=5)
+    args = arguments(**places, save_total_limit=2, eval_steps=5)
     ranks = SimpleNamespace(is_main=True, broadcast=lambda value: value)
     # The weights, and with AdamW's moments 2 checkpoints, the best one and the next.
     usage = SimpleNamespace(total=1 << 30, free=4 * 1000 * (1 + 3 * 4))
@@ -282,14 +271,6 @@ def test_the_peak_of_a_gpu(
     assert throughput.peak_flops(torch.device("cpu"), precision, tf32) is None
 
 
-def test_the_command_passes_every_port(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = yaml.safe_load((COMPONENTS / "language_modelling/train_language_model/component.yaml").read_text())
-    ports = [*spec["inputs"], *spec["outputs"]]
-    passed = {word.removeprefix("$[[").removeprefix("--") for word in spec["command"].split() if "--" in word}
-    args = arguments(modules, monkeypatch)
-    assert passed == set(ports) == set(vars(args))
-    for name, port in spec["inputs"].items():
-        if "default" in port:
-            assert getattr(args, name) == port["default"], name
-    assert spec["inputs"]["model_size"]["enum"] == list(modules("presets").PRESETS)
-    assert spec["inputs"]["lr_scheduler_type"]["enum"] == list(modules("schedule").SCHEDULES)
+def test_each_size_can_be_chosen(modules: Any) -> None:
+    with pytest.raises(InputError, match=f"one of {', '.join(modules('presets').PRESETS)}$"):
+        arguments(model_size="5M")

@@ -65,7 +65,7 @@ def test_the_history_is_one_that_trainings_are_compared_by(finetuned: Any) -> No
     assert history["trained_parameters"] < 0.05 * history["parameters"]
     assert (history["world_size"], history["instance_count"], history["strategy"]) == (4, 2, "ddp")
     assert [point["step"] for point in history["points"]] == [1, 10, 20, 30, 40, 50, 60]
-    assert set(history["points"][0]) == {"step", "loss", "seconds", "peak_memory"}
+    assert set(history["points"][0]) == {"step", "loss", "seconds", "samples", "peak_memory"}
     assert history["points"][-1]["loss"] < history["points"][0]["loss"]
 
 

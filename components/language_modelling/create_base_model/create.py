@@ -1,19 +1,19 @@
-"""Build a small Llama and its tokenizer from texts, and pre-train it for a number of steps on the ranks there are."""
+"""Build a small Llama and its tokenizer from texts, and pre-train it for a number of steps on all ranks."""
 
 from __future__ import annotations
 
-import argparse
 import json
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, get_scheduler
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks_steps.text import byte_level_bpe
 
 END, START_OF_TURN, END_OF_TURN = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
@@ -27,7 +27,7 @@ CHAT_TEMPLATE = (
 
 
 def create(ranks: runtime.Ranks) -> None:
-    args = arguments()
+    args = runtime.arguments()
     texts = read(args.text)
     tokenizer = train_tokenizer(texts, args.vocab_size)
     config = configuration(args, tokenizer)
@@ -68,22 +68,13 @@ def read(folder: Path) -> list[str]:
 
 def train_tokenizer(texts: list[str], vocab_size: int) -> PreTrainedTokenizerFast:
     """Return a byte-level BPE tokenizer with ChatML's template."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[END, START_OF_TURN, END_OF_TURN],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer = byte_level_bpe.train(texts, vocab_size, [END, START_OF_TURN, END_OF_TURN])
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, pad_token=END)
     fast.chat_template = CHAT_TEMPLATE
     return fast
 
 
-def configuration(args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
+def configuration(args: Namespace, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
     """Return the shape of the model. Raise InputError if its parts do not fit together."""
     if args.max_seq_length > args.max_position_embeddings:
         found = f"{args.max_seq_length} tokens for {args.max_position_embeddings} positions"
@@ -115,7 +106,7 @@ def token_stream(tokenizer: PreTrainedTokenizerFast, texts: list[str]) -> torch.
 
 
 def pretrain(
-    model: LlamaForCausalLM, stream: torch.Tensor, args: argparse.Namespace, ranks: runtime.Ranks
+    model: LlamaForCausalLM, stream: torch.Tensor, args: Namespace, ranks: runtime.Ranks
 ) -> dict[str, torch.Tensor]:
     """Train on random windows of the tokens, and return the weights on rank 0. Raise InputError for too few tokens."""
     length = args.max_seq_length
@@ -144,7 +135,7 @@ def pretrain(
     return dict(training.weights())
 
 
-def batches(stream: torch.Tensor, args: argparse.Namespace, ranks: runtime.Ranks) -> Iterator[torch.Tensor]:
+def batches(stream: torch.Tensor, args: Namespace, ranks: runtime.Ranks) -> Iterator[torch.Tensor]:
     """Yield windows of one token more than max_seq_length, other ones on each rank."""
     generator = torch.Generator().manual_seed(args.seed * 1000 + ranks.rank)
     offsets = torch.arange(args.max_seq_length + 1)
@@ -153,24 +144,6 @@ def batches(stream: torch.Tensor, args: argparse.Namespace, ranks: runtime.Ranks
             len(stream) - args.max_seq_length, (args.per_device_train_batch_size, 1), generator=generator
         )
         yield stream[starts + offsets]
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--text", type=Path, required=True)
-    parser.add_argument("--vocab_size", type=int, default=1024)
-    parser.add_argument("--hidden_size", type=int, default=128)
-    parser.add_argument("--num_hidden_layers", type=int, default=4)
-    parser.add_argument("--num_attention_heads", type=int, default=4)
-    parser.add_argument("--max_position_embeddings", type=int, default=512)
-    parser.add_argument("--max_steps", type=int, default=100)
-    parser.add_argument("--per_device_train_batch_size", type=int, default=16)
-    parser.add_argument("--max_seq_length", type=int, default=64)
-    parser.add_argument("--learning_rate", type=float, default=3e-3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", type=Path, required=True)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

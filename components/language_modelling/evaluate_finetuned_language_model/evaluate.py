@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-from dataclasses import asdict
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,12 @@ from datasets import Dataset
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks_steps.finetuning import causal_model, records, tokens
-from allranks_steps.finetuning.base_model import check_fit, find, read_config, read_tokenizer
 from allranks_steps.finetuning.scoring import score, summarize
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+from allranks_steps.json_files import write_json
 
 
 def evaluate(ranks: runtime.Ranks) -> None:
-    args = arguments()
+    args = runtime.arguments()
     part = records.read(args.data, "data")
     metrics: dict[str, Any] = {"examples": len(part)} | figures(args.model, "model", part, args, ranks)
     if args.baseline is not None:
@@ -30,21 +26,14 @@ def evaluate(ranks: runtime.Ranks) -> None:
         metrics["perplexity_reduction"] = 1 - metrics["perplexity"] / baseline["perplexity"]
     if not ranks.is_main:
         return
-    args.metrics.mkdir(parents=True, exist_ok=True)
-    (args.metrics / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
+    write_json(args.metrics / "metrics.json", metrics)
     ranks.metrics.log(metrics, step=0)
     print(", ".join(f"{name} {value:.4g}" for name, value in metrics.items()))
 
 
-def figures(
-    place: Path, parameter: str, part: Dataset, args: argparse.Namespace, ranks: runtime.Ranks
-) -> dict[str, float]:
+def figures(place: Path, parameter: str, part: Dataset, args: Namespace, ranks: runtime.Ranks) -> dict[str, float]:
     """Return the figures of one model, the same on every rank. A collective. Raise InputError."""
-    folder = find(place, parameter)
-    config = read_config(folder)
-    causal_model.check_kind(folder, config)
-    tokenizer = read_tokenizer(folder)
-    check_fit(folder, config, tokenizer, args.max_seq_length)
+    folder, tokenizer = causal_model.open_causal(place, parameter, args.max_seq_length)
     tokens.set_chat_template(tokenizer, args.chat_template, needed=any(map(tokens.conversational, part.take(1))))
     tokenizing = tokens.Tokenizing(tokenizer, args.max_seq_length, args.completion_only_loss)
     is_preference = tokens.columns_of(part.column_names) == tokens.PREFERENCE
@@ -53,7 +42,7 @@ def figures(
         examples: Any = [example for pair in pairs for example in pair]
     else:
         examples = records.convert(part, tokenizing, ("input_ids", "labels"))
-    model = causal_model.load(folder, DTYPES[args.precision]).to(ranks.device)
+    model = causal_model.load(folder, getattr(torch, args.precision)).to(ranks.device)
     table = score(model, examples, args.per_device_eval_batch_size, ranks.device)
     if not table[:, 0].any():
         found = f"{args.max_seq_length}, after which no token of any record is scored"
@@ -61,31 +50,11 @@ def figures(
     if is_preference:
         # The log-probability of each completion: minus its loss.
         margins = table[1::2, 1] - table[0::2, 1]
-        chosen = asdict(summarize(table[0::2]))
-        return _of_tokens(chosen) | {
+        return summarize(table[0::2]) | {
             "preference_accuracy": (margins > 0).double().mean().item(),
             "preference_margin": margins.mean().item(),
         }
-    return _of_tokens(asdict(summarize(table)))
-
-
-def _of_tokens(scores: dict[str, float]) -> dict[str, float]:
-    return {name: scores[name] for name in ("count", "loss", "perplexity", "accuracy")}
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--baseline", type=Path)
-    parser.add_argument("--chat_template", type=Path)
-    parser.add_argument("--max_seq_length", type=int, default=512)
-    parser.add_argument("--completion_only_loss", type=lambda text: text.lower() == "true", default=True)
-    parser.add_argument("--per_device_eval_batch_size", type=int, default=8)
-    parser.add_argument("--precision", choices=list(DTYPES), default="float32")
-    parser.add_argument("--metrics", type=Path, required=True)
-    return parser.parse_args()
+    return summarize(table)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,34 +11,18 @@ from torch.nn import functional
 
 from allranks import runtime
 from allranks_steps.text.gpt import CHUNK_SCORES, Gpt
+from allranks_steps.text.token_scores import token_scores
 from allranks_steps.text.windows import Windows, divided
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Metrics over the tokens.
+def summary(sums: Tensor, text_bytes: int) -> dict[str, float]:
+    """Return the metrics for the result of `score`: those of `token_scores`, and bits_per_byte, which is comparable
+    between tokenizers: the loss of all tokens in bits, per byte of the text.
 
-    count:         number of scored tokens
-    loss:          nats per token
-    perplexity:    its exponential
-    bits_per_byte: the loss of all tokens in bits, per byte of the text: comparable between tokenizers
-    accuracy:      fraction of tokens to which the model gave the highest probability
+    text_bytes: of the scored text in UTF-8
     """
-
-    count: int
-    loss: float
-    perplexity: float
-    bits_per_byte: float
-    accuracy: float
-
-
-def summary(sums: Tensor, text_bytes: int) -> Scores:
-    """Return the metrics for the result of `score`. text_bytes: of the scored text in UTF-8"""
     count, loss, correct = sums.tolist()
-    mean = loss / count
-    # Above 700 nats a token the exponential is no float.
-    perplexity = math.exp(mean) if mean < 700 else math.inf
-    return Scores(int(count), mean, perplexity, loss / math.log(2) / text_bytes, correct / count)
+    return token_scores(count, loss, correct) | {"bits_per_byte": loss / math.log(2) / text_bytes}
 
 
 @torch.no_grad()
@@ -71,7 +54,7 @@ def _sums(model: Gpt, batch: Tensor, dtype: torch.dtype) -> Tensor:
     with mixed:
         hidden = model.model(seen).flatten(0, 1)
         rows = max(1, CHUNK_SCORES // model.lm_head.out_features)
-        for part, targets in zip(hidden.split(rows), following.flatten().split(rows), strict=True):
+        for part, targets in zip(torch.split(hidden, rows), torch.split(following.flatten(), rows), strict=True):
             scores = model.lm_head(part).float()
             losses = functional.cross_entropy(scores, targets, reduction="none")
             correct = (scores.argmax(dim=-1) == targets).sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from argparse import Namespace
 from typing import Any
 
 import torch
@@ -18,43 +18,30 @@ from allranks.errors import InputError, Problem
 ALL_LINEAR = "all-linear"
 
 
-@dataclass(frozen=True)
-class Adapter:
-    """The settings of LoRA (Hu et al. 2021, arXiv:2106.09685).
+def config(args: Namespace) -> LoraConfig:
+    """Return PEFT's configuration of LoRA (Hu et al. 2021, arXiv:2106.09685)."""
+    names = _names(args.target_modules)
+    return LoraConfig(
+        r=args.lora_r,
+        lora_alpha=args.lora_alpha,
+        lora_dropout=args.lora_dropout,
+        target_modules=ALL_LINEAR if names == [ALL_LINEAR] else names,
+        task_type="CAUSAL_LM",
+    )
 
-    r:              rank of the two factors
-    alpha:          the product of the factors is scaled by alpha / r
-    dropout:        share of an adapter's input that is dropped
-    target_modules: names of the linear layers that get an adapter, separated by commas; or all-linear, which is all
-                    but the output layer
+
+def check(lora_r: int, target_modules: str, model: Any) -> None:
+    """Raise InputError if the model has no linear layer of a given name, or one that is smaller than the rank.
+
+    lora_r, target_modules: the inputs
     """
-
-    r: int
-    alpha: float
-    dropout: float
-    target_modules: str
-
-    def config(self) -> LoraConfig:
-        """Return PEFT's configuration."""
-        names = [name.strip() for name in self.target_modules.split(",")]
-        return LoraConfig(
-            r=self.r,
-            lora_alpha=self.alpha,
-            lora_dropout=self.dropout,
-            target_modules=ALL_LINEAR if names == [ALL_LINEAR] else names,
-            task_type="CAUSAL_LM",
-        )
-
-
-def check(adapter: Adapter, model: Any) -> None:
-    """Raise InputError if the model has no linear layer of a given name, or one that is smaller than the rank."""
     head = model.get_output_embeddings()
     kinds = (nn.Linear, Conv1D)  # GPT-2 has the other kind
     layers = {
         name: module for name, module in model.named_modules() if isinstance(module, kinds) and module is not head
     }
     known = sorted({name.rpartition(".")[2] for name in layers})
-    names = [name.strip() for name in adapter.target_modules.split(",")]
+    names = _names(target_modules)
     targets = dict(layers)
     if names != [ALL_LINEAR]:
         unknown = [name for name in names if not any(_matches(layer, name) for layer in layers)]
@@ -64,8 +51,8 @@ def check(adapter: Adapter, model: Any) -> None:
             raise InputError(Problem("input target_modules", found, expected, "correct the names"))
         targets = {layer: module for layer, module in layers.items() if any(_matches(layer, name) for name in names)}
     layer, shape = min(((name, _shape(module)) for name, module in targets.items()), key=lambda item: min(item[1]))
-    if adapter.r > min(shape):
-        found = f"rank {adapter.r} for {layer} of {shape[0]} x {shape[1]}"
+    if lora_r > min(shape):
+        found = f"rank {lora_r} for {layer} of {shape[0]} x {shape[1]}"
         raise InputError(Problem("input lora_r", found, f"at most {min(shape)}", "make it smaller"))
 
 
@@ -96,6 +83,10 @@ def trained_share(model: nn.Module) -> tuple[int, int]:
     # ZeRO 3 leaves an empty tensor in place of a parameter, with the real size beside it.
     sizes = [(getattr(weights, "ds_numel", weights.numel()), weights.requires_grad) for weights in model.parameters()]
     return sum(size for size, trained in sizes if trained), sum(size for size, _ in sizes)
+
+
+def _names(target_modules: str) -> list[str]:
+    return [name.strip() for name in target_modules.split(",")]
 
 
 def _shape(layer: Any) -> tuple[int, int]:

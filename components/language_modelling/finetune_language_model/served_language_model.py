@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-DEFAULTS = {"max_new_tokens": 128, "temperature": 0.0, "top_p": 1.0, "seed": 0, "chat": True}
+DEFAULTS: dict[str, Any] = {"max_new_tokens": 128, "temperature": 0.0, "top_p": 1.0, "seed": 0, "chat": True}
 
 
-class LanguageModel(PythonModel):
+class LanguageModel(PythonModel):  # type: ignore[misc]  # MLflow is untyped
     """Answers the prompts of a column, or continues them if the model has no chat template."""
 
-    def load_context(self, context):
+    def load_context(self, context: Any) -> None:
         folder = context.artifacts["huggingface"]
         self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", local_files_only=True)
@@ -27,7 +28,7 @@ class LanguageModel(PythonModel):
         self.model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
 
     # No annotations: MLflow would read a schema from them, which the signature already defines.
-    def predict(self, context, model_input, params=None):  # noqa: ARG002
+    def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]  # noqa: ARG002
         """Return the answers to a column of prompts.
 
         params: max_new_tokens; temperature, 0 for the most likely token; top_p and seed of sampling; chat, whether a
@@ -37,7 +38,7 @@ class LanguageModel(PythonModel):
         torch.manual_seed(chosen["seed"])
         return [self._answer(prompt, chosen) for prompt in model_input.iloc[:, 0].tolist()]
 
-    def _answer(self, prompt, chosen):
+    def _answer(self, prompt: str, chosen: dict[str, Any]) -> str:
         if chosen["chat"] and self.tokenizer.chat_template:
             inputs = self.tokenizer.apply_chat_template(
                 [{"role": "user", "content": prompt}],
@@ -47,7 +48,7 @@ class LanguageModel(PythonModel):
             )
         else:
             inputs = self.tokenizer(prompt, return_tensors="pt")
-        sampling = {"do_sample": False}
+        sampling: dict[str, Any] = {"do_sample": False}
         if chosen["temperature"] > 0:
             sampling = {"do_sample": True, "temperature": chosen["temperature"], "top_p": chosen["top_p"]}
         ids = inputs["input_ids"].to(self.model.device)
@@ -60,7 +61,7 @@ class LanguageModel(PythonModel):
                 pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
                 **sampling,
             )
-        return self.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True)
+        return str(self.tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True))
 
 
 set_model(LanguageModel())

@@ -9,11 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.errors import InputError, Problem
+
 LIBRARY = Path(sysconfig.get_path("stdlib"))
-
-
-class BadPackages(Exception):
-    """A package cannot be used. The message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +35,22 @@ class Documented:
 def read(packages: Sequence[str]) -> list[Documented]:
     """Return the public names of these packages that are documented, in the order of their names.
 
-    Raise BadPackages if there is no such package, or it documents nothing.
+    Raise InputError if there is no such package, or it documents nothing.
     """
     found: dict[str, Documented] = {}
     for package in packages:
         files = _files(package)
         if not files:
-            raise BadPackages(f"{LIBRARY} has no package {package!r}. Name packages of the standard library.")
+            fix = "name packages of the standard library"
+            raise InputError(Problem("input packages", f"{LIBRARY} has no package {package!r}", fix=fix))
         before = len(found)
         for file in files:
             for documented in _read_file(file, package):
                 found.setdefault(documented.name, documented)
         if len(found) == before:
-            raise BadPackages(f"no docstring in {package!r}. Name packages that have some.")
+            raise InputError(
+                Problem("input packages", f"no docstring in {package!r}", fix="name packages that have some")
+            )
     return [found[name] for name in sorted(found)]
 
 

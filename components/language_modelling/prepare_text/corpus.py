@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from allranks_steps.text.prepared_text import BadData
+from allranks.errors import InputError, Problem
 
 STDLIB = "stdlib"
 PIECE_BYTES = 4 << 20
@@ -86,12 +86,13 @@ class Reader:
     skipped: Counter[str] = field(default_factory=Counter)
 
     def documents(self, piece: Piece) -> Iterator[Document]:
-        """Yield the documents of a piece. Raise BadData if a line of JSON Lines has no text."""
+        """Yield the documents of a piece. Raise InputError if a line of JSON Lines has no text."""
         file = self.corpus.root / piece.path
         try:
             lines = list(_lines(file, piece))
         except OSError as error:
-            raise BadData(f"{file} cannot be read ({error.strerror}). Make it readable, or leave it out.") from None
+            found = f"{file} cannot be read ({error.strerror})"
+            raise InputError(Problem("input folder", found, fix="make it readable, or leave it out")) from None
         if piece.path.endswith(JSON_LINES):
             for offset, line in lines:
                 if line.strip():
@@ -108,43 +109,52 @@ class Reader:
         try:
             text = json.loads(line)[name]
         except (ValueError, KeyError, TypeError) as error:
-            raise BadData(
-                f"{file}, the line at byte {offset:,}, has no {name!r} ({error!r}). Give text_field, the key of the "
-                f"text, and lines that are JSON objects."
-            ) from None
-        if not isinstance(text, str):
-            raise BadData(f"{file}, the line at byte {offset:,}: {name!r} is a {type(text).__name__}, not a string.")
-        return text
+            found = f"no {name!r} ({error!r})"
+        else:
+            if isinstance(text, str):
+                return text
+            found = f"{name!r} is a {type(text).__name__}, not a string"
+        found = f"{file}, the line at byte {offset:,}: {found}"
+        fix = "give the key of the text, and lines that are JSON objects"
+        raise InputError(Problem("input text_field", found, fix=fix)) from None
 
 
 def find(folder: Path | None, pattern: str, text_field: str = "text") -> Corpus:
     """Find the files of a folder that match a glob; the sources of Python's standard library if the folder is None.
 
-    Hidden files are ignored. Raise BadData if there is no folder or no file.
+    Hidden files are ignored. Raise InputError if there is no folder or no file.
     """
     root = Path(sysconfig.get_path("stdlib")) if folder is None else folder
     if not root.is_dir():
-        raise BadData(f"{root} is not a folder. Give a folder with text files.")
+        fix = "give a folder with text files"
+        raise InputError(Problem("input folder", f"{root} is not a folder", fix=fix))
     pieces: list[Piece] = []
     for file in _files(root, pattern, sources_only=folder is None):
         size, path = file.stat().st_size, file.relative_to(root).as_posix()
         # An empty file has a piece too: it is counted.
         pieces += [Piece(path, start, start + PIECE_BYTES, size) for start in range(0, max(size, 1), PIECE_BYTES)]
     if not pieces:
-        raise BadData(f"{root}: of the files that match {pattern!r}, none. Give text files in UTF-8.")
+        raise no_text(root, pattern, "none")
     return Corpus(STDLIB if folder is None else folder.name, root, tuple(pieces), text_field)
+
+
+def no_text(root: Path, pattern: str, which: str) -> InputError:
+    """Return the InputError for a folder without text. which: of the files that match"""
+    found = f"{root}: of the files that match {pattern!r}, {which}"
+    return InputError(Problem("input folder", found, fix="give text files in UTF-8"))
 
 
 def hashed(key: str, seed: int) -> int:
     """Return a number below HASHES that depends on a document's key and the seed only."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {key}".encode()).digest()[:8])
+    return int.from_bytes(hashlib.sha256(f"{seed} {key}".encode()).digest()[:8], "big")
 
 
 def _files(root: Path, pattern: str, *, sources_only: bool) -> Iterator[Path]:
     try:
         files = sorted(root.glob(pattern))
     except (ValueError, NotImplementedError) as error:
-        raise BadData(f"pattern {pattern!r} is not a glob ({error}). Give one such as **/*.txt.") from None
+        found = f"{pattern!r} is not a glob ({error})"
+        raise InputError(Problem("input pattern", found, fix="give one such as **/*.txt")) from None
     for file in files:
         parts = file.relative_to(root).parts
         if any(part.startswith(".") for part in parts) or not file.is_file():

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 
-from allranks_steps.text.prepared_text import BadData
+from allranks.errors import InputError, Problem
+from allranks_steps.text import byte_level_bpe
 
 END = "<|end|>"
 """The end token of a tokenizer that is trained here."""
@@ -20,36 +21,25 @@ END_TOKENS = (END, "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_en
 
 
 def train(texts: Iterable[str], vocabulary_size: int) -> Tokenizer:
-    """Train a tokenizer of vocabulary_size tokens: the 256 bytes, END, and the merges that shorten the texts most.
-
-    Decoding restores every text exactly. Raise BadData if the texts give too few tokens.
-    """
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary_size,
-        special_tokens=[END],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
+    """Train a tokenizer of vocabulary_size tokens with END. Raise InputError if the texts give too few tokens."""
+    tokenizer = byte_level_bpe.train(texts, vocabulary_size, [END])
     size = tokenizer.get_vocab_size()
     if size < vocabulary_size:
-        raise BadData(
-            f"vocabulary_size is {vocabulary_size}, and the training files give {size} tokens. "
-            f"Give a vocabulary_size of at most {size}, or more text."
+        found = f"{vocabulary_size}, and the training files give {size} tokens"
+        raise InputError(
+            Problem("input vocabulary_size", found, f"at most {size}", "make it smaller, or give more text")
         )
     return tokenizer
 
 
 def read(file: Path) -> Tokenizer:
-    """Read a tokenizer.json, or the one in a folder. Raise BadData."""
+    """Read a tokenizer.json, or the one in a folder. Raise InputError."""
     path = file / "tokenizer.json" if file.is_dir() else file
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # `tokenizers` raises nothing more specific
-        raise BadData(f"tokenizer: {path} is no tokenizer.json of the library tokenizers ({error}).") from None
+        found = f"{path} is not a tokenizer.json of the library tokenizers ({error})"
+        raise InputError(Problem("input tokenizer", found)) from None
 
 
 def vocabulary_size(tokenizer: Tokenizer) -> int:
@@ -57,14 +47,15 @@ def vocabulary_size(tokenizer: Tokenizer) -> int:
     return 1 + max(tokenizer.get_vocab(with_added_tokens=True).values())
 
 
-def end_token(tokenizer: Tokenizer, name: str = "") -> int:
-    """Return the id of the end token. name: "" looks for one of END_TOKENS. Raise BadData."""
+def end_token(tokenizer: Tokenizer, name: str | None = None) -> int:
+    """Return the id of the end token. name: None looks for one of END_TOKENS. Raise InputError."""
     names = (name,) if name else END_TOKENS
     for candidate in names:
-        found: int | None = tokenizer.token_to_id(candidate)
-        if found is not None:
-            return found
-    raise BadData(f"end_token: the tokenizer has no {' or '.join(names)}. Give the name of a token that ends a text.")
+        number: int | None = tokenizer.token_to_id(candidate)
+        if number is not None:
+            return number
+    found = f"the tokenizer has no {' or '.join(names)}"
+    raise InputError(Problem("input end_token", found, fix="give the name of a token that ends a text"))
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[NDArray[Any]]:

@@ -18,7 +18,7 @@ from allranks_steps.text.language_model import read
 DEFAULTS: dict[str, Any] = {"max_tokens": 100, "temperature": 0.8, "top_k": 50, "seed": 0}
 
 
-class TextModel(PythonModel):
+class TextModel(PythonModel):  # type: ignore[misc]  # MLflow is untyped
     """Continues prompts."""
 
     def load_context(self, context: Any) -> None:
@@ -26,7 +26,7 @@ class TextModel(PythonModel):
         self.model.network.to("cuda" if torch.cuda.is_available() else "cpu")
 
     # No annotations: MLflow would read a schema from them, which the signature already defines.
-    def predict(self, context, model_input, params=None):  # noqa: ARG002
+    def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]  # noqa: ARG002
         """Return the continuations of a column of prompts. params: those of `continued`, and the generator's seed."""
         chosen = DEFAULTS | (params or {})
         generator = torch.Generator().manual_seed(chosen.pop("seed"))

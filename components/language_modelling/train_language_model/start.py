@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import presets
-from arguments import parser
-from training_data import TrainingData
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
@@ -29,9 +27,11 @@ CHECKPOINT_VALUES = 3
 """Values that a checkpoint holds for each parameter: the weight, and Adam's two moments."""
 
 
-def shape(args: Namespace, data: TrainingData) -> Shape:
-    """Return the shape of the model to train, for the data's vocabulary. Raise InputError."""
-    size = data.description.vocabulary_size
+def shape(args: Namespace, size: int, data_tokenizer: str) -> Shape:
+    """Return the shape of the model to train. Raise InputError.
+
+    size, data_tokenizer: of the data: the size of its vocabulary, its tokenizer as JSON
+    """
     if args.initial_model is None:
         return presets.shape(args, size)
     try:
@@ -49,7 +49,7 @@ def shape(args: Namespace, data: TrainingData) -> Shape:
         for name in presets.OVERRIDES
         if getattr(args, name) not in (None, getattr(found, name))
     ]
-    if found.vocabulary_size != size or vocabulary(tokenizer) != vocabulary(data.tokenizer):
+    if found.vocabulary_size != size or vocabulary(tokenizer) != vocabulary(data_tokenizer):
         problems.append(
             Problem(
                 "input initial_model",
@@ -91,7 +91,7 @@ def resolved(args: Namespace, world_size: int) -> Namespace:
 
     Raise InputError.
     """
-    args = runtime.resolve_deepspeed_file(args, parser().get_default, world_size)
+    args = runtime.resolve_deepspeed_file(args, runtime.argument_defaults().get, world_size)
     defaults = DEFAULTS | {"learning_rate": presets.PRESETS[args.model_size].learning_rate}
     if args.strategy == "deepspeed":
         defaults["deepspeed_stage"] = 2
@@ -121,11 +121,9 @@ def settings(args: Namespace, warmup_steps: int, total_steps: int) -> runtime.Tr
 
 def total_steps(args: Namespace, windows: int, world_size: int) -> int:
     """Return the number of optimizer steps. windows: in the training data. Raise InputError."""
-    if args.max_steps == 0 or args.max_steps < -1:
-        found = str(args.max_steps)
-        raise InputError(
-            Problem("input max_steps", found, "a positive number, or -1", "leave it out to train by epochs")
-        )
+    if args.max_steps == 0:
+        fix = "leave it out to train by epochs"
+        raise InputError(Problem("input max_steps", "0", "a positive number, or -1", fix))
     if args.max_steps > 0:
         return int(args.max_steps)
     passes = int(args.num_train_epochs * (windows // (args.per_device_train_batch_size * world_size)))

@@ -1,33 +1,34 @@
-"""Train a GPT on the ranks that there are, by the strategy and under the launch that was chosen."""
+"""Train a GPT on all ranks, by the chosen strategy and under any launch."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import start
 import torch
 import training_data
-from arguments import arguments
-from history import History
 from optimizer import adamw
 from saving import save
-from schedule import schedule
 from throughput import flops_per_token, peak_flops
 from training_log import TrainingLog
 
 from allranks import runtime
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.history import History
+from allranks_steps.schedule import Schedule
 from allranks_steps.text.gpt import parameter_count
-from allranks_steps.text.windows import divided
+from allranks_steps.text.prepared_text import read_description, read_tokenizer, read_tokens, verify
+from allranks_steps.text.windows import Windows, divided
 
 
 def train(ranks: runtime.Ranks) -> None:
-    given = arguments()
+    given = runtime.arguments()
     args = start.resolved(given, ranks.world_size)
-    data = training_data.read(args.data)
-    shape = start.shape(args, data)
-    windows, validation = (data.windows(split, shape.max_seq_length) for split in ("train", "validation"))
+    data, tokenizer = read_description(args.data), read_tokenizer(args.data)
+    shape = start.shape(args, data.vocabulary_size, tokenizer)
+    windows, validation = (
+        Windows(read_tokens(args.data, data, split), shape.max_seq_length) for split in ("train", "validation")
+    )
     training_data.require_batch(windows, args.per_device_train_batch_size, ranks.world_size)
     if args.eval_steps:
         training_data.require_window(validation)
@@ -36,7 +37,8 @@ def train(ranks: runtime.Ranks) -> None:
     warmup_steps = total // 10 if args.warmup_steps is None else args.warmup_steps
     build, settings = start.build(shape, args.initial_model), start.settings(args, warmup_steps, total)
     if args.verify_data:
-        training_data.check_content(data, ranks)
+        shards = [shard for shards in data.shards.values() for shard in shards]
+        verify(args.data, shards[ranks.local_rank :: ranks.local_world_size])
 
     torch.manual_seed(args.seed)
     model = ranks.strategy.create(build)
@@ -46,13 +48,13 @@ def train(ranks: runtime.Ranks) -> None:
         model,
         adamw(model, args.learning_rate, args.weight_decay, ranks.device),
         settings,
-        schedule=schedule(args.lr_scheduler_type, warmup_steps, total, args.min_lr_ratio),
+        schedule=Schedule(args.lr_scheduler_type, total, warmup_steps, args.min_lr_ratio),
     )
     args.precision = training.precision  # what "auto" stands for here
     batch_size = args.per_device_train_batch_size * ranks.world_size
     sampler = runtime.ResumableSampler(len(windows), ranks, batch_size=batch_size, seed=args.seed, drop_last=True)
     loader = runtime.DataLoader(windows, sampler, num_workers=args.dataloader_num_workers)
-    history = History()
+    history = History("token")
     checkpoints = runtime.Checkpoints(
         args.checkpoints,
         ranks,
@@ -70,7 +72,6 @@ def train(ranks: runtime.Ranks) -> None:
         "launcher": ranks.launcher,
         "world_size": ranks.world_size,
         "parameters": parameters,
-        "tokens_per_step": tokens_per_step,
         "sample": "token",
         "samples_per_step": tokens_per_step,
     }
@@ -79,20 +80,17 @@ def train(ranks: runtime.Ranks) -> None:
         by = f"on {ranks.world_size} ranks by {args.strategy} in {args.precision}"
         print(f"{parameters:,} parameters {by}, {total:,} steps", flush=True)
     peak = peak_flops(ranks.device, args.precision, args.tf32)
-    log = TrainingLog(
-        ranks,
-        history,
-        total=total,
-        tokens_per_step=tokens_per_step,
-        utilization_of_token=None if peak is None else flops_per_token(shape, parameters) / (peak * ranks.world_size),
-    )
+    utilization_of_token = None if peak is None else flops_per_token(shape, parameters) / (peak * ranks.world_size)
+    log = TrainingLog(ranks, history, total, utilization_of_token)
 
     def evaluate() -> None:
         """Compute and log the validation loss if it is due, and save the model with it. A collective."""
         is_due = args.eval_steps and step and (step % args.eval_steps == 0 or step == total)
         if not is_due or history.has_evaluation(step):
             return
-        with log.paused():
+        if ranks.device.type == "cuda":  # the steps before it may still be computed
+            torch.cuda.synchronize(ranks.device)
+        with history.paused():
             loss_now = training_data.validation_loss(
                 training.model,
                 validation,
@@ -107,10 +105,9 @@ def train(ranks: runtime.Ranks) -> None:
             log.add_evaluation(step, loss_now)
             checkpoints.save(step, metric=loss_now, wait=False)
 
-    started = time.time()
     training.model.train()
     loss_of_step, passes_of_step = torch.zeros((), device=ranks.device), 0
-    log.start(step)
+    history.restart()
     evaluate()  # if the training was ended during an evaluation
     while step < total:
         for batch in loader:
@@ -122,6 +119,7 @@ def train(ranks: runtime.Ranks) -> None:
             if not training.step():
                 continue
             step += 1
+            history.count(tokens_per_step)
             if step == 1 or step % args.logging_steps == 0 or step == total:
                 log.add(step, loss_of_step / passes_of_step, training)
             loss_of_step, passes_of_step = torch.zeros_like(loss_of_step), 0
@@ -132,13 +130,13 @@ def train(ranks: runtime.Ranks) -> None:
 
     checkpoints.save(step)
     weights = training.weights()
-    measured_on = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
+    measured_on = runtime.measured_on(ranks)
     if ranks.is_main:
         history.write(args.history, about | measured_on)
         with full_output_refused("output model", args.model):
-            save(args.model, weights, shape, data.tokenizer, data.description.end)
+            save(args.model, weights, shape, tokenizer, data.end)
     ranks.barrier()
 
 
 if __name__ == "__main__":
-    runtime.main(train, strategy=arguments().strategy)
+    runtime.main(train, strategy=runtime.arguments().strategy)

@@ -1,51 +1,15 @@
-"""The prepared text that a training reads, and the loss on its validation part."""
+"""The size of the prepared text for a training, and the loss on its validation part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import nn
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks_steps.text.prepared_text import TOKENIZER, BadData, Description, read_description, read_tokens, verify
 from allranks_steps.text.windows import Windows, divided
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """Prepared text. tokenizer: as JSON."""
-
-    folder: Path
-    description: Description
-    tokenizer: str
-
-    def windows(self, split: str, max_seq_length: int) -> Windows:
-        """Map the windows of a split. Raise InputError."""
-        try:
-            return Windows(read_tokens(self.folder, self.description, split), max_seq_length)
-        except BadData as error:
-            raise InputError(Problem("input data", str(error))) from None
-
-
-def read(folder: Path) -> TrainingData:
-    """Read what the text is. Raise InputError if the folder holds no prepared text."""
-    try:
-        return TrainingData(folder, read_description(folder), (folder / TOKENIZER).read_text(encoding="utf-8"))
-    except (BadData, OSError) as error:
-        raise InputError(Problem("input data", str(error))) from None
-
-
-def check_content(data: TrainingData, ranks: runtime.Ranks) -> None:
-    """Compare the files with their checksums, each rank a part of its instance's files. Raise InputError."""
-    shards = [shard for shards in data.description.shards.values() for shard in shards]
-    try:
-        verify(data.folder, shards[ranks.local_rank :: ranks.local_world_size])
-    except (BadData, OSError) as error:
-        raise InputError(Problem("input data", str(error))) from None
 
 
 def require_batch(windows: Windows, batch_size: int, world_size: int) -> None:

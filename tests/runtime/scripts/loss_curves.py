@@ -10,7 +10,6 @@ import inspect
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,10 +18,7 @@ from torch.nn import functional
 
 from allranks import runtime
 from allranks.runtime import strategies
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "components" / "language_modelling/train_language_model"))
-
-from gpt import Block, Gpt, Shape
+from allranks_steps.text.gpt import Block, Gpt, Shape
 
 SHAPE = Shape(
     vocabulary_size=128,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def read_config(folder: ModelFolder) -> Any:
     try:
         return AutoConfig.from_pretrained(folder.weights, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
-        raise unreadable(folder, error) from error
+        raise _unreadable(folder, error) from error
 
 
 def read_tokenizer(folder: ModelFolder) -> Any:
@@ -71,7 +72,7 @@ def read_tokenizer(folder: ModelFolder) -> Any:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder.tokenizer, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
-        raise unreadable(folder, error) from error
+        raise _unreadable(folder, error) from error
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             expected = "a padding token, or an end token to pad with"
@@ -97,7 +98,38 @@ def check_fit(folder: ModelFolder, config: Any, tokenizer: Any, max_seq_length: 
         raise InputError.of(problems)
 
 
-def unreadable(folder: ModelFolder, error: Exception) -> InputError:
+def open_model(place: Path, parameter: str, max_seq_length: int) -> tuple[ModelFolder, Any, Any]:
+    """Return the folders of a model, its configuration and its tokenizer. Raise InputError as `find`, `read_config`,
+    `read_tokenizer` and `check_fit` do."""
+    folder = find(place, parameter)
+    config, tokenizer = read_config(folder), read_tokenizer(folder)
+    check_fit(folder, config, tokenizer, max_seq_length)
+    return folder, config, tokenizer
+
+
+def load_weights(
+    kind: Any, folder: ModelFolder, may_miss: Callable[[Any, str], bool] = lambda _model, _name: False, **options: Any
+) -> Any:
+    """Load a model.
+
+    kind:     one of Transformers' Auto classes
+    may_miss: takes the model and the name of weights that the files lack, and returns whether they may be new
+    options:  of from_pretrained
+
+    Raise InputError if weights are missing, damaged or those of another model.
+    """
+    try:
+        model, report = kind.from_pretrained(folder.weights, local_files_only=True, output_loading_info=True, **options)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise _unreadable(folder, error) from error
+    if missing := sorted(name for name in report["missing_keys"] if not may_miss(model, name)):
+        found = f"no weights for {', '.join(missing[:3])} in {folder.weights}"
+        expected = "the weights of the whole model"
+        raise InputError(Problem(f"input {folder.parameter}", found, expected, "give the folder of the whole model"))
+    return model
+
+
+def _unreadable(folder: ModelFolder, error: Exception) -> InputError:
     """Return the InputError for a model whose files cannot be read."""
     reason = " ".join(str(error).split())[:300]
     return InputError(Problem(f"input {folder.parameter}", f"{folder.weights}: {reason}", _EXPECTED, "give another"))

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM
 
 from allranks.errors import InputError, Problem
-from allranks_steps.finetuning.base_model import ModelFolder, unreadable
+from allranks_steps.finetuning.base_model import ModelFolder, load_weights, open_model
+
+
+def open_causal(place: Path, parameter: str, max_seq_length: int) -> tuple[ModelFolder, Any]:
+    """Return the folders of a model and its tokenizer. Raise InputError as `open_model` and `check_kind` do."""
+    folder, config, tokenizer = open_model(place, parameter, max_seq_length)
+    check_kind(folder, config)
+    return folder, tokenizer
 
 
 def check_kind(folder: ModelFolder, config: Any) -> None:
@@ -22,22 +30,9 @@ def check_kind(folder: ModelFolder, config: Any) -> None:
 
 
 def load(folder: ModelFolder, dtype: torch.dtype, **options: Any) -> Any:
-    """Load the model with an adapter that it may have, which is merged into the weights.
-
-    options: of from_pretrained
-
-    Raise InputError if the weights are missing, damaged or those of another model.
-    """
-    try:
-        model, report = AutoModelForCausalLM.from_pretrained(
-            folder.weights, dtype=dtype, local_files_only=True, output_loading_info=True, **options
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise unreadable(folder, error) from error
-    if report["missing_keys"]:
-        found = f"no weights for {', '.join(sorted(report['missing_keys'])[:3])} in {folder.weights}"
-        fix = "give the folder of the whole model"
-        raise InputError(Problem(f"input {folder.parameter}", found, "the weights of all layers", fix))
+    """Load the model with an adapter that it may have, which is merged into the weights. Raise InputError as
+    `load_weights` does, which has the options."""
+    model = load_weights(AutoModelForCausalLM, folder, dtype=dtype, **options)
     if folder.adapter is None:
         return model
     from peft import PeftModel

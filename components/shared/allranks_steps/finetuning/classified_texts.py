@@ -56,8 +56,11 @@ def tokenize(
 ) -> Dataset:
     """Return input_ids and label of each record: the number of its name, or a float without names.
 
-    Raise InputError for a record without text or label, or with a label that is not among the names.
+    parameter: the input that the data were given as
+
+    Raise InputError for a missing column, a record without text or label, or a label that is not among the names.
     """
+    check(part, columns, parameter)
     numbers = None if names is None else {name: number for number, name in enumerate(names)}
 
     def convert(record: dict[str, Any], number: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,16 +47,6 @@ def read(source: Path, parameter: str) -> Dataset:
     return records
 
 
-def require(records: Dataset, columns: Sequence[str], parameter: str) -> None:
-    """Raise InputError if one of the columns is missing. parameter: what names the columns or the data."""
-    missing = [column for column in columns if column not in records.column_names]
-    if missing:
-        found = f"no column {', '.join(missing)}; there are {', '.join(records.column_names)}"
-        raise InputError(
-            Problem(f"input {parameter}", found, f"the columns {', '.join(columns)}", "rename the columns")
-        )
-
-
 def split(records: Dataset, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
     """Return the records without a random fraction of them, and that fraction: at least one record.
 
@@ -67,6 +58,20 @@ def split(records: Dataset, fraction: float, seed: int) -> tuple[Dataset, Datase
         raise InputError(Problem("input validation_fraction", found, "records to train on", "make it smaller"))
     parts = records.train_test_split(held_out, seed=seed)
     return parts["train"], parts["test"]
+
+
+def with_held_out(records: Dataset, args: Namespace) -> dict[str, Dataset]:
+    """Return the records to train on as `data`, and the held-out ones, if there are any, as `validation_data`.
+
+    records: of the input data
+
+    Raise InputError.
+    """
+    if args.validation_data is not None:
+        return {"data": records, "validation_data": read(args.validation_data, "validation_data")}
+    if args.validation_fraction:
+        return dict(zip(("data", "validation_data"), split(records, args.validation_fraction, args.seed), strict=True))
+    return {"data": records}
 
 
 def convert(records: Dataset, function: Callable[[Record, int], Record], columns: Sequence[str]) -> Dataset:

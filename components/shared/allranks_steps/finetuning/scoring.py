@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,24 +11,7 @@ from torch.nn import functional
 
 from allranks_steps.finetuning.each_once import each_once
 from allranks_steps.finetuning.tokens import IGNORED, Record
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Figures over all scored tokens.
-
-    count:      number of scored tokens
-    examples:   number of examples
-    loss:       nats per token
-    perplexity: its exponential
-    accuracy:   fraction of tokens to which the model gave the highest probability
-    """
-
-    count: int
-    examples: int
-    loss: float
-    perplexity: float
-    accuracy: float
+from allranks_steps.text.token_scores import token_scores
 
 
 def score(
@@ -50,13 +31,9 @@ def score(
     return each_once(model, examples, 3, batch_size, lambda batch: _score_batch(model, batch, device), after_batch)
 
 
-def summarize(table: Tensor) -> Scores:
-    """Return the figures over all examples of `score`."""
-    count, loss, correct = table.sum(dim=0).tolist()
-    mean = loss / max(count, 1)
-    # Above 700 nats a token the exponential is no float.
-    perplexity = math.exp(mean) if mean < 700 else math.inf
-    return Scores(int(count), len(table), mean, perplexity, correct / max(count, 1))
+def summarize(table: Tensor) -> dict[str, float]:
+    """Return the `token_scores` of all examples of `score`."""
+    return token_scores(*table.sum(dim=0).tolist())
 
 
 def _score_batch(model: Any, batch: Sequence[Record], device: torch.device) -> Tensor:

@@ -1,13 +1,11 @@
-"""The inputs that every fine-tuning has, and what they are for Transformers' Trainer."""
+"""The settings of Transformers' Trainer for the inputs that every fine-tuning has."""
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from argparse import Namespace
 from typing import Any
 
 import torch
-from transformers import Trainer
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
@@ -22,48 +20,9 @@ CHECKPOINT_VALUES = 3
 _GATHER = "stage3_gather_16bit_weights_on_model_save"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the inputs that component.yaml describes, as far as every fine-tuning has them."""
-    parser.add_argument("--base_model", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--validation_data", type=Path)
-    parser.add_argument("--deepspeed", type=Path)
-    parser.add_argument("--resume_from_checkpoint", type=Path)
-    parser.add_argument("--max_seq_length", type=int, default=512)
-    parser.add_argument("--validation_fraction", type=float, default=0.0)
-    parser.add_argument("--num_train_epochs", type=float, default=3.0)
-    parser.add_argument("--max_steps", type=int, default=-1)
-    parser.add_argument("--per_device_train_batch_size", type=int, default=8)
-    parser.add_argument("--per_device_eval_batch_size", type=int, default=8)
-    parser.add_argument("--gradient_accumulation_steps", type=int, default=1)
-    parser.add_argument("--learning_rate", type=float, default=2e-4)
-    parser.add_argument("--lr_scheduler_type", default="linear")
-    parser.add_argument("--warmup_steps", type=float, default=0.0)
-    parser.add_argument("--weight_decay", type=float, default=0.0)
-    parser.add_argument("--max_grad_norm", type=float, default=1.0)
-    parser.add_argument("--precision", default="auto")
-    parser.add_argument("--compile", type=boolean, default=False)
-    parser.add_argument("--activation_checkpointing", type=boolean, default=False)
-    parser.add_argument("--strategy", default="ddp")
-    parser.add_argument("--deepspeed_stage", type=int, default=2)
-    parser.add_argument("--offload", type=boolean, default=False)
-    parser.add_argument("--dataloader_num_workers", type=int, default=0)
-    parser.add_argument("--logging_steps", type=int, default=10)
-    parser.add_argument("--eval_steps", type=int, default=0)
-    parser.add_argument("--save_steps", type=int, default=100)
-    parser.add_argument("--save_total_limit", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--checkpoints", type=Path, required=True)
-    parser.add_argument("--history", type=Path, required=True)
-
-
-def resolved(parser: argparse.ArgumentParser, ranks: runtime.Ranks) -> argparse.Namespace:
-    """Parse the command line, and return the inputs with the values of DeepSpeed's file and of a precision "auto".
-
-    Raise InputError.
-    """
-    args = runtime.resolve_deepspeed_file(parser.parse_args(), parser.get_default, ranks.world_size)
+def resolved(ranks: runtime.Ranks) -> Namespace:
+    """Return the inputs with the values of DeepSpeed's file and of a precision "auto". Raise InputError."""
+    args = runtime.resolve_deepspeed_file(runtime.arguments(), runtime.argument_defaults().get, ranks.world_size)
     if args.precision == "auto":
         file = deepspeed_file.read(args.deepspeed, "input deepspeed")
         stage = args.deepspeed_stage if args.strategy == "deepspeed" else None
@@ -71,11 +30,7 @@ def resolved(parser: argparse.ArgumentParser, ranks: runtime.Ranks) -> argparse.
     return args
 
 
-def boolean(text: str) -> bool:
-    return text.lower() == "true"
-
-
-def problems(args: argparse.Namespace, ranks: runtime.Ranks) -> list[Problem]:
+def problems(args: Namespace, ranks: runtime.Ranks) -> list[Problem]:
     """Return what this machine, or another input, does not allow."""
     found = []
     on_cpu = ranks.device.type == "cpu"
@@ -89,11 +44,9 @@ def problems(args: argparse.Namespace, ranks: runtime.Ranks) -> list[Problem]:
     if args.precision == "bfloat16" and not on_cpu and not torch.cuda.is_bf16_supported(including_emulation=False):
         name = torch.cuda.get_device_name(ranks.device)
         found.append(Problem("input precision", f"bfloat16 on {name}", "a GPU that has it", "choose float16"))
-    if args.max_steps == 0 or args.max_steps < -1:
+    if args.max_steps == 0:
         fix = "leave it out to train by num_train_epochs"
-        found.append(Problem("input max_steps", str(args.max_steps), "a positive number, or -1", fix))
-    if args.num_train_epochs <= 0:
-        found.append(Problem("input num_train_epochs", f"{args.num_train_epochs:g}", "more than 0", "make it larger"))
+        found.append(Problem("input max_steps", "0", "a positive number, or -1", fix))
     if ranks.device.type == "cuda" and ranks.device.index != ranks.local_rank:
         fix = "use a size with a GPU for each rank, or hide the GPUs"
         found.append(Problem("GPUs", "several ranks on one GPU", "a GPU for each rank", fix))
@@ -103,7 +56,7 @@ def problems(args: argparse.Namespace, ranks: runtime.Ranks) -> list[Problem]:
     return found
 
 
-def keywords(args: argparse.Namespace, ranks: runtime.Ranks) -> dict[str, Any]:
+def keywords(args: Namespace, ranks: runtime.Ranks) -> dict[str, Any]:
     """Return the keyword arguments of TrainingArguments. Raise InputError for a DeepSpeed file that cannot be used."""
     return {
         "output_dir": str(args.checkpoints),
@@ -159,7 +112,7 @@ def check_world(world_size: int, ranks: runtime.Ranks) -> None:
         )
 
 
-def check_room(args: argparse.Namespace, weights: int, trained: int, ranks: runtime.Ranks) -> None:
+def check_room(args: Namespace, weights: int, trained: int, ranks: runtime.Ranks) -> None:
     """Raise InputError if the outputs have no room for the model and its checkpoints. A collective.
 
     weights: bytes of the weights of the model that is written
@@ -169,27 +122,16 @@ def check_room(args: argparse.Namespace, weights: int, trained: int, ranks: runt
     require_room(outputs_of_training(args.model, weights, args.checkpoints, checkpoint, args.save_total_limit), ranks)
 
 
-def run(trainer: Trainer, resume_from: str | None) -> None:
-    """Train. Raise InputError if DeepSpeed's file and the other inputs differ, which Transformers finds first."""
-    try:
-        trainer.train(resume_from_checkpoint=resume_from)
-    except ValueError as error:
-        if "DeepSpeed config" not in str(error):
-            raise
-        found = " ".join(str(error).split())
-        raise InputError(Problem("input deepspeed", found, "the same values", 'write "auto" in the file')) from error
-
-
-def step_size(args: argparse.Namespace, ranks: runtime.Ranks) -> int:
+def step_size(args: Namespace, ranks: runtime.Ranks) -> int:
     """Return the number of examples of one step over all ranks."""
     return int(args.per_device_train_batch_size * args.gradient_accumulation_steps * ranks.world_size)
 
 
-def _has_validation(args: argparse.Namespace) -> bool:
+def _has_validation(args: Namespace) -> bool:
     return args.validation_data is not None or args.validation_fraction > 0
 
 
-def _fsdp(args: argparse.Namespace) -> dict[str, Any]:
+def _fsdp(args: Namespace) -> dict[str, Any]:
     return {
         "version": 2,
         "reshard_after_forward": True,
@@ -199,7 +141,7 @@ def _fsdp(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _deepspeed(args: argparse.Namespace) -> dict[str, Any]:
+def _deepspeed(args: Namespace) -> dict[str, Any]:
     """Return DeepSpeed's configuration. Keys that the file does not have are "auto": what TrainingArguments say.
 
     Raise InputError.
@@ -231,11 +173,11 @@ def _deepspeed(args: argparse.Namespace) -> dict[str, Any]:
     return automatic | dict(file.content) | sections | {"zero_optimization": zero}
 
 
-def _adam(args: argparse.Namespace) -> dict[str, Any]:
+def _adam(args: Namespace) -> dict[str, Any]:
     """Return the keyword arguments of TrainingArguments for what DeepSpeed's file, but no input, says about Adam."""
     optimizer = deepspeed_file.read(args.deepspeed, "input deepspeed").section("optimizer")
     params = optimizer.get("params") or {}
-    found = {}
+    found: dict[str, Any] = {}
     if isinstance(betas := params.get("betas"), list) and len(betas) == 2:
         found |= {"adam_beta1": betas[0], "adam_beta2": betas[1]}
     if isinstance(epsilon := params.get("eps"), (int, float)):

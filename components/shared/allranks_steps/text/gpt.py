@@ -204,7 +204,8 @@ def rotated(vectors: Tensor, rotation: Tensor) -> Tensor:
     i + head_size / 2, as in Transformers."""
     cosine, sine = rotation.to(vectors.dtype)
     first, second = vectors.chunk(2, dim=-1)
-    return vectors * cosine + torch.cat((-second, first), dim=-1) * sine
+    result: Tensor = vectors * cosine + torch.cat((-second, first), dim=-1) * sine
+    return result
 
 
 def parameter_count(model: nn.Module) -> int:

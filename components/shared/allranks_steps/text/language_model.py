@@ -17,17 +17,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from allranks_steps.json_files import write_json
 from allranks_steps.text.gpt import Gpt, Shape
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
-    "config.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-)
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 WITHIN = "artifacts/language_model"
 """The folder of the files within a model in MLflow's format, such as a training's output."""
 
@@ -52,7 +49,7 @@ _EMBEDDING = "model.embed_tokens.weight"
 
 
 class BadModel(Exception):
-    """The files are no language model. The message says where, what was found and what to do."""
+    """The files are not a language model. The message says where, what was found and what to do."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,6 @@ class LanguageModel:
 
 def write_config(folder: Path, shape: Shape, tokenizer: str, end: int) -> None:
     """Write a model's files except the weights. tokenizer: as JSON."""
-    folder.mkdir(parents=True, exist_ok=True)
     config = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -80,11 +76,11 @@ def write_config(folder: Path, shape: Shape, tokenizer: str, end: int) -> None:
         "dtype": "float32",
         "torch_dtype": "float32",  # its name before Transformers 4.56
     } | {key: getattr(shape, name) for name, key in _NAMES.items()}
-    _write_json(folder / CONFIG, config)
+    write_json(folder / CONFIG, config)
     (folder / TOKENIZER).write_text(tokenizer, encoding="utf-8")
     end_token = next((token for token, number in vocabulary(tokenizer).items() if number == end), None)
     options = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end_token, "bos_token": end_token}
-    _write_json(folder / TOKENIZER_CONFIG, options | {"clean_up_tokenization_spaces": False})
+    write_json(folder / TOKENIZER_CONFIG, options | {"clean_up_tokenization_spaces": False})
 
 
 def write_weights(folder: Path, weights: Mapping[str, Tensor], shape: Shape) -> None:
@@ -161,8 +157,4 @@ def vocabulary(tokenizer: str) -> dict[str, int]:
     tokens = content.get("model", {}).get("vocab", {})
     if isinstance(tokens, list):  # of the model Unigram: pairs of token and score
         tokens = {token: number for number, (token, _) in enumerate(tokens)}
-    return tokens | {token["content"]: token["id"] for token in content.get("added_tokens", ())}
-
-
-def _write_json(file: Path, content: dict[str, Any]) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return dict(tokens) | {token["content"]: token["id"] for token in content.get("added_tokens", ())}

@@ -24,16 +24,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from allranks.errors import InputError, Problem
+from allranks_steps.json_files import write_json
+
 SPLITS = ("train", "validation")
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 DTYPES = ("uint16", "uint32")
 READ_THREADS = 8
 """Files whose checksums are computed in parallel by one process."""
-
-
-class BadData(Exception):
-    """The data cannot be used. The message says where, what was found and what to do; nothing was written."""
 
 
 @dataclass(frozen=True)
@@ -98,57 +97,68 @@ class Tokens:
 
 
 def read_description(folder: Path) -> Description:
-    """Read `description.json` in the folder. Raise BadData if the folder was not written by prepare_text."""
+    """Read `description.json` in the folder. Raise InputError if the folder was not written by prepare_text."""
     file = folder / DESCRIPTION
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         shards = {split: [Shard(**shard) for shard in content["shards"][split]] for split in SPLITS}
         description = Description(**content | {"shards": shards})
     except FileNotFoundError:
-        raise BadData(f"{folder} holds no {DESCRIPTION}. Give the output `text` of prepare_text.") from None
+        raise _unusable(f"{folder} holds no {DESCRIPTION}", "give the output `text` of prepare_text") from None
     except (ValueError, TypeError, KeyError) as error:
-        raise BadData(f"{file} is damaged ({error!r}). Run prepare_text again.") from None
+        raise _unusable(f"{file} is damaged ({error!r})") from None
     if description.dtype not in DTYPES:
-        raise BadData(f"{file}: the dtype is {description.dtype!r}, not {' or '.join(DTYPES)}. Run prepare_text again.")
+        raise _unusable(f"{file}: the dtype is {description.dtype!r}, not {' or '.join(DTYPES)}")
     return description
+
+
+def read_tokenizer(folder: Path) -> str:
+    """Return the tokenizer as JSON. Raise InputError if it is missing."""
+    try:
+        return (folder / TOKENIZER).read_text(encoding="utf-8")
+    except OSError as error:
+        raise _unusable(str(error)) from None
 
 
 def write_description(folder: Path, description: Description) -> None:
     """Write `description.json`."""
-    (folder / DESCRIPTION).write_text(json.dumps(asdict(description), indent=2) + "\n", encoding="utf-8")
+    write_json(folder / DESCRIPTION, asdict(description))
 
 
 def read_tokens(folder: Path, description: Description, split: str) -> Tokens:
-    """Map the tokens of one of the SPLITS. Raise BadData if a file is missing or has another size."""
+    """Map the tokens of one of the SPLITS. Raise InputError if a file is missing or has another size."""
     shards = description.shards[split]
     item = np.dtype(description.dtype).itemsize
     for shard in shards:
+        file, expected = folder / shard.file, shard.tokens * item
         try:
-            size = (folder / shard.file).stat().st_size
+            size = file.stat().st_size
         except OSError as error:
-            raise BadData(f"{folder / shard.file}: {error.strerror}. Run prepare_text again.") from None
-        if size != shard.tokens * item:
-            raise BadData(
-                f"{folder / shard.file} has {size:,} bytes, not the {shard.tokens * item:,} of {shard.tokens:,} "
-                f"tokens. Run prepare_text again."
-            )
+            raise _unusable(f"{file}: {error.strerror}") from None
+        if size != expected:
+            raise _unusable(f"{file} has {size:,} bytes, not the {expected:,} of {shard.tokens:,} tokens")
     return Tokens([folder / shard.file for shard in shards], [shard.tokens for shard in shards], description.dtype)
 
 
 def verify(folder: Path, shards: Iterable[Shard]) -> None:
-    """Compare the checksums of these files with their content. Raise BadData for the first one that differs."""
+    """Compare the checksums of these files with their content. Raise InputError for the first one that differs."""
     with ThreadPoolExecutor(READ_THREADS) as pool:
-        for shard, found in pool.map(lambda shard: (shard, checksum(folder / shard.file)), shards):
+        for shard, found in pool.map(lambda shard: (shard, _checksum(folder / shard.file)), shards):
             if found != shard.sha256:
-                raise BadData(
-                    f"{folder / shard.file}: the content does not match its checksum. Run prepare_text again."
-                )
+                raise _unusable(f"{folder / shard.file}: the content does not match its checksum")
 
 
-def checksum(file: Path) -> str:
-    """Return the SHA-256 of a file as hexadecimal text."""
+def _checksum(file: Path) -> str:
+    """Return the SHA-256 of a file as hexadecimal text. Raise InputError if it cannot be read."""
     digest = hashlib.sha256()
-    with file.open("rb") as content:
-        while block := content.read(1 << 20):
-            digest.update(block)
+    try:
+        with file.open("rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise _unusable(str(error)) from None
     return digest.hexdigest()
+
+
+def _unusable(found: str, fix: str = "run prepare_text again") -> InputError:
+    return InputError(Problem("input data", found, fix=fix))

@@ -5,35 +5,30 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from docstrings import Documented
+from docstrings import Documented, read
+
+from allranks.runtime import arguments
 
 Record = dict[str, Any]
 
-KINDS = ("text", "chat", "preferences", "labelled")
 
-
-def prepare(
-    names: Sequence[Documented], kind: str, validation_fraction: float, seed: int, train: Path, validation: Path
-) -> dict[str, int]:
-    """Write the records of a kind to a file in each folder, and return the number of records by split.
-
-    The same seed holds out the same names, whatever the kind.
-    """
-    shuffled = list(names)
-    random.Random(seed).shuffle(shuffled)
-    held_out = max(1, round(validation_fraction * len(shuffled)))
-    parts = {"train": (train, shuffled[held_out:]), "validation": (validation, shuffled[:held_out])}
-    counts = {}
-    for split, (folder, members) in parts.items():
-        found = records(kind, members)
+def main() -> None:
+    """Write the records of a kind. The same seed holds out the same names, whatever the kind."""
+    args = arguments()
+    names = read([name for name in map(str.strip, args.packages.split(",")) if name])
+    random.Random(args.seed).shuffle(names)
+    held_out = max(1, round(args.validation_fraction * len(names)))
+    for folder, split, members in (
+        (args.train, "train", names[held_out:]),
+        (args.validation, "validation", names[:held_out]),
+    ):
+        found = records(args.kind, members)
         folder.mkdir(parents=True, exist_ok=True)
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found)
         (folder / f"{split}.jsonl").write_text(lines, encoding="utf-8")
-        counts[split] = len(found)
-    return counts
+        print(f"{split}: {len(found):,} records")
 
 
 def records(kind: str, names: Sequence[Documented]) -> list[Record]:
@@ -48,7 +43,7 @@ def records(kind: str, names: Sequence[Documented]) -> list[Record]:
 
 
 def as_text(name: Documented) -> str:
-    """Return a line as documentation has it."""
+    """Return a line of documentation."""
     arguments = "" if name.kind == "class" else f"({', '.join(name.arguments)})"
     return f"{name.kind} {name.name}{arguments}: {name.summary}"
 
@@ -73,3 +68,7 @@ def preference(name: Documented, other: Documented) -> Record:
 
 def _messages(question: str, answer: str) -> Record:
     return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}
+
+
+if __name__ == "__main__":
+    main()
