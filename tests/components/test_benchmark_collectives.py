@@ -32,7 +32,6 @@ def test_bandwidths_are_those_of_nccl_tests(code: Importer, collective: str, fac
 
 
 def test_every_collective_has_a_formula_and_a_name(code: Importer) -> None:
-    code("compare_trainings", "allranks_steps.charts.sheet")
     assert list(code("benchmark_collectives", "collectives").COLLECTIVES) == NAMES
     assert set(code("benchmark_collectives", "bandwidths").FACTORS) == set(NAMES)
     assert list(code("benchmark_collectives", "page").NAMES) == NAMES
@@ -124,7 +123,6 @@ def test_the_verdict(
 
 @pytest.mark.parametrize(("size", "text"), [(1, "1 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (8 << 30, "8 GiB")])
 def test_bytes_are_told_in_their_unit(code: Importer, size: int, text: str) -> None:
-    code("compare_trainings", "allranks_steps.charts.sheet")
     assert code("benchmark_collectives", "page").bytes_text(size) == text
 
 
@@ -137,10 +135,7 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[E
         given = ["--min_bytes", "64", "--max_bytes", "8192", "--factor", "8", "--iterations", "2", "--warm_up", "1"]
         given += [*arguments, "--bandwidth", str(folder / "bandwidth")]
         script = COMPONENTS / "diagnosis/benchmark_collectives" / "benchmark.py"
-        included = ["compare_trainings"]  # whose frame of a page the component includes
-        ended = run_script(
-            "benchmark_collectives", *given, script=script, folder=folder, ranks=ranks, included=included
-        )
+        ended = run_script("benchmark_collectives", *given, script=script, folder=folder, ranks=ranks, included=())
         return ended, folder
 
     return run

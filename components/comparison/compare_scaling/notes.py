@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from histories import Training
 from scaling import Study
+
+from allranks_steps.trainings import Training
 
 UNSTEADY = 1.5
 """Maximum ratio of the upper to the lower quartile of a steady throughput."""

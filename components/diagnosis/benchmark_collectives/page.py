@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from measuring import Row, Skipped
 from verdict import Verdict
 
 from allranks_steps.charts import sheet
-from allranks_steps.charts.axis import Axis, Frame, LogAxis, svg
+from allranks_steps.charts.axis import Axis, Frame, LogAxis, path, svg
 
 NAMES = {
     "all_reduce": "all-reduce",
@@ -23,6 +22,14 @@ MARKS = 8
 """Maximum number of labelled sizes below a chart."""
 
 
+CAPTION = (
+    "Bytes of the whole array. Time of a call: the mean over the calls, of the rank that took the longest. Algorithm "
+    "bandwidth: bytes over time. Bus bandwidth: that times 2(n-1)/n for all-reduce, (n-1)/n for all-gather and "
+    "reduce-scatter, 1 for broadcast and point to point, as nccl-tests defines it. Wrong: elements of the checked "
+    "result."
+)
+
+
 def html(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped], verdict: Verdict) -> str:
     """Return the page as HTML. about: the description of the ranks in bandwidth.json."""
     count = about["instance_count"]
@@ -30,10 +37,14 @@ def html(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped],
         f"{about['world_size']} ranks on {count} instance{'s' * (count > 1)} over {about['backend']}, "
         f"{about['dtype']}, torch {about['torch']}"
     )
-    parts = [_figures(rows, verdict), f'<p class="said">{escape(verdict.text)}</p>', *_notes(about, rows, skipped)]
+    parts = [
+        sheet.figures(_figures(rows, verdict)),
+        sheet.verdict(verdict.text),
+        sheet.notes(_notes(about, rows, skipped)),
+    ]
     if rows:
-        parts += [_legend(rows), _charts(rows, verdict), _table(rows)]
-    return sheet.html("Collectives", lead, "\n".join(parts))
+        parts += [_charts(rows, verdict), _table(rows)]
+    return sheet.html("Collectives", lead, parts)
 
 
 def picture(rows: Sequence[Row], verdict: Verdict) -> str:
@@ -54,25 +65,22 @@ def bytes_text(size: float) -> str:
     return f"{size:.3g} {unit}"
 
 
-def _figures(rows: Sequence[Row], verdict: Verdict) -> str:
-    figures = [(verdict.word, "the verdict on all-reduce")]
+def _figures(rows: Sequence[Row], verdict: Verdict) -> Iterator[tuple[str, str]]:
+    yield verdict.word, "the verdict on all-reduce"
     for name in _names(rows):
         best = max((row for row in rows if row.collective == name), key=lambda row: row.bus_gb_s)
-        figures.append((f"{best.bus_gb_s:.3g} GB/s", f"{NAMES[name]}, at {bytes_text(best.size)}"))
-    cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in figures)
-    return f'<div class="figures">\n{cells}\n</div>'
+        yield f"{best.bus_gb_s:.3g} GB/s", f"{NAMES[name]}, at {bytes_text(best.size)}"
 
 
-def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped]) -> list[str]:
-    notes = []
+def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped]) -> Iterator[str]:
     wrong = sorted({NAMES[row.collective] for row in rows if row.wrong})
     if wrong:
-        notes.append(f"Wrong results: {', '.join(wrong)}. The table says at which sizes.")
+        yield f"Wrong results: {', '.join(wrong)}. The table says at which sizes."
     machines = about["machines"]
     if len(machines) < about["instance_count"]:
         location = "one machine" if len(machines) == 1 else f"{len(machines)} machines"
         cores = sum(machine["cores"] for machine in machines)
-        notes.append(
+        yield (
             f"The {about['instance_count']} instances shared {cores} core{'s' * (cores > 1)} of {location}: no network "
             f"lies between them, and the figures say nothing about one."
         )
@@ -80,26 +88,16 @@ def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped
     for entry in skipped:
         reasons.setdefault((entry.collective, entry.reason), []).append(entry.size)
     for (name, reason), sizes in reasons.items():
-        notes.append(f"Not measured: {NAMES[name]} of {', '.join(map(bytes_text, sizes))}. {reason}")
-    return [f'<p class="note">{escape(note)}</p>' for note in notes]
-
-
-def _legend(rows: Sequence[Row]) -> str:
-    keys = (f'<span><i class="key s{_colour(name)}"></i>{NAMES[name]}</span>' for name in _names(rows))
-    return '<section>\n<p class="legend">' + "\n".join(keys) + "</p>"
+        yield f"Not measured: {NAMES[name]} of {', '.join(map(bytes_text, sizes))}. {reason}"
 
 
 def _charts(rows: Sequence[Row], verdict: Verdict) -> str:
     dashed = "; dashed: expected of an all-reduce" if verdict.expected_gb_s else ""
-    return f"""<div class="charts">
-<div><h2>Bus bandwidth <span class="of">in GB/s, by bytes{dashed}</span></h2>
-{_bandwidth(rows, verdict)}
-</div>
-<div><h2>Time <span class="of">of a call in microseconds, by bytes</span></h2>
-{_times(rows)}
-</div>
-</div>
-</section>"""
+    parts = [
+        sheet.chart("Bus bandwidth", f"in GB/s, by bytes{dashed}", _bandwidth(rows, verdict)),
+        sheet.chart("Time", "of a call in microseconds, by bytes", _times(rows)),
+    ]
+    return sheet.charts(parts, [(_colour(name), NAMES[name]) for name in _names(rows)])
 
 
 def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) -> str:
@@ -140,8 +138,7 @@ def _curves(rows: Sequence[Row], x: Callable[[float], float], y: Callable[[Row],
     for name in _names(rows):
         own = [row for row in rows if row.collective == name]
         style = f"curve line s{_colour(name)}"
-        data = "L".join(f"{x(row.size)} {y(row)}" for row in own)
-        parts.append(f'<path class="{style}" d="M{data}"><title>{NAMES[name]}</title></path>')
+        parts.append(path(style, [(x(row.size), y(row)) for row in own], NAMES[name]))
         for row in own:
             title = f"{NAMES[name]} of {bytes_text(row.size)}: {row.bus_gb_s:.3g} GB/s, {row.seconds * 1e6:,.1f} us"
             parts.append(
@@ -157,34 +154,22 @@ def _marks(rows: Sequence[Row], x: Callable[[float], float]) -> list[tuple[float
 
 def _table(rows: Sequence[Row]) -> str:
     most = max(row.bus_gb_s for row in rows)
-    body = "\n".join(_row(row, most) for name in _names(rows) for row in rows if row.collective == name)
-    names = ("collective", "bytes", "time, us", "mean of ranks, us", "algorithm, GB/s", "bus, GB/s", "wrong")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    return f"""<section>
-<h2>Figures</h2>
-<div class="scroll"><table>
-<thead><tr>{head}</tr></thead>
-<tbody>
-{body}
-</tbody>
-</table></div>
-<p class="caption">Bytes of the whole array. Time of a call: the mean over the calls, of the rank that took the longest.
-Algorithm bandwidth: bytes over time. Bus bandwidth: that times 2(n-1)/n for all-reduce, (n-1)/n for all-gather and
-reduce-scatter, 1 for broadcast and point to point, as nccl-tests defines it. Wrong: elements of the checked result.</p>
-</section>"""
-
-
-def _row(row: Row, most: float) -> str:
     cells = [
-        f'<i class="key s{_colour(row.collective)}"></i>{NAMES[row.collective]}',
-        f"{row.size:,}",
-        f"{row.seconds * 1e6:,.1f}",
-        f"{row.mean_seconds * 1e6:,.1f}",
-        f"{row.algorithm_gb_s:.4g}",
-        f"{sheet.bar(row.bus_gb_s, most)}{row.bus_gb_s:.4g}",
-        f"{row.wrong:,}",
+        [
+            f"{sheet.key(_colour(name))}{NAMES[name]}",
+            f"{row.size:,}",
+            f"{row.seconds * 1e6:,.1f}",
+            f"{row.mean_seconds * 1e6:,.1f}",
+            f"{row.algorithm_gb_s:.4g}",
+            f"{sheet.bar(row.bus_gb_s, most)}{row.bus_gb_s:.4g}",
+            f"{row.wrong:,}",
+        ]
+        for name in _names(rows)
+        for row in rows
+        if row.collective == name
     ]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    names = ("collective", "bytes", "time, us", "mean of ranks, us", "algorithm, GB/s", "bus, GB/s", "wrong")
+    return sheet.table(names, cells, CAPTION)
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
