@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import EVICTED, RankEnv, clean_exit, detect, failure, prepare_libraries
-from allranks_steps.own_script import command_line, parser
+from allranks.runtime import EVICTED, RankEnv, arguments, clean_exit, detect, failure, prepare_libraries
+from allranks_steps.own_script import command_line
 
 BEST = "ds_config_optimal.json"
 """File name of the autotuner's best configuration."""
@@ -119,19 +119,6 @@ def _run(command: list[str], folder: Path, seconds: float) -> None:
 def _last_errors(work: Path) -> str:
     logs = sorted(work.rglob("stderr.log"), key=lambda file: file.stat().st_mtime)
     return "\n".join(logs[-1].read_text(errors="replace").splitlines()[-SHOWN:]) if logs else "nothing"
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    inputs = parser(__doc__)
-    inputs.add_argument("--config", type=Path, required=True)
-    inputs.add_argument("--processes", type=int, default=1)
-    inputs.add_argument("--metric", choices=["throughput", "latency", "flops"], default="throughput")
-    inputs.add_argument("--fast", type=lambda text: text.lower() == "true", default=True)
-    inputs.add_argument("--max_micro_batch_size", type=int, default=64)
-    inputs.add_argument("--minutes", type=float, default=60.0)
-    inputs.add_argument("--best", type=Path, required=True)
-    return inputs.parse_args()
 
 
 def main() -> None:

@@ -172,17 +172,6 @@ LAUNCHERS: Mapping[str, Callable[[argparse.Namespace], list[str]]] = {
 }
 
 
-def add_options(inputs: argparse.ArgumentParser) -> None:
-    """Add the inputs of the launches. Each component has those of its own."""
-    inputs.add_argument("--launch", choices=list(LAUNCHERS), required=True)
-    inputs.add_argument("--processes", type=int, default=0)
-    inputs.add_argument("--min_instances", type=int, default=0)
-    inputs.add_argument("--max_restarts", type=int, default=0)
-    inputs.add_argument("--mixed_precision")
-    inputs.add_argument("--config", type=Path)
-    inputs.add_argument("--join_seconds", type=float)
-
-
 def _expect(env: RankEnv, launcher: str, distribution: str) -> None:
     if env.launcher != launcher:
         raise InputError(
@@ -196,8 +185,8 @@ def _expect(env: RankEnv, launcher: str, distribution: str) -> None:
 
 
 def _join_seconds(args: argparse.Namespace) -> float:
-    seconds: float = args.join_seconds or join_seconds(os.environ)
-    return seconds
+    seconds: float | None = getattr(args, "join_seconds", None)  # an input of run_ray
+    return seconds or join_seconds(os.environ)
 
 
 def _join(env: RankEnv, args: argparse.Namespace) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-from launchers import LAUNCHERS, RANK, add_options
+from launchers import LAUNCHERS, RANK
 from rank import run_program
 
-from allranks.runtime import clean_exit, failure
-from allranks_steps.own_script import command_line, parser
+from allranks.runtime import arguments, clean_exit, failure
+from allranks_steps.own_script import command_line
 
 
 def main() -> None:
     try:
-        inputs = parser(__doc__)
-        add_options(inputs)
-        args = inputs.parse_args()
+        args = arguments()
         launcher = LAUNCHERS[args.launch](args)
         program = command_line(args)
     except BaseException as error:

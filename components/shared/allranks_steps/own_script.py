@@ -17,20 +17,10 @@ SHOWN = 10
 
 DATA = ("data", "data_2", "data_3", "file", "initial_model")
 OUTPUTS = ("results", "model", "checkpoints", "metrics")
-"""The inputs and outputs with paths. The program finds each in AZURE_ML_INPUT_name or AZURE_ML_OUTPUT_name."""
+"""The inputs and outputs with paths, of which a component may lack some. The program finds each in AZURE_ML_INPUT_name
+or AZURE_ML_OUTPUT_name."""
 
 _VARIABLE = re.compile(r"\$(?:(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\}|(?P<dollar>\$))")
-
-
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser of the inputs and outputs that all components with a user's program share."""
-    inputs = argparse.ArgumentParser(description=description)
-    inputs.add_argument("--source", type=Path)
-    inputs.add_argument("--script", required=True)
-    inputs.add_argument("--arguments", default="")
-    for name in (*DATA, *OUTPUTS):
-        inputs.add_argument(f"--{name}", type=Path)
-    return inputs
 
 
 def command_line(args: argparse.Namespace) -> list[str]:
@@ -44,13 +34,13 @@ def command_line(args: argparse.Namespace) -> list[str]:
     """
     program = _program(args.source, args.script)
     try:
-        arguments = shlex.split(args.arguments)
+        arguments = shlex.split(args.arguments or "")
     except ValueError as error:
         found = f"{args.arguments!r}: {error}"
         raise InputError(Problem("input arguments", found, "what a shell can split", "close the quotation")) from None
     for kind, names in (("INPUT", DATA), ("OUTPUT", OUTPUTS)):
         for name in names:
-            if (path := getattr(args, name)) is not None:
+            if (path := getattr(args, name, None)) is not None:
                 os.environ[f"AZURE_ML_{kind}_{name}"] = str(path)
     return [program, *arguments]
 
