@@ -30,24 +30,19 @@ GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
 def pytorch(args: argparse.Namespace) -> list[str]:
-    env = detect()
-    _expect(env, "pytorch", "pytorch")
-    _join(env, args)
+    _join(_launched_by("pytorch"), args)
     return RANK
 
 
 def mpi(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
     """mpirun has started all ranks or none. An Open MPI that ignores the hosts starts a world on each instance."""
-    env = detect()
-    _expect(env, "mpi", "mpi")
-    world.check(env)
+    world.check(_launched_by("mpi"))
     return RANK
 
 
 def tensorflow(args: argparse.Namespace) -> list[str]:
     """Every task runs the program, once all tasks have started: TensorFlow would wait for a missing one for ever."""
-    env = detect()
-    _expect(env, "tensorflow", "tensorflow")
+    env = _launched_by("tensorflow")
     world.check(env)
     if env.world_size > 1:
         # The other launches don't need these.
@@ -61,30 +56,20 @@ def tensorflow(args: argparse.Namespace) -> list[str]:
 def torchrun(args: argparse.Namespace) -> list[str]:
     """torchrun, with a static rendezvous: every instance is known. If instances may be missing or processes may
     restart, the instances find each other by the c10d rendezvous instead."""
-    env = _per_node(detect())
-    nodes = str(env.instance_count)
-    if args.min_instances > env.instance_count:
-        raise InputError(
-            Problem(
-                "input min_instances",
-                f"{args.min_instances} of {env.instance_count} instances",
-                f"at most {env.instance_count}; 0 for all",
-                "lower it, or raise resources.instance_count",
-            )
-        )
-    elastic = 0 < args.min_instances < env.instance_count
+    env = _per_node()
+    count = env.instance_count
+    if args.min_instances > count:
+        found, expected = f"{args.min_instances} of {count} instances", f"at most {count}; 0 for all"
+        fix = "lower it, or raise resources.instance_count"
+        raise InputError(Problem("input min_instances", found, expected, fix))
+    elastic = 0 < args.min_instances < count
     if elastic and not args.max_restarts:
-        raise InputError(
-            Problem(
-                "input max_restarts",
-                f"0, with {args.min_instances} to {env.instance_count} instances",
-                "at least 1: torchrun starts the processes again when an instance leaves or joins",
-                "set max_restarts, for example to 3; or leave min_instances out",
-            )
-        )
-    if elastic:
-        nodes = f"{args.min_instances}:{env.instance_count}"
-    if env.instance_count == 1:
+        found = f"0, with {args.min_instances} to {count} instances"
+        expected = "at least 1: torchrun starts the processes again when an instance leaves or joins"
+        fix = "set max_restarts, for example to 3; or leave min_instances out"
+        raise InputError(Problem("input max_restarts", found, expected, fix))
+    nodes = f"{args.min_instances}:{count}" if elastic else str(count)
+    if count == 1:
         rendezvous = ["--standalone", "--local-addr", "127.0.0.1"]
     elif elastic or args.max_restarts:
         # Otherwise the ranks of all attempts share one store, and one that is started again may read the address of a
@@ -105,7 +90,7 @@ def torchrun(args: argparse.Namespace) -> list[str]:
 def accelerate(args: argparse.Namespace) -> list[str]:
     """`accelerate launch`. Without GPUs it would start one process, so it is told that there are several GPUs, and its
     processes that there are none."""
-    env = _per_node(detect())
+    env = _per_node()
     total = _processes(args) * env.instance_count
     _join(env, args)
     options = ["--num_machines", str(env.instance_count), "--machine_rank", str(env.instance_rank)]
@@ -128,7 +113,7 @@ def accelerate(args: argparse.Namespace) -> list[str]:
 
 def deepspeed(args: argparse.Namespace) -> list[str]:
     """DeepSpeed's launcher on each instance. It knows the instances by a hostfile, and starts nothing by ssh."""
-    env = _per_node(detect())
+    env = _per_node()
     hosts = [host for host in os.environ.get("AZ_BATCH_HOST_LIST", "").split(",") if host]
     if len(hosts) != env.instance_count:
         hosts = [f"instance-{number}" for number in range(env.instance_count)]
@@ -145,14 +130,10 @@ def deepspeed(args: argparse.Namespace) -> list[str]:
 def ray(args: argparse.Namespace) -> list[str]:
     """The program runs on the cluster's head, once every instance has joined; the others only serve."""
     if not os.environ.get("RAY_ADDRESS"):
-        raise InputError(
-            Problem(
-                where="environment variable RAY_ADDRESS",
-                found="is not set: Ray would start a cluster of this instance alone",
-                expected="the address of the cluster's head",
-                fix="set distribution.type to ray",
-            )
-        )
+        found = "is not set: Ray would start a cluster of this instance alone"
+        expected = "the address of the cluster's head"
+        where = "environment variable RAY_ADDRESS"
+        raise InputError(Problem(where, found, expected, "set distribution.type to ray"))
     rank, count = instance.read(os.environ) or (0, 1)
     if rank > 0:
         note("this instance serves the Ray cluster; the program runs on its head")
@@ -172,16 +153,14 @@ LAUNCHERS: Mapping[str, Callable[[argparse.Namespace], list[str]]] = {
 }
 
 
-def _expect(env: RankEnv, launcher: str, distribution: str) -> None:
-    if env.launcher != launcher:
-        raise InputError(
-            Problem(
-                where=f"rank {env.rank} of {env.world_size}",
-                found=f"launcher {env.launcher}",
-                expected=launcher,
-                fix=f"set distribution.type to {distribution}, or use the component run_{env.launcher}",
-            )
-        )
+def _launched_by(distribution: str) -> RankEnv:
+    """Return the place of this process. Raise InputError if the platform started it by another distribution."""
+    env = detect()
+    if env.launcher != distribution:
+        where = f"rank {env.rank} of {env.world_size}"
+        fix = f"set distribution.type to {distribution}, or use the component run_{env.launcher}"
+        raise InputError(Problem(where, f"launcher {env.launcher}", distribution, fix))
+    return env
 
 
 def _join_seconds(args: argparse.Namespace) -> float:
@@ -205,18 +184,14 @@ def _join(env: RankEnv, args: argparse.Namespace) -> None:
                 connection.recv(1)
 
 
-def _per_node(env: RankEnv) -> RankEnv:
+def _per_node() -> RankEnv:
     """Return the place of an instance. Raise InputError if the platform started several processes on it, each of which
     would start more."""
+    env = detect()
     if env.local_world_size > 1:
-        raise InputError(
-            Problem(
-                where="distribution.process_count_per_instance",
-                found=f"{env.local_world_size} processes on each instance",
-                expected="1: the launcher starts the rest",
-                fix="set it to 1, and processes to the number that each instance is to have",
-            )
-        )
+        found, expected = f"{env.local_world_size} processes on each instance", "1: the launcher starts the rest"
+        fix = "set it to 1, and processes to the number that each instance is to have"
+        raise InputError(Problem("distribution.process_count_per_instance", found, expected, fix))
     return env
 
 

@@ -59,14 +59,10 @@ def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str
             return "$"
         if name not in variables:
             ports = [each for each in variables if each.startswith(("AZURE_ML_INPUT_", "AZURE_ML_OUTPUT_"))]
-            raise InputError(
-                Problem(
-                    "input arguments",
-                    f"{match[0]}, and the process has no variable {name}",
-                    f"$RANK, $LOCAL_RANK, $WORLD_SIZE, or one of ${', $'.join(sorted(ports))}",
-                    "connect the input of that name, or write $$ for a dollar sign",
-                )
-            )
+            found = f"{match[0]}, and the process has no variable {name}"
+            expected = f"$RANK, $LOCAL_RANK, $WORLD_SIZE, or one of ${', $'.join(sorted(ports))}"
+            fix = "connect the input of that name, or write $$ for a dollar sign"
+            raise InputError(Problem("input arguments", found, expected, fix))
         return variables[name]
 
     return [_VARIABLE.sub(value, argument) for argument in arguments]
@@ -82,13 +78,8 @@ def _program(source: Path | None, script: str) -> str:
         return on_path
     others = sorted(str(file.relative_to(folder)) for file in folder.rglob("*.py")) if source else []
     shown = ", ".join(others[:SHOWN]) + (", ..." if len(others) > SHOWN else "")
-    raise InputError(
-        Problem(
-            where="input script",
-            found=f"{script}, which is not in {'the source' if source else 'the code of the node'}",
-            expected=f"one of {shown}" if others else "a file in the folder of the input source",
-            fix="give its path from that folder on"
-            if source
-            else "connect the input source with your folder, or set the component's code to it",
-        )
-    )
+    found = f"{script}, which is not in {'the source' if source else 'the code of the node'}"
+    expected = f"one of {shown}" if others else "a file in the folder of the input source"
+    without_source = "connect the input source with your folder, or set the component's code to it"
+    fix = "give its path from that folder on" if source else without_source
+    raise InputError(Problem("input script", found, expected, fix))
