@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from scaling import Study
 
-from allranks_steps.charts.axis import Axis, Frame, LogAxis, path, svg
+from allranks_steps.charts.axis import Axis, Frame, LogAxis, dot, path, svg
 
 NARROW, WIDE = 520, 1076
 """Width in pixels of a chart beside another, and of one alone in its row."""
@@ -57,9 +57,9 @@ def _chart(
     x = _instances(study, frame)
     points = _points(study, values, x, y)
     drawn = [*parts, path(style, points)]
-    for (at, height), value in zip(points, values, strict=True):
-        drawn.append(f'<circle class="{style}" cx="{at}" cy="{height}" r="4"/>')
-        place = f'x="{at}" y="{round(height - 11, 1)}" text-anchor="middle"'
+    for point, value in zip(points, values, strict=True):
+        drawn.append(dot(style, point))
+        place = f'x="{point[0]}" y="{round(point[1] - 11, 1)}" text-anchor="middle"'
         drawn.append(f'<text class="value" {place}>{label(value)}</text>')
     x_marks = [(x(row.instance_count), f"{row.instance_count:,}") for row in study.rows]
     return svg(frame, x_marks, [(y(value), label(value)) for value in y.marks(5)], "instances", drawn)

@@ -22,7 +22,7 @@ def main() -> None:
     files = [file for name, file in vars(args).items() if name.startswith("history_") and file]
     trainings = measured(files, args.warm_up_steps)
     result = study(trainings, args.min_efficiency, args.price_per_hour)
-    figures = {"verdict": page.verdict(result), "notes": notes(trainings, result)} | asdict(result)
+    figures = {"verdict": page.verdict(result), "notes": [*notes(trainings, result)]} | asdict(result)
     texts = {
         "scaling.html": page.html(args.title, result, trainings, args.warm_up_steps),
         "scaling.json": json.dumps(figures, indent=2) + "\n",

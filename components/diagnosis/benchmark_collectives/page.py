@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from collectives import COLLECTIVES
 from measuring import Row, Skipped
 from verdict import Verdict
 
+from allranks.runtime.machines import Machine
 from allranks_steps.charts import sheet
-from allranks_steps.charts.axis import Axis, Frame, LogAxis, path, svg
+from allranks_steps.charts.axis import Axis, Frame, LogAxis, dot, path, svg
+from allranks_steps.trainings import hardware
 
-NAMES = {
-    "all_reduce": "all-reduce",
-    "all_gather": "all-gather",
-    "reduce_scatter": "reduce-scatter",
-    "broadcast": "broadcast",
-    "send_receive": "point to point",
-}
 MARKS = 8
 """Maximum number of labelled sizes below a chart."""
 
@@ -69,26 +65,25 @@ def _figures(rows: Sequence[Row], verdict: Verdict) -> Iterator[tuple[str, str]]
     yield verdict.word, "the verdict on all-reduce"
     for name in _names(rows):
         best = max((row for row in rows if row.collective == name), key=lambda row: row.bus_gb_s)
-        yield f"{best.bus_gb_s:.3g} GB/s", f"{NAMES[name]}, at {bytes_text(best.size)}"
+        yield f"{best.bus_gb_s:.3g} GB/s", f"{COLLECTIVES[name].label}, at {bytes_text(best.size)}"
 
 
 def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped]) -> Iterator[str]:
-    wrong = sorted({NAMES[row.collective] for row in rows if row.wrong})
+    wrong = sorted({COLLECTIVES[row.collective].label for row in rows if row.wrong})
     if wrong:
         yield f"Wrong results: {', '.join(wrong)}. The table says at which sizes."
-    machines = about["machines"]
+    machines = [Machine(**machine) for machine in about["machines"]]
     if len(machines) < about["instance_count"]:
-        location = "one machine" if len(machines) == 1 else f"{len(machines)} machines"
-        cores = sum(machine["cores"] for machine in machines)
+        shared = hardware(machines, about["device"])
         yield (
-            f"The {about['instance_count']} instances shared {cores} core{'s' * (cores > 1)} of {location}: no network "
-            f"lies between them, and the figures say nothing about one."
+            f"The {about['instance_count']} instances shared {shared}: no network lies between them, and the figures "
+            f"say nothing about one."
         )
     reasons: dict[tuple[str, str], list[int]] = {}
     for entry in skipped:
         reasons.setdefault((entry.collective, entry.reason), []).append(entry.size)
     for (name, reason), sizes in reasons.items():
-        yield f"Not measured: {NAMES[name]} of {', '.join(map(bytes_text, sizes))}. {reason}"
+        yield f"Not measured: {COLLECTIVES[name].label} of {', '.join(map(bytes_text, sizes))}. {reason}"
 
 
 def _charts(rows: Sequence[Row], verdict: Verdict) -> str:
@@ -97,7 +92,7 @@ def _charts(rows: Sequence[Row], verdict: Verdict) -> str:
         sheet.chart("Bus bandwidth", f"in GB/s, by bytes{dashed}", _bandwidth(rows, verdict)),
         sheet.chart("Time", "of a call in microseconds, by bytes", _times(rows)),
     ]
-    return sheet.charts(parts, [(_colour(name), NAMES[name]) for name in _names(rows)])
+    return sheet.charts(parts, [(_colour(name), COLLECTIVES[name].label) for name in _names(rows)])
 
 
 def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) -> str:
@@ -113,7 +108,7 @@ def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) ->
         for line, name in enumerate(_names(rows)):
             parts.append(
                 f'<text class="s{_colour(name)}" style="fill: var(--series)" x="{frame.left + 10}" '
-                f'y="{frame.top + 12 + 15 * line}">{NAMES[name]}</text>'
+                f'y="{frame.top + 12 + 15 * line}">{COLLECTIVES[name].label}</text>'
             )
     return svg(frame, _marks(rows, x), [(y(value), f"{value:.4g}") for value in y.marks(5)], "bytes", parts)
 
@@ -136,14 +131,13 @@ def _sizes(rows: Sequence[Row], frame: Frame) -> LogAxis:
 def _curves(rows: Sequence[Row], x: Callable[[float], float], y: Callable[[Row], float]) -> list[str]:
     parts = []
     for name in _names(rows):
-        own = [row for row in rows if row.collective == name]
+        label = COLLECTIVES[name].label
+        points = {(x(row.size), y(row)): row for row in rows if row.collective == name}
         style = f"curve line s{_colour(name)}"
-        parts.append(path(style, [(x(row.size), y(row)) for row in own], NAMES[name]))
-        for row in own:
-            title = f"{NAMES[name]} of {bytes_text(row.size)}: {row.bus_gb_s:.3g} GB/s, {row.seconds * 1e6:,.1f} us"
-            parts.append(
-                f'<circle class="{style}" cx="{x(row.size)}" cy="{y(row)}" r="3"><title>{title}</title></circle>'
-            )
+        parts.append(path(style, points, label))
+        for point, row in points.items():
+            title = f"{label} of {bytes_text(row.size)}: {row.bus_gb_s:.3g} GB/s, {row.seconds * 1e6:,.1f} us"
+            parts.append(dot(style, point, title))
     return parts
 
 
@@ -156,7 +150,7 @@ def _table(rows: Sequence[Row]) -> str:
     most = max(row.bus_gb_s for row in rows)
     cells = [
         [
-            f"{sheet.key(_colour(name))}{NAMES[name]}",
+            f"{sheet.key(_colour(name))}{COLLECTIVES[name].label}",
             f"{row.size:,}",
             f"{row.seconds * 1e6:,.1f}",
             f"{row.mean_seconds * 1e6:,.1f}",
@@ -177,4 +171,4 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 
 def _colour(name: str) -> int:
-    return list(NAMES).index(name)
+    return list(COLLECTIVES).index(name)

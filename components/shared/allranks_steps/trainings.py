@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -58,6 +58,14 @@ class Training:
         if first >= len(self.points):
             return None
         return replace(self, points=self.points[first:], start=starts[first])
+
+
+def hardware(machines: Sequence[Machine], device: str) -> str:
+    """Describe what the instances on these machines share, as in `8 cores of one machine`."""
+    cores, gpus = sum(machine.cores for machine in machines), sum(machine.gpus for machine in machines)
+    count = f"{gpus} GPU{'s' * (gpus != 1)} and " if device == "cuda" else ""
+    location = "one machine" if len(machines) == 1 else f"{len(machines)} machines"
+    return f"{count}{cores} core{'s' * (cores != 1)} of {location}"
 
 
 def read(file: Path, needed: Collection[str]) -> Training:
