@@ -257,7 +257,7 @@ def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.Monk
     env = RankEnv(world_size=2, instance_count=2, launcher="pytorch", master_addr="127.0.0.2", master_port=6105)
     monkeypatch.setattr(launchers, "detect", lambda: env)
     monkeypatch.setattr(launchers, "_gpus", lambda: 4)
-    monkeypatch.setattr(launchers, "_join", lambda *_: None)  # nobody is at the master's address
+    monkeypatch.setattr(launchers, "_join", lambda _: None)  # nobody is at the master's address
     given = {"processes": 0, "min_instances": 0, "max_restarts": 0}
     assert "--nproc-per-node 4" in " ".join(launchers.torchrun(Namespace(**given)))
     with pytest.raises(InputError, match="8 processes on the 4 GPUs of this instance"):

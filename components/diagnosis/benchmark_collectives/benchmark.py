@@ -13,7 +13,7 @@ from typing import Any
 import page
 import torch
 import torch.distributed as dist
-from collectives import COLLECTIVES
+from collectives import COLLECTIVES, Place
 from measuring import Row, Skipped, measure, sizes
 from verdict import expected, judge
 
@@ -32,19 +32,17 @@ def benchmark(ranks: runtime.Ranks, args: argparse.Namespace) -> None:
     size = find(args.size, "input size") if args.size else known(os.environ.get(SIZE, ""))
     scan = scan_of(args, ranks)
     about = describe(args, ranks)
+    place = Place(ranks.rank, ranks.world_size, ranks.device, getattr(torch, args.dtype))
     rows: list[Row] = []
     skipped: list[Skipped] = []
     for bytes_ in scan:
-        dtype = getattr(torch, args.dtype)
-        rates = {}
-        for result in measure(names, bytes_, dtype, ranks, warm_up=args.warm_up, iterations=args.iterations):
+        for name in names:
+            result = measure(name, bytes_, place, ranks, args.warm_up, args.iterations)
             if isinstance(result, Row):
                 rows.append(result)
-                rates[f"{result.collective}_bus_gb_s"] = result.bus_gb_s
+                ranks.metrics.log({f"{name}_bus_gb_s": result.bus_gb_s}, step=bytes_)
             else:
                 skipped.append(result)
-        if rates:
-            ranks.metrics.log(rates, step=bytes_)
     best = max((row.bus_gb_s for row in rows if row.collective == "all_reduce" and not row.wrong), default=None)
     against = expected(
         size,

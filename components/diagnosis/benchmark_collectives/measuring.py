@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -53,17 +53,9 @@ def sizes(smallest: int, largest: int, factor: int) -> list[int]:
     return result
 
 
-def measure(
-    names: Sequence[str], size: int, dtype: torch.dtype, ranks: runtime.Ranks, *, warm_up: int, iterations: int
-) -> Iterator[Row | Skipped]:
-    """Yield the measurement of each collective at one size. A collective."""
-    place = Place(ranks.rank, ranks.world_size, ranks.device, dtype)
-    count = element_count(size, dtype, ranks.world_size)
-    for name in names:
-        yield _measure(name, count, place, ranks, warm_up, iterations)
-
-
-def _measure(name: str, count: int, place: Place, ranks: runtime.Ranks, warm_up: int, iterations: int) -> Row | Skipped:
+def measure(name: str, size: int, place: Place, ranks: runtime.Ranks, warm_up: int, iterations: int) -> Row | Skipped:
+    """Measure a collective at one size. Every rank must call it."""
+    count = element_count(size, place.dtype, ranks.world_size)
     size = count * place.dtype.itemsize
     created: list[Collective] = []
     # The ranks exchange failures before the next collective, in which they would wait for the failed rank.

@@ -63,8 +63,8 @@ def bytes_text(size: float) -> str:
 
 def _figures(rows: Sequence[Row], verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield verdict.word, "the verdict on all-reduce"
-    for name in _names(rows):
-        best = max((row for row in rows if row.collective == name), key=lambda row: row.bus_gb_s)
+    for name, own in _series(rows).items():
+        best = max(own, key=lambda row: row.bus_gb_s)
         yield f"{best.bus_gb_s:.3g} GB/s", f"{COLLECTIVES[name].label}, at {bytes_text(best.size)}"
 
 
@@ -92,7 +92,7 @@ def _charts(rows: Sequence[Row], verdict: Verdict) -> str:
         sheet.chart("Bus bandwidth", f"in GB/s, by bytes{dashed}", _bandwidth(rows, verdict)),
         sheet.chart("Time", "of a call in microseconds, by bytes", _times(rows)),
     ]
-    return sheet.charts(parts, [(_colour(name), COLLECTIVES[name].label) for name in _names(rows)])
+    return sheet.charts(parts, [(_colour(name), COLLECTIVES[name].label) for name in _series(rows)])
 
 
 def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) -> str:
@@ -105,7 +105,7 @@ def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) ->
         low, high = frame.x
         parts.insert(0, f'<path class="ideal" d="M{low} {y(expected)}H{high}"/>')
     if named:
-        for line, name in enumerate(_names(rows)):
+        for line, name in enumerate(_series(rows)):
             parts.append(
                 f'<text class="s{_colour(name)}" style="fill: var(--series)" x="{frame.left + 10}" '
                 f'y="{frame.top + 12 + 15 * line}">{COLLECTIVES[name].label}</text>'
@@ -130,9 +130,9 @@ def _sizes(rows: Sequence[Row], frame: Frame) -> LogAxis:
 
 def _curves(rows: Sequence[Row], x: Callable[[float], float], y: Callable[[Row], float]) -> list[str]:
     parts = []
-    for name in _names(rows):
+    for name, own in _series(rows).items():
         label = COLLECTIVES[name].label
-        points = {(x(row.size), y(row)): row for row in rows if row.collective == name}
+        points = {(x(row.size), y(row)): row for row in own}
         style = f"curve line s{_colour(name)}"
         parts.append(path(style, points, label))
         for point, row in points.items():
@@ -158,16 +158,16 @@ def _table(rows: Sequence[Row]) -> str:
             f"{sheet.bar(row.bus_gb_s, most)}{row.bus_gb_s:.4g}",
             f"{row.wrong:,}",
         ]
-        for name in _names(rows)
-        for row in rows
-        if row.collective == name
+        for name, own in _series(rows).items()
+        for row in own
     ]
     names = ("collective", "bytes", "time, us", "mean of ranks, us", "algorithm, GB/s", "bus, GB/s", "wrong")
     return sheet.table(names, cells, CAPTION)
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(row.collective for row in rows))
+def _series(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each collective."""
+    return {name: found for name in COLLECTIVES if (found := [row for row in rows if row.collective == name])}
 
 
 def _colour(name: str) -> int:

@@ -29,8 +29,8 @@ GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 """Files of which a machine with GPUs has one: of NVIDIA's driver, of AMD's, and of Windows' under WSL."""
 
 
-def pytorch(args: argparse.Namespace) -> list[str]:
-    _join(_launched_by("pytorch"), args)
+def pytorch(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
+    _join(_launched_by("pytorch"))
     return RANK
 
 
@@ -40,7 +40,7 @@ def mpi(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
     return RANK
 
 
-def tensorflow(args: argparse.Namespace) -> list[str]:
+def tensorflow(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
     """Every task runs the program, once all tasks have started: TensorFlow would wait for a missing one for ever."""
     env = _launched_by("tensorflow")
     world.check(env)
@@ -49,7 +49,7 @@ def tensorflow(args: argparse.Namespace) -> list[str]:
         from allranks.runtime.tensorflow.cluster import listed
         from allranks.runtime.tensorflow.roll_call import roll_call
 
-        roll_call(listed(), _join_seconds(args))
+        roll_call(listed(), join_seconds(os.environ))
     return RANK
 
 
@@ -82,7 +82,7 @@ def torchrun(args: argparse.Namespace) -> list[str]:
         rendezvous = ["--nnodes", nodes, "--node-rank", str(env.instance_rank)]
         rendezvous += ["--master-addr", str(env.master_addr), "--master-port", str(env.master_port)]
     if not elastic:
-        _join(env, args)
+        _join(env)
     options = [*rendezvous, "--nproc-per-node", str(_processes(args)), "--max-restarts", str(args.max_restarts)]
     return [sys.executable, "-m", "torch.distributed.run", *options, RANK[1]]
 
@@ -92,7 +92,7 @@ def accelerate(args: argparse.Namespace) -> list[str]:
     processes that there are none."""
     env = _per_node()
     total = _processes(args) * env.instance_count
-    _join(env, args)
+    _join(env)
     options = ["--num_machines", str(env.instance_count), "--machine_rank", str(env.instance_rank)]
     options += ["--num_processes", str(total)]
     if env.instance_count > 1:
@@ -118,7 +118,7 @@ def deepspeed(args: argparse.Namespace) -> list[str]:
     if len(hosts) != env.instance_count:
         hosts = [f"instance-{number}" for number in range(env.instance_count)]
     processes = _processes(args)
-    _join(env, args)
+    _join(env)
     hostfile = Path("hostfile").resolve()
     hostfile.write_text("".join(f"{host} slots={processes}\n" for host in hosts), encoding="utf-8")
     options = ["--hostfile", str(hostfile), "--no_ssh", "--node_rank", str(env.instance_rank)]
@@ -138,18 +138,12 @@ def ray(args: argparse.Namespace) -> list[str]:
     if rank > 0:
         note("this instance serves the Ray cluster; the program runs on its head")
         return []
-    _wait_for_ray(count, _join_seconds(args))
+    _wait_for_ray(count, args.join_seconds)
     return RANK
 
 
 LAUNCHERS: Mapping[str, Callable[[argparse.Namespace], list[str]]] = {
-    "pytorch": pytorch,
-    "torchrun": torchrun,
-    "accelerate": accelerate,
-    "deepspeed": deepspeed,
-    "mpi": mpi,
-    "tensorflow": tensorflow,
-    "ray": ray,
+    launch.__name__: launch for launch in (pytorch, torchrun, accelerate, deepspeed, mpi, tensorflow, ray)
 }
 
 
@@ -163,19 +157,14 @@ def _launched_by(distribution: str) -> RankEnv:
     return env
 
 
-def _join_seconds(args: argparse.Namespace) -> float:
-    seconds: float | None = getattr(args, "join_seconds", None)  # an input of run_ray
-    return seconds or join_seconds(os.environ)
-
-
-def _join(env: RankEnv, args: argparse.Namespace) -> None:
+def _join(env: RankEnv) -> None:
     """Wait for the processes that the platform starts on the other instances, so that a missing one is named. They meet
     at the master's port, which the launcher or the program uses afterwards.
 
     Raise InputError if they are on fewer instances than declared, and ConnectionError if some are missing.
     """
     world.check(env)
-    connections = connect(env, _join_seconds(args)) if env.world_size > 1 else {}
+    connections = connect(env, join_seconds(os.environ)) if env.world_size > 1 else {}
     for connection in connections.values():
         with contextlib.suppress(OSError), connection:
             # The other end closes first: then this end leaves nothing at the port.
