@@ -22,6 +22,8 @@ export PIP_NO_COMPILE := 1
 else
 export UV_COMPILE_BYTECODE := 1
 endif
+# The folders of the steps' programs. mypy checks each by itself: the names of their modules recur.
+PROGRAMS := $(sort $(dir $(filter-out components/shared/%,$(wildcard components/*/*/*.py))))
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
@@ -62,6 +64,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	for folder in $(PROGRAMS); do MYPYPATH=$$folder $(BIN)/mypy --no-error-summary $$folder*.py || failed=1; done; exit $${failed:-0}
 	$(BIN)/lint-imports
 
 format: $(VENV)/.dev

@@ -33,7 +33,6 @@ CONFIG = {
 
 @pytest.fixture
 def start(code: Importer) -> Any:
-    code("run_pytorch", "allranks_steps.own_script")
     return code("autotune_deepspeed", "start")
 
 
@@ -67,11 +66,6 @@ def test_a_configuration_that_cannot_be_tuned_is_refused(start: Any, config: Pat
 def test_several_instances_are_refused(start: Any) -> None:
     with pytest.raises(InputError, match="2 processes on 2 instances"):
         start._check(RankEnv(world_size=2, instance_count=2, launcher="pytorch"))
-
-
-def test_the_global_batch_size_is_left_to_the_training(start: Any) -> None:
-    found = {"train_batch_size": 4, "train_micro_batch_size_per_gpu": 2}
-    assert start.best_configuration(found) == {"train_micro_batch_size_per_gpu": 2}
 
 
 @pytest.fixture

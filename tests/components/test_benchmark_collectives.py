@@ -26,16 +26,8 @@ NAMES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_receiv
     [("all_reduce", 1.75), ("all_gather", 0.875), ("reduce_scatter", 0.875), ("broadcast", 1), ("send_receive", 1)],
 )
 def test_bandwidths_are_those_of_nccl_tests(code: Importer, collective: str, factor: float) -> None:
-    bandwidths = code("benchmark_collectives", "bandwidths")
-    assert bandwidths.algorithm_gb_s(4_000_000_000, 0.5) == pytest.approx(8)
-    assert bandwidths.bus_gb_s(collective, 4_000_000_000, 0.5, 8) == pytest.approx(8 * factor)
-
-
-def test_every_collective_has_a_formula_and_a_name(code: Importer) -> None:
-    code("compare_trainings", "allranks_steps.charts.sheet")
-    assert list(code("benchmark_collectives", "collectives").COLLECTIVES) == NAMES
-    assert set(code("benchmark_collectives", "bandwidths").FACTORS) == set(NAMES)
-    assert list(code("benchmark_collectives", "page").NAMES) == NAMES
+    collectives = code("benchmark_collectives", "collectives").COLLECTIVES
+    assert collectives[collective].factor(8) == pytest.approx(factor)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +61,7 @@ def test_a_wrong_result_is_found(code: Importer, monkeypatch: pytest.MonkeyPatch
     """By a call that does nothing, and by one element that is another one's."""
     collectives = code("benchmark_collectives", "collectives")
     monkeypatch.setattr(collectives, "CHUNK", 7)
-    made = collectives.COLLECTIVES[name](90, collectives.Place(1, 3, torch.device("cpu"), torch.float32))
+    made = collectives.COLLECTIVES[name].make(90, collectives.Place(1, 3, torch.device("cpu"), torch.float32))
     made.prepare()
     buffer, first, values = made.result
     assert made.wrong() > 0.8 * len(buffer)
@@ -124,7 +116,6 @@ def test_the_verdict(
 
 @pytest.mark.parametrize(("size", "text"), [(1, "1 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (8 << 30, "8 GiB")])
 def test_bytes_are_told_in_their_unit(code: Importer, size: int, text: str) -> None:
-    code("compare_trainings", "allranks_steps.charts.sheet")
     assert code("benchmark_collectives", "page").bytes_text(size) == text
 
 
@@ -137,10 +128,7 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[E
         given = ["--min_bytes", "64", "--max_bytes", "8192", "--factor", "8", "--iterations", "2", "--warm_up", "1"]
         given += [*arguments, "--bandwidth", str(folder / "bandwidth")]
         script = COMPONENTS / "diagnosis/benchmark_collectives" / "benchmark.py"
-        included = ["compare_trainings"]  # whose frame of a page the component includes
-        ended = run_script(
-            "benchmark_collectives", *given, script=script, folder=folder, ranks=ranks, included=included
-        )
+        ended = run_script("benchmark_collectives", *given, script=script, folder=folder, ranks=ranks, included=())
         return ended, folder
 
     return run

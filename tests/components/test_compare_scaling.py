@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from component_processes import folder_of
+
+from allranks.errors import InputError
+from allranks.runtime import arguments
+from allranks.runtime.spec_arguments import SPEC
 
 Importer = Callable[[str, str], Any]
 
@@ -37,12 +43,18 @@ def history(folder: Path, count: int, rate: float, batch: float = 100, **changes
 
 @pytest.fixture
 def compare(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Compares histories in a folder of its own, with `out` the output."""
+    """Compares histories in a folder of its own, with `out` the output, and returns what scaling.json has."""
     monkeypatch.chdir(tmp_path)
-    code("compare_trainings", "allranks_steps.charts.sheet")  # which the component includes
     compare = code("compare_scaling", "compare")
-    given = {"title": "Scaling", "warm_up_steps": 10, "min_efficiency": 0.7, "price_per_hour": None}
-    return lambda *files, **changes: compare.compare(files, tmp_path / "out", **given | changes)
+
+    def run(*files: Path, **settings: Any) -> Any:
+        given = {f"history_{number}": file for number, file in enumerate(files, start=1)} | settings
+        words = [f"--{name}={value}" for name, value in (given | {"scaling": tmp_path / "out"}).items()]
+        monkeypatch.setattr(compare, "arguments", lambda: arguments(folder_of("compare_scaling") / SPEC, words))
+        compare.main()
+        return json.loads((tmp_path / "out/scaling.json").read_text(), object_hook=lambda found: Namespace(**found))
+
+    return run
 
 
 def told(folder: Path) -> Any:
@@ -156,7 +168,7 @@ def test_a_history_of_a_language_model_and_one_that_says_little(compare: Any, tm
 @pytest.mark.parametrize(("price", "pictures"), [(None, 2), (36.0, 3)])
 def test_the_page(compare: Any, tmp_path: Path, price: float | None, pictures: int) -> None:
     files = [history(tmp_path, count, rate) for count, rate in ((1, 100.0), (2, 160.0), (4, 200.0))]
-    compare(*files, title="<Scaling> & more", price_per_hour=price)
+    compare(*files, title="<Scaling> & more", **({"price_per_hour": price} if price else {}))
     page = (tmp_path / "out/scaling.html").read_text()
     assert page == (tmp_path / "outputs/scaling.html").read_text()
     assert "&lt;Scaling&gt; &amp; more" in page
@@ -179,28 +191,27 @@ def test_one_training_alone(compare: Any, tmp_path: Path) -> None:
     ("content", "said"),
     [
         (None, "cannot be read"),
-        ("{", "is no history"),
-        ("[]", "is no history"),
+        ("{", "is not a history"),
+        ("[]", "is not a history"),
         ('{"points": [{"step": 11, "seconds": 1}], "instance_count": 1, "world_size": 1}', "samples_per_step"),
         ('{"points": [{"step": 11, "seconds": 0, "samples": 1}], "instance_count": 1, "world_size": 1}', "in 0 s"),
-        ('{"points": [{"step": 11, "seconds": 1, "samples": 1}], "instance_count": 0, "world_size": 1}', "no step"),
-        ('{"points": [], "instance_count": 1, "world_size": 1}', "no step after the first 10"),
+        ('{"points": [{"step": 11, "seconds": 1, "samples": 1}], "world_size": 1}', "instance_count"),
+        ('{"points": [{"step": 11, "seconds": 1, "samples": 1}], "instance_count": 0, "world_size": 1}', "0 instances"),
+        ('{"points": [{"step": 1, "seconds": 1, "samples": 1}], "instance_count": 1, "world_size": 1}', "first 10"),
+        ('{"points": [], "instance_count": 1, "world_size": 1}', "has no point"),
     ],
 )
-def test_a_file_that_is_no_history(
-    code: Importer, compare: Any, tmp_path: Path, content: str | None, said: str
-) -> None:
+def test_a_file_that_is_no_history(compare: Any, tmp_path: Path, content: str | None, said: str) -> None:
     file = tmp_path / "h"
     if content is not None:
         file.write_text(content)
-    with pytest.raises(code("compare_scaling", "histories").BadHistory, match=said):
+    with pytest.raises(InputError, match=said):
         compare(history(tmp_path, 2, 4.0), file)
     assert not (tmp_path / "out").exists()
 
 
-def test_histories_that_do_not_go_together(code: Importer, compare: Any, tmp_path: Path) -> None:
-    bad = code("compare_scaling", "histories").BadHistory
-    with pytest.raises(bad, match="several histories have instance_count 2"):
+def test_histories_that_do_not_go_together(compare: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="several of them have instance_count 2"):
         compare(history(tmp_path, 2, 4.0), history(tmp_path, 2, 4.0))
-    with pytest.raises(bad, match="count image and token"):
+    with pytest.raises(InputError, match="count image and token"):
         compare(history(tmp_path, 1, 4.0), history(tmp_path, 2, 4.0, sample="token"))

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from component_processes import folder_of
+
+from allranks.errors import InputError
+from allranks.runtime import arguments
+from allranks.runtime.spec_arguments import SPEC
 
 Importer = Callable[[str, str], Any]
 
@@ -25,7 +31,8 @@ def history(folder: Path, name: str, losses: list[float], **changes: Any) -> Pat
         "launcher": "pytorch",
         "world_size": 4,
         "parameters": 1000,
-        "tokens_per_step": 64,
+        "sample": "token",
+        "samples_per_step": 64,
         "points": points,
     }
     file = folder / name
@@ -35,10 +42,19 @@ def history(folder: Path, name: str, losses: list[float], **changes: Any) -> Pat
 
 @pytest.fixture
 def compare(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Compares histories in a folder of its own, with `out` the output."""
+    """Compares histories in a folder of its own, with `out` the output, and returns what comparison.json has."""
     monkeypatch.chdir(tmp_path)
-    comparison = code("compare_trainings", "comparison")
-    return lambda *files, title="Compared": comparison.compare(files, title, tmp_path / "out")
+    program = code("compare_trainings", "compare_trainings")
+
+    def run(*files: Path, title: str = "Compared") -> Any:
+        given = {f"history_{number}": file for number, file in enumerate(files, start=1)}
+        given |= {"title": title, "comparison": tmp_path / "out"}
+        words = [f"--{name}={value}" for name, value in given.items()]
+        monkeypatch.setattr(program, "arguments", lambda: arguments(folder_of("compare_trainings") / SPEC, words))
+        program.main()
+        return json.loads((tmp_path / "out/comparison.json").read_text(), object_hook=lambda found: Namespace(**found))
+
+    return run
 
 
 def test_the_figures_and_the_page(compare: Any, tmp_path: Path) -> None:
@@ -50,8 +66,8 @@ def test_the_figures_and_the_page(compare: Any, tmp_path: Path) -> None:
     )
     assert [row.name for row in rows] == ["ddp (1)", "deepspeed ZeRO 3", "ddp (2)"]
     assert [row.difference for row in rows] == [0, pytest.approx(0.001), 0]
-    assert (rows[0].loss, rows[0].step_seconds, rows[0].tokens_per_second, rows[0].peak_memory) == (2.0, 0.5, 128, 102)
-    assert json.loads((tmp_path / "out/comparison.json").read_text())[2]["launcher"] == "mpi"
+    assert (rows[0].loss, rows[0].step_seconds, rows[0].samples_per_second, rows[0].peak_memory) == (2.0, 0.5, 128, 102)
+    assert (rows[2].launcher, rows[2].sample) == ("mpi", "token")
     page = (tmp_path / "out/comparison.html").read_text()
     assert page == (tmp_path / "outputs/comparison.html").read_text()
     assert "&lt;Losses&gt; &amp; more" in page
@@ -60,6 +76,21 @@ def test_the_figures_and_the_page(compare: Any, tmp_path: Path) -> None:
     assert [path.findtext("title") for path in picture.iter("path")] == [row.name for row in rows]
     for value in ("1.0e-03", "2.0000", "0.500", "128", "102"):
         assert f"{value}</td>" in page
+    assert "3 trainings of 1,000 parameters, 21 steps of 64 tokens" in page
+    assert "<th>tokens a second</th>" in page
+
+
+def test_each_training_has_the_unit_of_its_history(compare: Any, tmp_path: Path) -> None:
+    images = history(tmp_path, "a", [4.0], sample="image")
+    compare(images)
+    assert "<th>images a second</th>" in (tmp_path / "out/comparison.html").read_text()
+    compare(images, history(tmp_path, "b", [4.0]))
+    page = (tmp_path / "out/comparison.html").read_text()
+    assert re.findall(r"<th>(\w+ a second)</th>|>([\d.,]+ \w+s)</td>", page) == [
+        ("samples a second", ""),
+        ("", "7 images"),
+        ("", "7 tokens"),
+    ]
 
 
 def test_a_loss_that_is_no_number_leaves_a_gap(compare: Any, tmp_path: Path) -> None:
@@ -80,25 +111,23 @@ def test_one_point_is_enough(compare: Any, tmp_path: Path) -> None:
     ("content", "said"),
     [
         (None, "cannot be read"),
-        ("{", "is no history"),
-        ("[]", "is no history"),
-        ('{"points": [{"step": 1}]}', "is no history"),
-        ("empty", "holds no point"),
+        ("{", "is not a history"),
+        ("[]", "is not a history"),
+        ('{"points": [{"step": 1, "seconds": 1, "samples": 2}], "world_size": 1}', "KeyError\\('loss'\\)"),
+        ("empty", "has no point"),
     ],
 )
-def test_a_file_that_is_no_history(
-    code: Importer, compare: Any, tmp_path: Path, content: str | None, said: str
-) -> None:
+def test_a_file_that_is_no_history(compare: Any, tmp_path: Path, content: str | None, said: str) -> None:
     file = tmp_path / "h"
     if content == "empty":
         history(tmp_path, "h", [])
     elif content is not None:
         file.write_text(content)
-    with pytest.raises(code("compare_trainings", "trainings").BadHistory, match=said):
+    with pytest.raises(InputError, match=said):
         compare(history(tmp_path, "a", [4.0]), file)
     assert not (tmp_path / "out").exists()
 
 
-def test_no_history(code: Importer, compare: Any) -> None:
-    with pytest.raises(code("compare_trainings", "trainings").BadHistory, match="no history is given"):
+def test_no_history(compare: Any) -> None:
+    with pytest.raises(InputError, match="no history is given"):
         compare()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 import yaml
-from component_processes import COMPONENTS, Ended, run
+from component_processes import COMPONENTS, Ended, clean, folder_of, run
 from launches import BIN, MPIRUN, by_mpirun, by_platform, environment, free_port
 
+from allranks.contract import own_variables
 from allranks.contract.launch import Distribution
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
@@ -26,6 +28,7 @@ from allranks.plan.check import check as check_plan
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Literal
 from allranks.sdk.session import session
+from allranks_steps import own_script
 
 Importer = Callable[[str, str], Any]
 
@@ -35,7 +38,9 @@ TENSORFLOW = BIN.parents[1] / ".venvs/allranks-tensorflow/bin/python"
 
 
 def command(launch: str, folder: Path, script: str = "sum_ranks.py", *options: str) -> list[str]:
-    places = ["--launch", launch, "--source", str(SCRIPTS), "--script", script, "--results", str(folder / "results")]
+    spec = "component.yaml" if launch == "pytorch" else f"run_{launch}/component.yaml"
+    outputs = [f"--{name}={folder / name}" for name in ("results", "model", "checkpoints", "metrics")]
+    places = ["--spec", spec, "--launch", launch, "--source", str(SCRIPTS), "--script", script, *outputs]
     return [sys.executable, str(COMPONENTS / "own_script/run_pytorch/start.py"), *places, *options]
 
 
@@ -116,7 +121,7 @@ def test_mpirun_starts_a_script_of_horovod(tmp_path: Path, variables: dict[str, 
 @pytest.mark.skipif(not TENSORFLOW.exists(), reason="no TensorFlow here: make tensorflow")
 def test_the_workers_of_tensorflow(tmp_path: Path, variables: dict[str, str]) -> None:
     _, *rest = command("tensorflow", tmp_path, "tasks.py", "--arguments", "$AZUREML_NODE_COUNT")
-    path = os.pathsep.join([variables["PYTHONPATH"], str(COMPONENTS.parent / "src")])
+    path = os.pathsep.join([variables["PYTHONPATH"], str(COMPONENTS.parent / "src"), str(COMPONENTS / "shared")])
     ended = by_platform(
         TensorFlow(2),
         2,
@@ -174,9 +179,9 @@ def test_the_script_runs_when_the_ray_cluster_is_whole(tmp_path: Path, variables
 def test_a_missing_instance_is_named(
     launch: str, distribution: Distribution, missing: str, tmp_path: Path, variables: dict[str, str]
 ) -> None:
-    path = os.pathsep.join([variables["PYTHONPATH"], str(COMPONENTS.parent / "src")])
-    started = command(launch, tmp_path, "sum_ranks.py", "--join_seconds", "2")
-    ended = by_platform(distribution, 3, started, tmp_path, {**variables, "PYTHONPATH": path}, missing=2)
+    path = os.pathsep.join([variables["PYTHONPATH"], str(COMPONENTS.parent / "src"), str(COMPONENTS / "shared")])
+    variables |= {"PYTHONPATH": path, own_variables.JOIN_SECONDS: "2"}
+    ended = by_platform(distribution, 3, command(launch, tmp_path, "sum_ranks.py"), tmp_path, variables, missing=2)
     assert set(ended.codes) == {1}, ended
     assert missing in ended.errors[0]
     assert not (tmp_path / "results").exists()
@@ -201,12 +206,9 @@ def test_a_world_of_one_instance_of_two(launch: str, tmp_path: Path, variables: 
     assert not (tmp_path / "results").exists()
 
 
-def test_what_is_no_script_is_refused(code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own_script = code("run_pytorch", "allranks_steps.own_script")
-
+def test_what_is_no_script_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def command_line(**changes: object) -> list[str]:
-        none = dict.fromkeys([*own_script.DATA, *own_script.OUTPUTS])
-        given = {"source": SCRIPTS, "script": "sum_ranks.py", "arguments": "", **none, **changes}
+        given = {"source": SCRIPTS, "script": "sum_ranks.py", "arguments": None, **changes}
         return own_script.command_line(Namespace(**given))
 
     with pytest.raises(
@@ -243,7 +245,6 @@ def test_a_program_of_a_mount_that_is_not_executable(tmp_path: Path, variables: 
 def test_a_launcher_where_the_platform_starts_all_is_refused(
     launch: str, code: Importer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code("run_pytorch", "allranks_steps.own_script")
     launchers = code("run_pytorch", "launchers")
     env = RankEnv(world_size=4, local_world_size=2, instance_count=2, launcher="pytorch")
     monkeypatch.setattr(launchers, "detect", lambda: env)
@@ -252,12 +253,11 @@ def test_a_launcher_where_the_platform_starts_all_is_refused(
 
 
 def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
-    code("run_pytorch", "allranks_steps.own_script")
     launchers = code("run_pytorch", "launchers")
     env = RankEnv(world_size=2, instance_count=2, launcher="pytorch", master_addr="127.0.0.2", master_port=6105)
     monkeypatch.setattr(launchers, "detect", lambda: env)
     monkeypatch.setattr(launchers, "_gpus", lambda: 4)
-    monkeypatch.setattr(launchers, "_join", lambda *_: None)  # nobody is at the master's address
+    monkeypatch.setattr(launchers, "_join", lambda _: None)  # nobody is at the master's address
     given = {"processes": 0, "min_instances": 0, "max_restarts": 0}
     assert "--nproc-per-node 4" in " ".join(launchers.torchrun(Namespace(**given)))
     with pytest.raises(InputError, match="8 processes on the 4 GPUs of this instance"):
@@ -280,7 +280,6 @@ def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.Monk
 def test_accelerate_takes_what_is_not_given_from_its_configuration(
     config: str | None, precision: str | None, options: list[str], code: Importer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code("run_pytorch", "allranks_steps.own_script")
     launchers = code("run_pytorch", "launchers")
     env = RankEnv(world_size=1, launcher="pytorch", master_addr="127.0.0.2", master_port=6105)
     monkeypatch.setattr(launchers, "detect", lambda: env)
@@ -316,12 +315,19 @@ def test_arguments_with_the_quotes_of_the_command_are_refused() -> None:
         assert [problem.found for problem in problems] == found
 
 
-def test_the_code_of_the_node_takes_the_place_of_the_source() -> None:
+@pytest.mark.parametrize("component", ["run_pytorch", "run_torchrun"])
+def test_the_code_of_the_node_takes_the_place_of_the_source(component: str, tmp_path: Path) -> None:
+    """The program that starts it finds its spec, and everything else that it needs, beside it."""
     with session():
         from azure.ai.ml import load_component
 
-        component = load_component(COMPONENTS / "own_script/run_pytorch/run_mpi/component.yaml")
-        component.code = str(SCRIPTS)
-        with component._build_code() as snapshot:
-            files = {file.name for file in Path(snapshot.path).iterdir()}
-    assert {"sum_ranks.py", "start.py", "rank.py", "launchers.py", "own_script.py", "allranks"} <= files
+        loaded = load_component(folder_of(component) / "component.yaml")
+        loaded.code = str(SCRIPTS)
+        with loaded._build_code() as snapshot:
+            shutil.copytree(snapshot.path, tmp_path / "code")
+            _, *words = shlex.split(loaded.command)[:6]  # python start.py --spec FILE --launch NAME
+    outputs = [f"--{name}={tmp_path / name}" for name in ("results", "model", "checkpoints", "metrics")]
+    started = [sys.executable, *words, "--script", "missing.py", *outputs]
+    ended = run([started], [clean() | {"RANK": "0", "WORLD_SIZE": "1"}], tmp_path / "code")
+    assert "missing.py, which is not in the code of the node" in ended.errors[0], ended
+    assert (tmp_path / "code/sum_ranks.py").exists()

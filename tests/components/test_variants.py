@@ -27,7 +27,7 @@ greet_twice:
     tone: {enum: [warm, cool, none], default: none}
     pause: {type: number, min: 0.000001, max: 9.0, default: 0.5, description: Seconds between the two.}
     names: {type: uri_file, description: More names.}
-  additional_includes: [../other/words.py, own.py]
+  additional_includes: [../other/words.py, own.py, component.yaml]
   distribution: {type: mpi}
   command:
     $[[--style ${{inputs.style}}]]: ""
@@ -68,7 +68,7 @@ def test_a_variant_is_the_spec_with_what_differs(tmp_path: Path) -> None:
     base, spec = yaml.safe_load(YAML), variant(tmp_path)
     assert (spec["name"], spec["display_name"], spec["version"]) == ("greet_twice", "Greet people twice", "1.2.0")
     assert spec["code"] == ".."
-    assert spec["additional_includes"] == ["../../other/words.py", "../own.py"]
+    assert spec["additional_includes"] == ["../../other/words.py", "../own.py", "../greet_twice"]
     assert spec["environment"] == base["environment"].replace("file:", "file:../")
     assert spec["distribution"] == {"type": "mpi"}
     assert list(spec["inputs"]) == ["people", "names", "times", "tone", "loud", "pause"]
@@ -98,7 +98,9 @@ def test_a_table_that_does_not_fit_the_spec(tmp_path: Path, table: str, where: s
 
 def test_written_once_and_checked_afterwards(tmp_path: Path) -> None:
     folder = make(tmp_path)
-    (folder / "variants.yaml").write_text(TABLE.replace("  additional_includes: [../other/words.py, own.py]\n", ""))
+    (folder / "variants.yaml").write_text(
+        TABLE.replace("  additional_includes: [../other/words.py, own.py, component.yaml]\n", "")
+    )
     spec = folder / "component.yaml"
     (missing,) = variants.check([spec])
     assert "greet_twice/component.yaml is missing" in missing.found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from scaling import Study
 
-from allranks_steps.charts.axis import Axis, Frame, LogAxis, svg
+from allranks_steps.charts.axis import Axis, Frame, LogAxis, dot, path, svg
 
 NARROW, WIDE = 520, 1076
 """Width in pixels of a chart beside another, and of one alone in its row."""
@@ -17,47 +17,56 @@ def throughput(study: Study, width: int) -> str:
     the spread."""
     frame = Frame("Throughput by number of instances", width)
     first = study.rows[0]
-    ideal = [(row.instance_count, first.throughput * row.instance_count / first.instance_count) for row in study.rows]
-    values = [value for row in study.rows for value in (row.throughput, *row.spread)] + [value for _, value in ideal]
+    ideal = [first.throughput * row.instance_count / first.instance_count for row in study.rows]
+    values = [value for row in study.rows for value in (row.throughput, *row.spread)] + ideal
     x, y = _instances(study, frame), LogAxis(min(values) / 1.15, max(values) * 1.15, *frame.y)
-    whiskers = [
-        f'<path class="whisker" d="M{x(row.instance_count)} {y(row.spread[0])}V{y(row.spread[1])}"/>'
-        for row in study.rows
-    ]
-    parts = [
-        *_line("ideal", None, ideal, x, y),
-        *whiskers,
-        *_line("curve line s0", figure, [(row.instance_count, row.throughput) for row in study.rows], x, y),
-    ]
-    return svg(frame, _marks(study, x), [(y(value), figure(value)) for value in y.marks(5)], "instances", parts)
+    parts = [path("ideal", _points(study, ideal, x, y))]
+    for row in study.rows:
+        low, high = row.spread
+        parts.append(f'<path class="whisker" d="M{x(row.instance_count)} {y(low)}V{y(high)}"/>')
+    return _chart(study, frame, y, [row.throughput for row in study.rows], "curve line s0", figure, parts)
 
 
-def efficiency(study: Study, width: int) -> str:
+def efficiency(study: Study) -> str:
     """Plot efficiency over instances, with a line at perfect scaling."""
-    frame = Frame("Efficiency by number of instances", width)
-    highest = max(1.0, *(row.efficiency for row in study.rows))
-    x, y = _instances(study, frame), Axis(0.0, highest * 1.1, *frame.y)
-    ends = [(study.rows[0].instance_count, 1.0), (study.rows[-1].instance_count, 1.0)]
-    parts = [
-        *_line("ideal", None, ends, x, y),
-        *_line(
-            "curve line s2",
-            lambda value: f"{value:.0%}",
-            [(row.instance_count, row.efficiency) for row in study.rows],
-            x,
-            y,
-        ),
-    ]
-    return svg(frame, _marks(study, x), [(y(value), f"{value:.0%}") for value in y.marks(5)], "instances", parts)
+    frame = Frame("Efficiency by number of instances", NARROW)
+    values = [row.efficiency for row in study.rows]
+    x, y = _instances(study, frame), Axis(0.0, max(1.0, *values) * 1.1, *frame.y)
+    perfect = path("ideal", _points(study, [1.0] * len(values), x, y))
+    return _chart(study, frame, y, values, "curve line s2", "{:.0%}".format, [perfect])
 
 
-def cost(study: Study, width: int) -> str:
+def cost(study: Study) -> str:
     """Plot the cost of a million samples over instances. The study must have a price."""
-    costs = [(row.instance_count, row.cost or 0.0) for row in study.rows]
-    frame = Frame("Cost by number of instances", width)
-    x, y = _instances(study, frame), Axis(0.0, max(value for _, value in costs) * 1.15, *frame.y)
-    parts = _line("curve line s1", figure, costs, x, y)
-    return svg(frame, _marks(study, x), [(y(value), f"{value:,.4g}") for value in y.marks(5)], "instances", parts)
+    values = [row.cost or 0.0 for row in study.rows]
+    frame = Frame("Cost by number of instances", NARROW)
+    y = Axis(0.0, max(values) * 1.15, *frame.y)
+    return _chart(study, frame, y, values, "curve line s1", figure, [])
+
+
+def _chart(
+    study: Study,
+    frame: Frame,
+    y: Axis,
+    values: Sequence[float],
+    style: str,
+    label: Callable[[float], str],
+    parts: Sequence[str],
+) -> str:
+    """Draw a line through the values of the rows, with each value above its point, on top of the parts."""
+    x = _instances(study, frame)
+    points = _points(study, values, x, y)
+    drawn = [*parts, path(style, points)]
+    for point, value in zip(points, values, strict=True):
+        drawn.append(dot(style, point))
+        place = f'x="{point[0]}" y="{round(point[1] - 11, 1)}" text-anchor="middle"'
+        drawn.append(f'<text class="value" {place}>{label(value)}</text>')
+    x_marks = [(x(row.instance_count), f"{row.instance_count:,}") for row in study.rows]
+    return svg(frame, x_marks, [(y(value), label(value)) for value in y.marks(5)], "instances", drawn)
+
+
+def _points(study: Study, values: Sequence[float], x: Axis, y: Axis) -> list[tuple[float, float]]:
+    return [(x(row.instance_count), y(value)) for row, value in zip(study.rows, values, strict=True)]
 
 
 def _instances(study: Study, frame: Frame) -> Axis:
@@ -66,30 +75,8 @@ def _instances(study: Study, frame: Frame) -> Axis:
     return LogAxis(study.rows[0].instance_count, study.rows[-1].instance_count, low + 24, high - 24)
 
 
-def _marks(study: Study, x: Callable[[float], float]) -> list[tuple[float, str]]:
-    return [(x(row.instance_count), f"{row.instance_count:,}") for row in study.rows]
-
-
-def _line(
-    style: str,
-    label: Callable[[float], str] | None,
-    points: Sequence[tuple[float, float]],
-    x: Callable[[float], float],
-    y: Callable[[float], float],
-) -> list[str]:
-    """Draw a line through the points. label: formats the value above each point; None for a line without dots."""
-    data = "L".join(f"{x(at)} {y(value)}" for at, value in points)
-    parts = [f'<path class="{style}" d="M{data}"/>']
-    for at, value in points if label else ():
-        parts.append(f'<circle class="{style}" cx="{x(at)}" cy="{y(value)}" r="4"/>')
-        parts.append(
-            f'<text class="value" x="{x(at)}" y="{round(y(value) - 11, 1)}" text-anchor="middle">{label(value)}</text>'
-        )
-    return parts
-
-
 def figure(value: float | None) -> str:
     """Format a number with three significant digits, or with all its integer digits if there are more."""
-    if value is None:
-        return "–"
+    if not value:
+        return "–" if value is None else "0"
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")

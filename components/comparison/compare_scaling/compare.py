@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 import page
-from histories import BadHistory, read
 from notes import notes
-from scaling import Study, study
+from scaling import study
 
-HISTORIES = 8
-"""Number of history inputs: a component has a fixed number of inputs."""
-
-
-def compare(
-    histories: Sequence[Path],
-    output: Path,
-    *,
-    title: str,
-    warm_up_steps: int,
-    min_efficiency: float,
-    price_per_hour: float | None,
-) -> Study:
-    """Write scaling.html and scaling.json. Raise BadHistory before anything is written."""
-    trainings = read(histories, warm_up_steps)
-    result = study(trainings, min_efficiency, price_per_hour)
-    content = page.html(title, result, trainings, warm_up_steps)
-    texts = {"verdict": page.verdict(result), "notes": notes(trainings, result)}
-    figures = json.dumps(texts | asdict(result), indent=2) + "\n"
-    # Files in ./outputs become the run's artifacts, which Azure ML's studio shows.
-    for folder in (output, Path("outputs")):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "scaling.html").write_text(content, encoding="utf-8")
-        (folder / "scaling.json").write_text(figures, encoding="utf-8")
-    return result
+from allranks.errors import InputError, Problem
+from allranks.runtime import arguments
+from allranks_steps.charts import sheet
+from allranks_steps.trainings import Training, read
 
 
 def main() -> None:
     args = arguments()
-    histories = [getattr(args, f"history_{number}") for number in range(1, HISTORIES + 1)]
-    try:
-        result = compare(
-            [history for history in histories if history],
-            args.scaling,
-            title=args.title,
-            warm_up_steps=args.warm_up_steps,
-            min_efficiency=args.min_efficiency,
-            price_per_hour=args.price_per_hour,
-        )
-    except BadHistory as error:
-        print(f"compare_scaling: {error}", file=sys.stderr)
-        sys.exit(2)
+    files = [file for name, file in vars(args).items() if name.startswith("history_") and file]
+    trainings = measured(files, args.warm_up_steps)
+    result = study(trainings, args.min_efficiency, args.price_per_hour)
+    figures = {"verdict": page.verdict(result), "notes": [*notes(trainings, result)]} | asdict(result)
+    texts = {
+        "scaling.html": page.html(args.title, result, trainings, args.warm_up_steps),
+        "scaling.json": json.dumps(figures, indent=2) + "\n",
+    }
+    sheet.write(args.scaling, texts)
     for row in result.rows:
         print(
             f"{row.instance_count} x {row.world_size // row.instance_count} ranks: {row.throughput:,.0f} "
@@ -64,17 +36,27 @@ def main() -> None:
     print(page.verdict(result))
 
 
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    for number in range(1, HISTORIES + 1):
-        parser.add_argument(f"--history_{number}", type=Path, required=number == 1)
-    parser.add_argument("--title", default="Scaling")
-    parser.add_argument("--warm_up_steps", type=int, default=10)
-    parser.add_argument("--min_efficiency", type=float, default=0.7)
-    parser.add_argument("--price_per_hour", type=float)
-    parser.add_argument("--scaling", type=Path, required=True)
-    return parser.parse_args()
+def measured(files: Iterable[Path], warm_up_steps: int) -> list[Training]:
+    """Return the trainings without their warm-up, in ascending order of instances.
+
+    Raise InputError if a file is not a history, nothing is left of one, or they are not of one training on different
+    numbers of instances.
+    """
+    trainings: dict[int, Training] = {}
+    for file in files:
+        training = read(file, ("instance_count",)).without_warm_up(warm_up_steps)
+        if training is None:
+            found = f"has no step after the first {warm_up_steps}, which are left out"
+            raise InputError(Problem(str(file), found, fix="train for more steps, or lower warm_up_steps"))
+        count = training.instance_count
+        if count in trainings:
+            found = f"several of them have instance_count {count}"
+            raise InputError(Problem("the histories", found, "one for each number of instances"))
+        trainings[count] = training
+    samples = sorted({training.sample for training in trainings.values()})
+    if len(samples) > 1:
+        raise InputError(Problem("the histories", f"they count {' and '.join(samples)}", "histories of one training"))
+    return [trainings[count] for count in sorted(trainings)]
 
 
 if __name__ == "__main__":

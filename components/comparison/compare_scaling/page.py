@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterator, Sequence
 
 import charts
-from histories import Training
 from notes import listed, notes
-from scaling import Row, Study
+from scaling import Study
 
 from allranks_steps.charts import sheet
+from allranks_steps.trainings import Training
 
 KINDS = {
     "strong": "Strong scaling: every row trains with the same batch.",
@@ -22,27 +21,19 @@ KINDS = {
 def html(title: str, study: Study, trainings: Sequence[Training], warm_up_steps: int) -> str:
     """Return the page as HTML."""
     lead = f"{KINDS[study.kind].partition(':')[0]} on {listed([row.instance_count for row in study.rows])} instances"
-    parts = [_figures(study), _verdict(study), _notes(notes(trainings, study)), _charts(study)]
-    return sheet.html(title, lead, "\n".join([*parts, _table(study, trainings, warm_up_steps)]))
+    parts = [sheet.figures(_figures(study)), sheet.verdict(verdict(study)), sheet.notes(notes(trainings, study))]
+    return sheet.html(title, lead, [*parts, _charts(study), _table(study, trainings, warm_up_steps)])
 
 
-def _figures(study: Study) -> str:
+def _figures(study: Study) -> Iterator[tuple[str, str]]:
     best, last = max(study.rows, key=lambda row: row.throughput), study.rows[-1]
-    figures = [
-        (f"{study.pays_up_to:,} {_instances(study.pays_up_to)}", "more do not pay" if study.stops_at else "all pay"),
-        (f"{charts.figure(best.throughput)} {study.sample}s a second", f"the best, on {best.instance_count:,}"),
-        (f"{last.efficiency:.0%} efficiency", f"on {last.instance_count:,}"),
-    ]
+    yield f"{study.pays_up_to:,} {_instances(study.pays_up_to)}", "more do not pay" if study.stops_at else "all pay"
+    yield f"{charts.figure(best.throughput)} {study.sample}s a second", f"the best, on {best.instance_count:,}"
+    yield f"{last.efficiency:.0%} efficiency", f"on {last.instance_count:,}"
     if last.cost is not None:
         cheapest = min(study.rows, key=lambda row: row.cost or 0.0)
         label = f"a million {study.sample}s, the cheapest, on {cheapest.instance_count:,}"
-        figures.append((charts.figure(cheapest.cost), label))
-    cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in figures)
-    return f'<div class="figures">\n{cells}\n</div>'
-
-
-def _verdict(study: Study) -> str:
-    return f'<p class="said">{escape(verdict(study))}</p>'
+        yield charts.figure(cheapest.cost), label
 
 
 def verdict(study: Study) -> str:
@@ -62,67 +53,49 @@ def verdict(study: Study) -> str:
     )
 
 
-def _notes(said: Sequence[str]) -> str:
-    return "\n".join(f'<p class="note">{escape(text)}</p>' for text in said)
-
-
 def _charts(study: Study) -> str:
-    of = f"of a million {escape(study.sample)}s"
     # With a price there are three charts: the first then has its own row.
     wide = charts.WIDE if study.price_per_hour else charts.NARROW
-    figures = [
-        _chart("Throughput", f"in {escape(study.sample)}s a second; dashed: perfect", charts.throughput(study, wide)),
-        _chart("Efficiency", "as a part of what the instances could bring", charts.efficiency(study, charts.NARROW)),
+    of = f"in {study.sample}s a second; dashed: perfect"
+    parts = [
+        sheet.chart("Throughput", of, charts.throughput(study, wide), is_wide=bool(study.price_per_hour)),
+        sheet.chart("Efficiency", "as a part of what the instances could bring", charts.efficiency(study)),
     ]
     if study.price_per_hour:
-        figures.append(_chart("Cost", of, charts.cost(study, charts.NARROW)))
-    return '<section class="charts">\n' + "\n".join(figures) + "\n</section>"
-
-
-def _chart(name: str, of: str, picture: str) -> str:
-    wide = ' class="wide"' if f"0 0 {charts.WIDE} " in picture else ""
-    return f'<div{wide}><h2>{name} <span class="of">{of}</span></h2>\n{picture}\n</div>'
+        parts.append(sheet.chart("Cost", f"of a million {study.sample}s", charts.cost(study)))
+    return sheet.charts(parts)
 
 
 def _table(study: Study, trainings: Sequence[Training], warm_up_steps: int) -> str:
     priced = study.price_per_hour is not None
-    most = max(row.throughput for row in study.rows)
-    rows = "\n".join(_row(row, training, most, priced) for row, training in zip(study.rows, trainings, strict=True))
     names = ["instances", "ranks", f"{study.sample}s a step", "step", f"{study.sample}s a second", "middle half"]
-    names += ["speed-up", "efficiency", "added brings"] + ["cost of a million"] * priced + ["steps measured"]
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    names += ["speed-up", "efficiency", "added brings", *(["cost of a million"] if priced else [])]
+    most = max(row.throughput for row in study.rows)
+    rows = [
+        [
+            f"{row.instance_count:,}",
+            f"{row.world_size:,}",
+            f"{row.samples_per_step:,.0f}",
+            f"{row.step_seconds:.4g}",
+            f"{sheet.bar(row.throughput, most)}{charts.figure(row.throughput)}",
+            " – ".join(map(charts.figure, row.spread)),
+            f"{row.speed_up:.2f}",
+            f"{row.efficiency:.0%}",
+            "–" if row.gain is None else f"{row.gain:.0%}",
+            *([charts.figure(row.cost)] if priced else []),
+            f"{training.steps:,}",
+        ]
+        for row, training in zip(study.rows, trainings, strict=True)
+    ]
     first = study.rows[0].instance_count
     price = f" Cost: at {study.price_per_hour:g} an hour and instance, while it trains." if priced else ""
-    return f"""<section>
-<h2>Figures</h2>
-<div class="scroll"><table>
-<thead><tr>{head}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table></div>
-<p class="caption">{KINDS[study.kind]} Medians of steps, in seconds, without the first {warm_up_steps:,} of each
-training, starting, evaluation and saving of the model. Middle half: between the quarters of the points. Speed-up and
-efficiency: compared with {first:,} {_instances(first)}. Added brings: the gain from the row above, as a part of
-what the added instances could bring.{price}</p>
-</section>"""
-
-
-def _row(row: Row, training: Training, most: float, priced: bool) -> str:
-    cells = [
-        f"{row.instance_count:,}",
-        f"{row.world_size:,}",
-        f"{row.samples_per_step:,.0f}",
-        f"{row.step_seconds:.4g}",
-        f"{sheet.bar(row.throughput, most)}{charts.figure(row.throughput)}",
-        " – ".join(map(charts.figure, row.spread)),
-        f"{row.speed_up:.2f}",
-        f"{row.efficiency:.0%}",
-        "–" if row.gain is None else f"{row.gain:.0%}",
-        *([charts.figure(row.cost)] if priced else []),
-        f"{training.steps:,}",
-    ]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    caption = (
+        f"{KINDS[study.kind]} Medians of steps, in seconds, without the first {warm_up_steps:,} of each training, "
+        f"starting, evaluation and saving of the model. Middle half: between the quarters of the points. Speed-up and "
+        f"efficiency: compared with {first:,} {_instances(first)}. Added brings: the gain from the row above, as a "
+        f"part of what the added instances could bring.{price}"
+    )
+    return sheet.table([*names, "steps measured"], rows, caption)
 
 
 def _instances(count: int) -> str:

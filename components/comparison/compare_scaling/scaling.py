@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median, quantiles
 
-from histories import Training
+from allranks_steps.trainings import Training
 
 ALIKE = 0.15
 """Relative difference up to which batch sizes count as equal: an epoch's last batch is often smaller."""
@@ -63,7 +63,8 @@ class Study:
 
 def study(trainings: Sequence[Training], min_efficiency: float, price_per_hour: float | None) -> Study:
     """Return the figures of at least one training, in ascending order of instances."""
-    rates = [median(training.rates) for training in trainings]
+    paces = [[point.samples / point.seconds for point in training.points] for training in trainings]
+    rates = [median(each) for each in paces]
     counts = [training.instance_count for training in trainings]
     gains = [None] + [
         (rate / rate_before) / (count / count_before)
@@ -74,15 +75,15 @@ def study(trainings: Sequence[Training], min_efficiency: float, price_per_hour: 
             instance_count=training.instance_count,
             world_size=training.world_size,
             samples_per_step=training.samples_per_step,
-            step_seconds=median(training.seconds),
+            step_seconds=median(point.seconds for point in training.points),
             throughput=rate,
-            spread=_spread(training.rates),
+            spread=_spread(pace),
             speed_up=rate / rates[0],
             efficiency=(rate / rates[0]) / (training.instance_count / counts[0]),
             gain=gain,
             cost=cost(training.instance_count, rate, price_per_hour),
         )
-        for training, rate, gain in zip(trainings, rates, gains, strict=True)
+        for training, pace, rate, gain in zip(trainings, paces, rates, gains, strict=True)
     )
     stops = next((at for at, gain in enumerate(gains) if gain is not None and gain < min_efficiency), None)
     return Study(

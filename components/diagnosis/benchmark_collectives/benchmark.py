@@ -8,41 +8,64 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import page
 import torch
 import torch.distributed as dist
-from collectives import COLLECTIVES
+from collectives import COLLECTIVES, Place
 from measuring import Row, Skipped, measure, sizes
-from verdict import Expected, Verdict, expected, judge
+from verdict import expected, judge
 
 from allranks import runtime
 from allranks.contract.own_variables import SIZE
 from allranks.errors import InputError, Problem
-from allranks.hardware.sizes import Size, find, known
+from allranks.hardware.sizes import find, known
+from allranks_steps.charts import sheet
 
 LARGEST = {"cuda": 4 << 30, "cpu": 64 << 20}
 """Default of max_bytes, by device type."""
 
 
-def benchmark(ranks: runtime.Ranks) -> None:
-    args = arguments()
-    names, size = names_of(args.collectives), size_of(args.size)
+def benchmark(ranks: runtime.Ranks, args: argparse.Namespace) -> None:
+    names = names_of(args.collectives)
+    size = find(args.size, "input size") if args.size else known(os.environ.get(SIZE, ""))
     scan = scan_of(args, ranks)
     about = describe(args, ranks)
+    place = Place(ranks.rank, ranks.world_size, ranks.device, getattr(torch, args.dtype))
     rows: list[Row] = []
     skipped: list[Skipped] = []
     for bytes_ in scan:
-        dtype = getattr(torch, args.dtype)
-        for result in measure(names, bytes_, dtype, ranks, warm_up=args.warm_up, iterations=args.iterations):
-            (rows if isinstance(result, Row) else skipped).append(result)
-        log(ranks, [row for row in rows if row.size >= bytes_], bytes_)
-    verdict = judge(best(rows), against(size, args.expected_gb_s, about, ranks), args.fail_below)
+        for name in names:
+            result = measure(name, bytes_, place, ranks, args.warm_up, args.iterations)
+            if isinstance(result, Row):
+                rows.append(result)
+                ranks.metrics.log({f"{name}_bus_gb_s": result.bus_gb_s}, step=bytes_)
+            else:
+                skipped.append(result)
+    best = max((row.bus_gb_s for row in rows if row.collective == "all_reduce" and not row.wrong), default=None)
+    against = expected(
+        size,
+        args.expected_gb_s,
+        instances=ranks.instance_count,
+        ranks_each=ranks.local_world_size,
+        backend=about["backend"],
+    )
+    verdict = judge(best, against, args.fail_below)
     if ranks.is_main:
-        write(args.bandwidth, about, rows, skipped, verdict)
-        tell(rows, skipped, verdict)
+        figures = about | {
+            "verdict": dataclasses.asdict(verdict),
+            "rows": [dataclasses.asdict(row) for row in rows],
+            "skipped": [dataclasses.asdict(entry) for entry in skipped],
+        }
+        texts = {
+            "bandwidth.json": json.dumps(figures, indent=2) + "\n",
+            "bandwidth.svg": page.picture(rows, verdict),
+            "index.html": page.html(about, rows, skipped, verdict),
+        }
+        sheet.write(args.bandwidth, texts)
+        print_table(rows, skipped)
+        print(verdict.text, flush=True)
     ranks.barrier()
     wrong = sorted({row.collective for row in rows if row.wrong})
     if wrong:
@@ -59,11 +82,6 @@ def names_of(text: str) -> list[str]:
         found = f"no collective {unknown[0]!r}" if unknown else "no collective"
         raise InputError(Problem("input collectives", found, ", ".join(COLLECTIVES), "give one or several of these"))
     return names
-
-
-def size_of(name: str | None) -> Size | None:
-    """Return the instance size from the input or the environment. Raise InputError if the input's is unknown."""
-    return find(name, "input size") if name else known(os.environ.get(SIZE, ""))
 
 
 def scan_of(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:
@@ -87,72 +105,16 @@ def describe(args: argparse.Namespace, ranks: runtime.Ranks) -> dict[str, Any]:
     return about | options | software
 
 
-def against(size: Size | None, given: float | None, about: dict[str, Any], ranks: runtime.Ranks) -> Expected:
-    """Return the expected bandwidth of an all-reduce."""
-    return expected(
-        size, given, instances=ranks.instance_count, ranks_each=ranks.local_world_size, backend=about["backend"]
-    )
-
-
-def best(rows: Sequence[Row]) -> float | None:
-    """Return the best bus bandwidth of the all-reduces with correct results, None if there is none."""
-    return max((row.bus_gb_s for row in rows if row.collective == "all_reduce" and not row.wrong), default=None)
-
-
-def log(ranks: runtime.Ranks, rows: Sequence[Row], size: int) -> None:
-    """Log each collective's bus bandwidth to MLflow, with the size in bytes as the step."""
-    if rows:
-        ranks.metrics.log({f"{row.collective}_bus_gb_s": row.bus_gb_s for row in rows}, step=size)
-
-
-def write(
-    folder: Path, about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped], verdict: Verdict
-) -> None:
-    """Write bandwidth.json, bandwidth.svg and index.html."""
-    figures = about | {
-        "verdict": dataclasses.asdict(verdict),
-        "rows": [dataclasses.asdict(row) for row in rows],
-        "skipped": [dataclasses.asdict(entry) for entry in skipped],
-    }
-    texts = {
-        "bandwidth.json": json.dumps(figures, indent=2) + "\n",
-        "bandwidth.svg": page.picture(rows, verdict),
-        "index.html": page.html(about, rows, skipped, verdict),
-    }
-    # Files in ./outputs become the run's artifacts, which Azure ML's studio shows.
-    for target in (folder, Path("outputs")):
-        target.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (target / name).write_text(text, encoding="utf-8")
-
-
-def tell(rows: Sequence[Row], skipped: Sequence[Skipped], verdict: Verdict) -> None:
-    """Print the figures as a table."""
+def print_table(rows: Sequence[Row], skipped: Sequence[Skipped]) -> None:
+    """Print the figures as nccl-tests does."""
     print(f"{'collective':<15}{'bytes':>13}{'us':>13}{'algbw GB/s':>12}{'busbw GB/s':>12}{'wrong':>7}")
     for row in rows:
         rates = f"{row.algorithm_gb_s:>12.3f}{row.bus_gb_s:>12.3f}"
         print(f"{row.collective:<15}{row.size:>13}{row.seconds * 1e6:>13.1f}{rates}{row.wrong:>7}")
     for entry in skipped:
         print(f"{entry.collective:<15}{entry.size:>13}  not measured: {entry.reason}", file=sys.stderr)
-    print(verdict.text, flush=True)
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--collectives", default=",".join(COLLECTIVES))
-    parser.add_argument("--min_bytes", type=int, default=1024)
-    parser.add_argument("--max_bytes", type=int)
-    parser.add_argument("--factor", type=int, default=4)
-    parser.add_argument("--warm_up", type=int, default=5)
-    parser.add_argument("--iterations", type=int, default=20)
-    parser.add_argument("--dtype", choices=["float32", "float16", "bfloat16"], default="float32")
-    parser.add_argument("--size")
-    parser.add_argument("--expected_gb_s", type=float)
-    parser.add_argument("--fail_below", type=float)
-    parser.add_argument("--bandwidth", type=Path, required=True)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    runtime.main(benchmark)
+    given = runtime.arguments()
+    runtime.main(lambda ranks: benchmark(ranks, given))

@@ -44,8 +44,7 @@ class Collective:
 
     def prepare(self) -> None:
         """Fill the input and zero the other buffers."""
-        for buffer in self.own:
-            buffer.zero_()
+        self.clear()
         buffer, first, values = self.given
         for start, indices in _chunks(buffer, first):
             buffer[start : start + len(indices)] = values(indices).to(buffer.dtype)
@@ -119,12 +118,28 @@ def send_receive(count: int, place: Place) -> Collective:
     return Collective(call, (source, 0, _data_of(place.rank)), (result, 0, _data_of(before)), (source, result))
 
 
-COLLECTIVES: dict[str, Callable[[int, Place], Collective]] = {
-    "all_reduce": all_reduce,
-    "all_gather": all_gather,
-    "reduce_scatter": reduce_scatter,
-    "broadcast": broadcast,
-    "send_receive": send_receive,
+@dataclass(frozen=True)
+class Kind:
+    """A collective that can be measured.
+
+    label:  its name on the page
+    factor: the bus bandwidth over the algorithm bandwidth for a number of ranks, as nccl-tests defines it
+            (NVIDIA/nccl-tests, doc/PERFORMANCE.md), so that figures of different collectives and numbers of ranks can
+            be compared with the hardware's
+    make:   returns it for arrays of a number of elements
+    """
+
+    label: str
+    factor: Callable[[int], float]
+    make: Callable[[int, Place], Collective]
+
+
+COLLECTIVES = {
+    "all_reduce": Kind("all-reduce", lambda ranks: 2 * (ranks - 1) / ranks, all_reduce),
+    "all_gather": Kind("all-gather", lambda ranks: (ranks - 1) / ranks, all_gather),
+    "reduce_scatter": Kind("reduce-scatter", lambda ranks: (ranks - 1) / ranks, reduce_scatter),
+    "broadcast": Kind("broadcast", lambda _: 1.0, broadcast),
+    "send_receive": Kind("point to point", lambda _: 1.0, send_receive),  # of src/sendrecv.cu
 }
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from bandwidths import algorithm_gb_s, bus_gb_s
 from collectives import COLLECTIVES, Collective, Place, element_count
 
 from allranks import runtime
@@ -18,11 +17,14 @@ from allranks import runtime
 class Row:
     """Figures of a collective at one size.
 
-    size:         bytes of the whole array, with the same whole number of elements for each rank
-    seconds:      per call: the loop's time over its calls, on the slowest rank, since a training waits for it
-                  (nccl-tests -a 3)
-    mean_seconds: per call, the mean over the ranks, which nccl-tests reports by default (-a 1)
-    wrong:        wrong elements of the result, over all ranks
+    size:           bytes of the whole array, with the same whole number of elements for each rank: an all-gather's
+                    output, a reduce-scatter's input
+    seconds:        per call: the loop's time over its calls, on the slowest rank, since a training waits for it
+                    (nccl-tests -a 3)
+    mean_seconds:   per call, the mean over the ranks, which nccl-tests reports by default (-a 1)
+    algorithm_gb_s: size over seconds in GB/s, of 10^9 bytes
+    bus_gb_s:       that times the factor of the collective
+    wrong:          wrong elements of the result, over all ranks
     """
 
     collective: str
@@ -51,21 +53,13 @@ def sizes(smallest: int, largest: int, factor: int) -> list[int]:
     return result
 
 
-def measure(
-    names: Sequence[str], size: int, dtype: torch.dtype, ranks: runtime.Ranks, *, warm_up: int, iterations: int
-) -> Iterator[Row | Skipped]:
-    """Yield the measurement of each collective at one size. A collective."""
-    place = Place(ranks.rank, ranks.world_size, ranks.device, dtype)
-    count = element_count(size, dtype, ranks.world_size)
-    for name in names:
-        yield _measure(name, count, place, ranks, warm_up, iterations)
-
-
-def _measure(name: str, count: int, place: Place, ranks: runtime.Ranks, warm_up: int, iterations: int) -> Row | Skipped:
+def measure(name: str, size: int, place: Place, ranks: runtime.Ranks, warm_up: int, iterations: int) -> Row | Skipped:
+    """Measure a collective at one size. Every rank must call it."""
+    count = element_count(size, place.dtype, ranks.world_size)
     size = count * place.dtype.itemsize
     created: list[Collective] = []
     # The ranks exchange failures before the next collective, in which they would wait for the failed rank.
-    failure = _try(lambda: created.append(COLLECTIVES[name](count, place)), ranks)
+    failure = _try(lambda: created.append(COLLECTIVES[name].make(count, place)), ranks)
     if not failure:
         created[0].prepare()
         failure = _try(created[0].call, ranks)
@@ -75,13 +69,14 @@ def _measure(name: str, count: int, place: Place, ranks: runtime.Ranks, warm_up:
     created[0].clear()
     local_seconds = seconds(created[0].call, ranks, warm_up=warm_up, iterations=iterations)
     longest = ranks.reduce(local_seconds, "max")
+    algorithm_gb_s = size / longest / 1e9
     return Row(
         collective=name,
         size=size,
         seconds=longest,
         mean_seconds=ranks.reduce(local_seconds, "mean"),
-        algorithm_gb_s=algorithm_gb_s(size, longest),
-        bus_gb_s=bus_gb_s(name, size, longest, ranks.world_size),
+        algorithm_gb_s=algorithm_gb_s,
+        bus_gb_s=algorithm_gb_s * COLLECTIVES[name].factor(ranks.world_size),
         wrong=int(ranks.reduce(wrong, "sum")),
     )
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from collectives import COLLECTIVES
 from measuring import Row, Skipped
 from verdict import Verdict
 
+from allranks.runtime.machines import Machine
 from allranks_steps.charts import sheet
-from allranks_steps.charts.axis import Axis, Frame, LogAxis, svg
+from allranks_steps.charts.axis import Axis, Frame, LogAxis, dot, path, svg
+from allranks_steps.trainings import hardware
 
-NAMES = {
-    "all_reduce": "all-reduce",
-    "all_gather": "all-gather",
-    "reduce_scatter": "reduce-scatter",
-    "broadcast": "broadcast",
-    "send_receive": "point to point",
-}
 MARKS = 8
 """Maximum number of labelled sizes below a chart."""
+
+
+CAPTION = (
+    "Bytes of the whole array. Time of a call: the mean over the calls, of the rank that took the longest. Algorithm "
+    "bandwidth: bytes over time. Bus bandwidth: that times 2(n-1)/n for all-reduce, (n-1)/n for all-gather and "
+    "reduce-scatter, 1 for broadcast and point to point, as nccl-tests defines it. Wrong: elements of the checked "
+    "result."
+)
 
 
 def html(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped], verdict: Verdict) -> str:
@@ -30,10 +33,14 @@ def html(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped],
         f"{about['world_size']} ranks on {count} instance{'s' * (count > 1)} over {about['backend']}, "
         f"{about['dtype']}, torch {about['torch']}"
     )
-    parts = [_figures(rows, verdict), f'<p class="said">{escape(verdict.text)}</p>', *_notes(about, rows, skipped)]
+    parts = [
+        sheet.figures(_figures(rows, verdict)),
+        sheet.verdict(verdict.text),
+        sheet.notes(_notes(about, rows, skipped)),
+    ]
     if rows:
-        parts += [_legend(rows), _charts(rows, verdict), _table(rows)]
-    return sheet.html("Collectives", lead, "\n".join(parts))
+        parts += [_charts(rows, verdict), _table(rows)]
+    return sheet.html("Collectives", lead, parts)
 
 
 def picture(rows: Sequence[Row], verdict: Verdict) -> str:
@@ -54,52 +61,38 @@ def bytes_text(size: float) -> str:
     return f"{size:.3g} {unit}"
 
 
-def _figures(rows: Sequence[Row], verdict: Verdict) -> str:
-    figures = [(verdict.word, "the verdict on all-reduce")]
-    for name in _names(rows):
-        best = max((row for row in rows if row.collective == name), key=lambda row: row.bus_gb_s)
-        figures.append((f"{best.bus_gb_s:.3g} GB/s", f"{NAMES[name]}, at {bytes_text(best.size)}"))
-    cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in figures)
-    return f'<div class="figures">\n{cells}\n</div>'
+def _figures(rows: Sequence[Row], verdict: Verdict) -> Iterator[tuple[str, str]]:
+    yield verdict.word, "the verdict on all-reduce"
+    for name, own in _series(rows).items():
+        best = max(own, key=lambda row: row.bus_gb_s)
+        yield f"{best.bus_gb_s:.3g} GB/s", f"{COLLECTIVES[name].label}, at {bytes_text(best.size)}"
 
 
-def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped]) -> list[str]:
-    notes = []
-    wrong = sorted({NAMES[row.collective] for row in rows if row.wrong})
+def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped]) -> Iterator[str]:
+    wrong = sorted({COLLECTIVES[row.collective].label for row in rows if row.wrong})
     if wrong:
-        notes.append(f"Wrong results: {', '.join(wrong)}. The table says at which sizes.")
-    machines = about["machines"]
+        yield f"Wrong results: {', '.join(wrong)}. The table says at which sizes."
+    machines = [Machine(**machine) for machine in about["machines"]]
     if len(machines) < about["instance_count"]:
-        location = "one machine" if len(machines) == 1 else f"{len(machines)} machines"
-        cores = sum(machine["cores"] for machine in machines)
-        notes.append(
-            f"The {about['instance_count']} instances shared {cores} core{'s' * (cores > 1)} of {location}: no network "
-            f"lies between them, and the figures say nothing about one."
+        shared = hardware(machines, about["device"])
+        yield (
+            f"The {about['instance_count']} instances shared {shared}: no network lies between them, and the figures "
+            f"say nothing about one."
         )
     reasons: dict[tuple[str, str], list[int]] = {}
     for entry in skipped:
         reasons.setdefault((entry.collective, entry.reason), []).append(entry.size)
     for (name, reason), sizes in reasons.items():
-        notes.append(f"Not measured: {NAMES[name]} of {', '.join(map(bytes_text, sizes))}. {reason}")
-    return [f'<p class="note">{escape(note)}</p>' for note in notes]
-
-
-def _legend(rows: Sequence[Row]) -> str:
-    keys = (f'<span><i class="key s{_colour(name)}"></i>{NAMES[name]}</span>' for name in _names(rows))
-    return '<section>\n<p class="legend">' + "\n".join(keys) + "</p>"
+        yield f"Not measured: {COLLECTIVES[name].label} of {', '.join(map(bytes_text, sizes))}. {reason}"
 
 
 def _charts(rows: Sequence[Row], verdict: Verdict) -> str:
     dashed = "; dashed: expected of an all-reduce" if verdict.expected_gb_s else ""
-    return f"""<div class="charts">
-<div><h2>Bus bandwidth <span class="of">in GB/s, by bytes{dashed}</span></h2>
-{_bandwidth(rows, verdict)}
-</div>
-<div><h2>Time <span class="of">of a call in microseconds, by bytes</span></h2>
-{_times(rows)}
-</div>
-</div>
-</section>"""
+    parts = [
+        sheet.chart("Bus bandwidth", f"in GB/s, by bytes{dashed}", _bandwidth(rows, verdict)),
+        sheet.chart("Time", "of a call in microseconds, by bytes", _times(rows)),
+    ]
+    return sheet.charts(parts, [(_colour(name), COLLECTIVES[name].label) for name in _series(rows)])
 
 
 def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) -> str:
@@ -112,10 +105,10 @@ def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) ->
         low, high = frame.x
         parts.insert(0, f'<path class="ideal" d="M{low} {y(expected)}H{high}"/>')
     if named:
-        for line, name in enumerate(_names(rows)):
+        for line, name in enumerate(_series(rows)):
             parts.append(
                 f'<text class="s{_colour(name)}" style="fill: var(--series)" x="{frame.left + 10}" '
-                f'y="{frame.top + 12 + 15 * line}">{NAMES[name]}</text>'
+                f'y="{frame.top + 12 + 15 * line}">{COLLECTIVES[name].label}</text>'
             )
     return svg(frame, _marks(rows, x), [(y(value), f"{value:.4g}") for value in y.marks(5)], "bytes", parts)
 
@@ -137,16 +130,14 @@ def _sizes(rows: Sequence[Row], frame: Frame) -> LogAxis:
 
 def _curves(rows: Sequence[Row], x: Callable[[float], float], y: Callable[[Row], float]) -> list[str]:
     parts = []
-    for name in _names(rows):
-        own = [row for row in rows if row.collective == name]
+    for name, own in _series(rows).items():
+        label = COLLECTIVES[name].label
+        points = {(x(row.size), y(row)): row for row in own}
         style = f"curve line s{_colour(name)}"
-        data = "L".join(f"{x(row.size)} {y(row)}" for row in own)
-        parts.append(f'<path class="{style}" d="M{data}"><title>{NAMES[name]}</title></path>')
-        for row in own:
-            title = f"{NAMES[name]} of {bytes_text(row.size)}: {row.bus_gb_s:.3g} GB/s, {row.seconds * 1e6:,.1f} us"
-            parts.append(
-                f'<circle class="{style}" cx="{x(row.size)}" cy="{y(row)}" r="3"><title>{title}</title></circle>'
-            )
+        parts.append(path(style, points, label))
+        for point, row in points.items():
+            title = f"{label} of {bytes_text(row.size)}: {row.bus_gb_s:.3g} GB/s, {row.seconds * 1e6:,.1f} us"
+            parts.append(dot(style, point, title))
     return parts
 
 
@@ -157,39 +148,27 @@ def _marks(rows: Sequence[Row], x: Callable[[float], float]) -> list[tuple[float
 
 def _table(rows: Sequence[Row]) -> str:
     most = max(row.bus_gb_s for row in rows)
-    body = "\n".join(_row(row, most) for name in _names(rows) for row in rows if row.collective == name)
-    names = ("collective", "bytes", "time, us", "mean of ranks, us", "algorithm, GB/s", "bus, GB/s", "wrong")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    return f"""<section>
-<h2>Figures</h2>
-<div class="scroll"><table>
-<thead><tr>{head}</tr></thead>
-<tbody>
-{body}
-</tbody>
-</table></div>
-<p class="caption">Bytes of the whole array. Time of a call: the mean over the calls, of the rank that took the longest.
-Algorithm bandwidth: bytes over time. Bus bandwidth: that times 2(n-1)/n for all-reduce, (n-1)/n for all-gather and
-reduce-scatter, 1 for broadcast and point to point, as nccl-tests defines it. Wrong: elements of the checked result.</p>
-</section>"""
-
-
-def _row(row: Row, most: float) -> str:
     cells = [
-        f'<i class="key s{_colour(row.collective)}"></i>{NAMES[row.collective]}',
-        f"{row.size:,}",
-        f"{row.seconds * 1e6:,.1f}",
-        f"{row.mean_seconds * 1e6:,.1f}",
-        f"{row.algorithm_gb_s:.4g}",
-        f"{sheet.bar(row.bus_gb_s, most)}{row.bus_gb_s:.4g}",
-        f"{row.wrong:,}",
+        [
+            f"{sheet.key(_colour(name))}{COLLECTIVES[name].label}",
+            f"{row.size:,}",
+            f"{row.seconds * 1e6:,.1f}",
+            f"{row.mean_seconds * 1e6:,.1f}",
+            f"{row.algorithm_gb_s:.4g}",
+            f"{sheet.bar(row.bus_gb_s, most)}{row.bus_gb_s:.4g}",
+            f"{row.wrong:,}",
+        ]
+        for name, own in _series(rows).items()
+        for row in own
     ]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    names = ("collective", "bytes", "time, us", "mean of ranks, us", "algorithm, GB/s", "bus, GB/s", "wrong")
+    return sheet.table(names, cells, CAPTION)
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(row.collective for row in rows))
+def _series(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each collective."""
+    return {name: found for name in COLLECTIVES if (found := [row for row in rows if row.collective == name])}
 
 
 def _colour(name: str) -> int:
-    return list(NAMES).index(name)
+    return list(COLLECTIVES).index(name)

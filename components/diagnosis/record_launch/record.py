@@ -1,8 +1,7 @@
-"""Record what the platform gave this process, in one file per rank. Uses the standard library only."""
+"""Record what the platform gave this process, in one file per rank."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -15,8 +14,9 @@ import stat
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
+
+from allranks.runtime import arguments
 
 HIDDEN = "***"
 
@@ -30,20 +30,16 @@ _MASTERS = ("MASTER_ADDR", "AZ_BATCH_MASTER_NODE", "AZ_BATCHAI_MPI_MASTER_NODE")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    for name in ("folder", "text", "number", "flag", "records"):
-        parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--absent")
-    args = parser.parse_args()
-    folder = Path(args.records)
+    given = variables(os.environ)
+    args = arguments()
     record = {
         "rank": rank(os.environ),
         "arguments": sys.argv,
-        "variables": variables(os.environ),
+        "variables": given,
         "paths": {
             "working directory": path_facts(os.getcwd()),
-            "input folder": path_facts(args.folder),
-            "output records": path_facts(args.records),
+            "input folder": path_facts(str(args.folder)),
+            "output records": path_facts(str(args.records)),
             "/tmp": path_facts("/tmp"),
             "/dev/shm": path_facts("/dev/shm") | {"bytes": size_of("/dev/shm")},
         },
@@ -59,9 +55,9 @@ def main() -> None:
         "packages": packages(),
     }
     # A file of its own for each process, also of two that have the same rank by mistake.
-    path = folder / f"rank-{record['rank']}.{socket.gethostname()}.{os.getpid()}.json"
+    path = args.records / f"rank-{record['rank']}.{socket.gethostname()}.{os.getpid()}.json"
     path.write_text(json.dumps(record, indent=1, sort_keys=True), encoding="utf-8")
-    print(f"wrote {path.name}: {len(record['variables'])} variables")
+    print(f"wrote {path.name}: {len(given)} variables")
 
 
 def rank(environ: Mapping[str, str]) -> int:

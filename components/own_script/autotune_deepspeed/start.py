@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import EVICTED, RankEnv, clean_exit, detect, failure, prepare_libraries
-from allranks_steps.own_script import command_line, parser
+from allranks.runtime import EVICTED, RankEnv, arguments, detect, prepare_libraries
+from allranks_steps.own_script import command_line
 
 BEST = "ds_config_optimal.json"
 """File name of the autotuner's best configuration."""
@@ -34,16 +34,18 @@ def tune(args: argparse.Namespace) -> None:
     work.mkdir(parents=True, exist_ok=True)
     config = work / "ds_config.json"
     config.write_text(json.dumps(settings(args, work), indent=2) + "\n", encoding="utf-8")
-    script, *arguments = command_line(args)
+    script = command_line(args)
     prepare_libraries()
     # Without a GPU, DeepSpeed reads the number of devices from this variable.
     os.environ["LOCAL_SIZE"] = str(args.processes)
     tuner = [sys.executable, str(Path(__file__).with_name("tuner.py")), "--num_gpus", str(args.processes)]
-    _run([*tuner, script, *arguments, "--deepspeed_config", str(config)], work, 60 * args.minutes)
+    _run([*tuner, *script, "--deepspeed_config", str(config)], work, 60 * args.minutes)
     best = work / "results" / BEST
     if not best.is_file():
         raise RuntimeError(f"no run of {args.script} succeeded. The last one said:\n{_last_errors(work)}")
-    found = best_configuration(json.loads(best.read_text(encoding="utf-8")))
+    # A training on another number of ranks has another train_batch_size.
+    found = json.loads(best.read_text(encoding="utf-8"))
+    found.pop("train_batch_size", None)
     args.best.parent.mkdir(parents=True, exist_ok=True)
     args.best.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print(f"best configuration: {json.dumps(found)}", flush=True)
@@ -51,25 +53,18 @@ def tune(args: argparse.Namespace) -> None:
 
 def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
     """Return the user's configuration with an autotuning section, in which the user's values override the inputs."""
+    where = f"input config ({args.config})"
     try:
         config = json.loads(args.config.read_text(encoding="utf-8"))
         if not isinstance(config, dict):
             raise ValueError("not a mapping")
     except (OSError, ValueError) as error:
-        raise InputError(
-            Problem(
-                f"input config ({args.config})", str(error), "a DeepSpeed configuration as JSON", "correct the file"
-            )
-        ) from None
+        expected = "a DeepSpeed configuration as JSON"
+        raise InputError(Problem(where, str(error), expected, "correct the file")) from None
     if "train_batch_size" in config:
-        raise InputError(
-            Problem(
-                where=f"input config ({args.config}), key train_batch_size",
-                found=f"{config['train_batch_size']}, which leaves nothing to tune",
-                expected="no train_batch_size: it follows from the micro batch that is found",
-                fix="take the key out",
-            )
-        )
+        found = f"{config['train_batch_size']}, which leaves nothing to tune"
+        expected = "no train_batch_size: it follows from the micro batch that is found"
+        raise InputError(Problem(f"{where}, key train_batch_size", found, expected, "take the key out"))
     from_inputs = {
         "fast": args.fast,
         "metric": args.metric,
@@ -78,11 +73,6 @@ def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
     from_user = config.get("autotuning", {})
     folders = {"exps_dir": str(work / "exps"), "results_dir": str(work / "results")}
     return config | {"autotuning": from_inputs | from_user | folders | {"enabled": True, "overwrite": True}}
-
-
-def best_configuration(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration that the autotuner found, for a training on any number of ranks."""
-    return {key: value for key, value in found.items() if key != "train_batch_size"}
 
 
 def _check(env: RankEnv) -> None:
@@ -121,27 +111,5 @@ def _last_errors(work: Path) -> str:
     return "\n".join(logs[-1].read_text(errors="replace").splitlines()[-SHOWN:]) if logs else "nothing"
 
 
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    inputs = parser(__doc__)
-    inputs.add_argument("--config", type=Path, required=True)
-    inputs.add_argument("--processes", type=int, default=1)
-    inputs.add_argument("--metric", choices=["throughput", "latency", "flops"], default="throughput")
-    inputs.add_argument("--fast", type=lambda text: text.lower() == "true", default=True)
-    inputs.add_argument("--max_micro_batch_size", type=int, default=64)
-    inputs.add_argument("--minutes", type=float, default=60.0)
-    inputs.add_argument("--best", type=Path, required=True)
-    return inputs.parse_args()
-
-
-def main() -> None:
-    try:
-        tune(arguments())
-        code = 0
-    except BaseException as error:
-        code = failure.record(error)
-    clean_exit.leave(code)
-
-
 if __name__ == "__main__":
-    main()
+    tune(arguments())

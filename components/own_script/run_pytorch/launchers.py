@@ -29,62 +29,47 @@ GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 """Files of which a machine with GPUs has one: of NVIDIA's driver, of AMD's, and of Windows' under WSL."""
 
 
-def pytorch(args: argparse.Namespace) -> list[str]:
-    env = detect()
-    _expect(env, "pytorch", "pytorch")
-    _join(env, args)
+def pytorch(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
+    _join(_launched_by("pytorch"))
     return RANK
 
 
 def mpi(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
     """mpirun has started all ranks or none. An Open MPI that ignores the hosts starts a world on each instance."""
-    env = detect()
-    _expect(env, "mpi", "mpi")
-    world.check(env)
+    world.check(_launched_by("mpi"))
     return RANK
 
 
-def tensorflow(args: argparse.Namespace) -> list[str]:
+def tensorflow(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
     """Every task runs the program, once all tasks have started: TensorFlow would wait for a missing one for ever."""
-    env = detect()
-    _expect(env, "tensorflow", "tensorflow")
+    env = _launched_by("tensorflow")
     world.check(env)
     if env.world_size > 1:
         # The other launches don't need these.
         from allranks.runtime.tensorflow.cluster import listed
         from allranks.runtime.tensorflow.roll_call import roll_call
 
-        roll_call(listed(), _join_seconds(args))
+        roll_call(listed(), join_seconds(os.environ))
     return RANK
 
 
 def torchrun(args: argparse.Namespace) -> list[str]:
     """torchrun, with a static rendezvous: every instance is known. If instances may be missing or processes may
     restart, the instances find each other by the c10d rendezvous instead."""
-    env = _per_node(detect())
-    nodes = str(env.instance_count)
-    if args.min_instances > env.instance_count:
-        raise InputError(
-            Problem(
-                "input min_instances",
-                f"{args.min_instances} of {env.instance_count} instances",
-                f"at most {env.instance_count}; 0 for all",
-                "lower it, or raise resources.instance_count",
-            )
-        )
-    elastic = 0 < args.min_instances < env.instance_count
+    env = _per_node()
+    count = env.instance_count
+    if args.min_instances > count:
+        found, expected = f"{args.min_instances} of {count} instances", f"at most {count}; 0 for all"
+        fix = "lower it, or raise resources.instance_count"
+        raise InputError(Problem("input min_instances", found, expected, fix))
+    elastic = 0 < args.min_instances < count
     if elastic and not args.max_restarts:
-        raise InputError(
-            Problem(
-                "input max_restarts",
-                f"0, with {args.min_instances} to {env.instance_count} instances",
-                "at least 1: torchrun starts the processes again when an instance leaves or joins",
-                "set max_restarts, for example to 3; or leave min_instances out",
-            )
-        )
-    if elastic:
-        nodes = f"{args.min_instances}:{env.instance_count}"
-    if env.instance_count == 1:
+        found = f"0, with {args.min_instances} to {count} instances"
+        expected = "at least 1: torchrun starts the processes again when an instance leaves or joins"
+        fix = "set max_restarts, for example to 3; or leave min_instances out"
+        raise InputError(Problem("input max_restarts", found, expected, fix))
+    nodes = f"{args.min_instances}:{count}" if elastic else str(count)
+    if count == 1:
         rendezvous = ["--standalone", "--local-addr", "127.0.0.1"]
     elif elastic or args.max_restarts:
         # Otherwise the ranks of all attempts share one store, and one that is started again may read the address of a
@@ -97,7 +82,7 @@ def torchrun(args: argparse.Namespace) -> list[str]:
         rendezvous = ["--nnodes", nodes, "--node-rank", str(env.instance_rank)]
         rendezvous += ["--master-addr", str(env.master_addr), "--master-port", str(env.master_port)]
     if not elastic:
-        _join(env, args)
+        _join(env)
     options = [*rendezvous, "--nproc-per-node", str(_processes(args)), "--max-restarts", str(args.max_restarts)]
     return [sys.executable, "-m", "torch.distributed.run", *options, RANK[1]]
 
@@ -105,9 +90,9 @@ def torchrun(args: argparse.Namespace) -> list[str]:
 def accelerate(args: argparse.Namespace) -> list[str]:
     """`accelerate launch`. Without GPUs it would start one process, so it is told that there are several GPUs, and its
     processes that there are none."""
-    env = _per_node(detect())
+    env = _per_node()
     total = _processes(args) * env.instance_count
-    _join(env, args)
+    _join(env)
     options = ["--num_machines", str(env.instance_count), "--machine_rank", str(env.instance_rank)]
     options += ["--num_processes", str(total)]
     if env.instance_count > 1:
@@ -128,12 +113,12 @@ def accelerate(args: argparse.Namespace) -> list[str]:
 
 def deepspeed(args: argparse.Namespace) -> list[str]:
     """DeepSpeed's launcher on each instance. It knows the instances by a hostfile, and starts nothing by ssh."""
-    env = _per_node(detect())
+    env = _per_node()
     hosts = [host for host in os.environ.get("AZ_BATCH_HOST_LIST", "").split(",") if host]
     if len(hosts) != env.instance_count:
         hosts = [f"instance-{number}" for number in range(env.instance_count)]
     processes = _processes(args)
-    _join(env, args)
+    _join(env)
     hostfile = Path("hostfile").resolve()
     hostfile.write_text("".join(f"{host} slots={processes}\n" for host in hosts), encoding="utf-8")
     options = ["--hostfile", str(hostfile), "--no_ssh", "--node_rank", str(env.instance_rank)]
@@ -145,69 +130,41 @@ def deepspeed(args: argparse.Namespace) -> list[str]:
 def ray(args: argparse.Namespace) -> list[str]:
     """The program runs on the cluster's head, once every instance has joined; the others only serve."""
     if not os.environ.get("RAY_ADDRESS"):
-        raise InputError(
-            Problem(
-                where="environment variable RAY_ADDRESS",
-                found="is not set: Ray would start a cluster of this instance alone",
-                expected="the address of the cluster's head",
-                fix="set distribution.type to ray",
-            )
-        )
+        found = "is not set: Ray would start a cluster of this instance alone"
+        expected = "the address of the cluster's head"
+        where = "environment variable RAY_ADDRESS"
+        raise InputError(Problem(where, found, expected, "set distribution.type to ray"))
     rank, count = instance.read(os.environ) or (0, 1)
     if rank > 0:
         note("this instance serves the Ray cluster; the program runs on its head")
         return []
-    _wait_for_ray(count, _join_seconds(args))
+    _wait_for_ray(count, args.join_seconds)
     return RANK
 
 
 LAUNCHERS: Mapping[str, Callable[[argparse.Namespace], list[str]]] = {
-    "pytorch": pytorch,
-    "torchrun": torchrun,
-    "accelerate": accelerate,
-    "deepspeed": deepspeed,
-    "mpi": mpi,
-    "tensorflow": tensorflow,
-    "ray": ray,
+    launch.__name__: launch for launch in (pytorch, torchrun, accelerate, deepspeed, mpi, tensorflow, ray)
 }
 
 
-def add_options(inputs: argparse.ArgumentParser) -> None:
-    """Add the inputs of the launches. Each component has those of its own."""
-    inputs.add_argument("--launch", choices=list(LAUNCHERS), required=True)
-    inputs.add_argument("--processes", type=int, default=0)
-    inputs.add_argument("--min_instances", type=int, default=0)
-    inputs.add_argument("--max_restarts", type=int, default=0)
-    inputs.add_argument("--mixed_precision")
-    inputs.add_argument("--config", type=Path)
-    inputs.add_argument("--join_seconds", type=float)
+def _launched_by(distribution: str) -> RankEnv:
+    """Return the place of this process. Raise InputError if the platform started it by another distribution."""
+    env = detect()
+    if env.launcher != distribution:
+        where = f"rank {env.rank} of {env.world_size}"
+        fix = f"set distribution.type to {distribution}, or use the component run_{env.launcher}"
+        raise InputError(Problem(where, f"launcher {env.launcher}", distribution, fix))
+    return env
 
 
-def _expect(env: RankEnv, launcher: str, distribution: str) -> None:
-    if env.launcher != launcher:
-        raise InputError(
-            Problem(
-                where=f"rank {env.rank} of {env.world_size}",
-                found=f"launcher {env.launcher}",
-                expected=launcher,
-                fix=f"set distribution.type to {distribution}, or use the component run_{env.launcher}",
-            )
-        )
-
-
-def _join_seconds(args: argparse.Namespace) -> float:
-    seconds: float = args.join_seconds or join_seconds(os.environ)
-    return seconds
-
-
-def _join(env: RankEnv, args: argparse.Namespace) -> None:
+def _join(env: RankEnv) -> None:
     """Wait for the processes that the platform starts on the other instances, so that a missing one is named. They meet
     at the master's port, which the launcher or the program uses afterwards.
 
     Raise InputError if they are on fewer instances than declared, and ConnectionError if some are missing.
     """
     world.check(env)
-    connections = connect(env, _join_seconds(args)) if env.world_size > 1 else {}
+    connections = connect(env, join_seconds(os.environ)) if env.world_size > 1 else {}
     for connection in connections.values():
         with contextlib.suppress(OSError), connection:
             # The other end closes first: then this end leaves nothing at the port.
@@ -216,18 +173,14 @@ def _join(env: RankEnv, args: argparse.Namespace) -> None:
                 connection.recv(1)
 
 
-def _per_node(env: RankEnv) -> RankEnv:
+def _per_node() -> RankEnv:
     """Return the place of an instance. Raise InputError if the platform started several processes on it, each of which
     would start more."""
+    env = detect()
     if env.local_world_size > 1:
-        raise InputError(
-            Problem(
-                where="distribution.process_count_per_instance",
-                found=f"{env.local_world_size} processes on each instance",
-                expected="1: the launcher starts the rest",
-                fix="set it to 1, and processes to the number that each instance is to have",
-            )
-        )
+        found, expected = f"{env.local_world_size} processes on each instance", "1: the launcher starts the rest"
+        fix = "set it to 1, and processes to the number that each instance is to have"
+        raise InputError(Problem("distribution.process_count_per_instance", found, expected, fix))
     return env
 
 

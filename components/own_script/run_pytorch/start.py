@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 
-from launchers import LAUNCHERS, RANK, add_options
+from launchers import LAUNCHERS, RANK
 from rank import run_program
 
-from allranks.runtime import clean_exit, failure
-from allranks_steps.own_script import command_line, parser
+from allranks.runtime import arguments
+from allranks_steps.own_script import command_line
 
 
 def main() -> None:
-    try:
-        inputs = parser(__doc__)
-        add_options(inputs)
-        args = inputs.parse_args()
-        launcher = LAUNCHERS[args.launch](args)
-        program = command_line(args)
-    except BaseException as error:
-        clean_exit.leave(failure.record(error))
+    args = arguments()
+    launcher = LAUNCHERS[args.launch](args)
+    program = command_line(args)
     if not launcher:
-        sys.exit(0)
+        return
     if launcher == RANK:
         run_program(program)
     # Replace this process, so that signals reach the launcher, which ends its processes.

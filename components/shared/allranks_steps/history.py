@@ -105,8 +105,8 @@ class History:
     def write(self, file: Path, about: Mapping[str, Any]) -> None:
         """Write the points, the evaluations and the unit of the samples, and other facts about the training, as JSON.
 
-        about: further keys. The readers need `strategy`, `launcher`, `world_size`, `instance_count`, `parameters` and
-               `samples_per_step`.
+        about: further keys. The reader (`trainings`) needs `strategy`, `launcher`, `world_size`, `instance_count` and
+               `parameters`.
         """
         content = {"started": self._started, "ended": time.time(), **about, "sample": self._sample, **self.state_dict()}
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -17,20 +17,10 @@ SHOWN = 10
 
 DATA = ("data", "data_2", "data_3", "file", "initial_model")
 OUTPUTS = ("results", "model", "checkpoints", "metrics")
-"""The inputs and outputs with paths. The program finds each in AZURE_ML_INPUT_name or AZURE_ML_OUTPUT_name."""
+"""The inputs and outputs with paths, of which a component may lack some. The program finds each in AZURE_ML_INPUT_name
+or AZURE_ML_OUTPUT_name."""
 
 _VARIABLE = re.compile(r"\$(?:(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\}|(?P<dollar>\$))")
-
-
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser of the inputs and outputs that all components with a user's program share."""
-    inputs = argparse.ArgumentParser(description=description)
-    inputs.add_argument("--source", type=Path)
-    inputs.add_argument("--script", required=True)
-    inputs.add_argument("--arguments", default="")
-    for name in (*DATA, *OUTPUTS):
-        inputs.add_argument(f"--{name}", type=Path)
-    return inputs
 
 
 def command_line(args: argparse.Namespace) -> list[str]:
@@ -44,13 +34,13 @@ def command_line(args: argparse.Namespace) -> list[str]:
     """
     program = _program(args.source, args.script)
     try:
-        arguments = shlex.split(args.arguments)
+        arguments = shlex.split(args.arguments or "")
     except ValueError as error:
         found = f"{args.arguments!r}: {error}"
         raise InputError(Problem("input arguments", found, "what a shell can split", "close the quotation")) from None
     for kind, names in (("INPUT", DATA), ("OUTPUT", OUTPUTS)):
         for name in names:
-            if (path := getattr(args, name)) is not None:
+            if (path := getattr(args, name, None)) is not None:
                 os.environ[f"AZURE_ML_{kind}_{name}"] = str(path)
     return [program, *arguments]
 
@@ -69,14 +59,10 @@ def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str
             return "$"
         if name not in variables:
             ports = [each for each in variables if each.startswith(("AZURE_ML_INPUT_", "AZURE_ML_OUTPUT_"))]
-            raise InputError(
-                Problem(
-                    "input arguments",
-                    f"{match[0]}, and the process has no variable {name}",
-                    f"$RANK, $LOCAL_RANK, $WORLD_SIZE, or one of ${', $'.join(sorted(ports))}",
-                    "connect the input of that name, or write $$ for a dollar sign",
-                )
-            )
+            found = f"{match[0]}, and the process has no variable {name}"
+            expected = f"$RANK, $LOCAL_RANK, $WORLD_SIZE, or one of ${', $'.join(sorted(ports))}"
+            fix = "connect the input of that name, or write $$ for a dollar sign"
+            raise InputError(Problem("input arguments", found, expected, fix))
         return variables[name]
 
     return [_VARIABLE.sub(value, argument) for argument in arguments]
@@ -92,13 +78,8 @@ def _program(source: Path | None, script: str) -> str:
         return on_path
     others = sorted(str(file.relative_to(folder)) for file in folder.rglob("*.py")) if source else []
     shown = ", ".join(others[:SHOWN]) + (", ..." if len(others) > SHOWN else "")
-    raise InputError(
-        Problem(
-            where="input script",
-            found=f"{script}, which is not in {'the source' if source else 'the code of the node'}",
-            expected=f"one of {shown}" if others else "a file in the folder of the input source",
-            fix="give its path from that folder on"
-            if source
-            else "connect the input source with your folder, or set the component's code to it",
-        )
-    )
+    found = f"{script}, which is not in {'the source' if source else 'the code of the node'}"
+    expected = f"one of {shown}" if others else "a file in the folder of the input source"
+    without_source = "connect the input source with your folder, or set the component's code to it"
+    fix = "give its path from that folder on" if source else without_source
+    raise InputError(Problem("input script", found, expected, fix))

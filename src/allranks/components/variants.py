@@ -140,7 +140,8 @@ def _variant(folder: Path, key: str, patch: Mapping[str, Any], base: Mapping[str
     if isinstance(command := spec.get("command"), str):
         spec["command"] = re.sub(rf"--spec {SPEC}\b", f"--spec {key}/{SPEC}", command)
     if includes := spec.get("additional_includes"):
-        spec["additional_includes"] = [_from_below(include) for include in includes]
+        # A spec that is included, for code that is elsewhere, is that of the variant.
+        spec["additional_includes"] = [f"../{key}" if include == SPEC else _from_below(include) for include in includes]
     environment = spec.get("environment")
     if isinstance(environment, str) and environment.startswith("file:"):
         spec["environment"] = f"file:{_from_below(environment.removeprefix('file:'))}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any
 
 from allranks.errors import InputError, Problem
@@ -94,11 +94,11 @@ def arguments(spec: Path | None = None, argv: Sequence[str] | None = None) -> Na
     a value has the spec's default, or None if it is optional.
 
     Raise InputError with all problems if the arguments do not match the spec, or if the spec cannot be read. Unless
-    argv is given, an InputError that this program does not catch ends it from then on as `runtime.main` does: with the
-    message, without a traceback, and with exit code 2.
+    argv is given, an exception that this program does not catch ends it from then on as `runtime.main` does: it is
+    recorded, and an InputError ends it with its message, without a traceback, and with exit code 2.
     """
     if argv is None:
-        sys.excepthook = functools.partial(_end, sys.excepthook)
+        sys.excepthook = lambda _kind, error, _traceback: clean_exit.leave(failure.record(error))
     file, words = _located(spec, sys.argv[1:] if argv is None else argv)
     options = _options(file)
     problems: list[Problem] = []
@@ -146,18 +146,6 @@ def _unknown(word: str, spec: Path, options: Mapping[str, _Option]) -> Problem:
     near = get_close_matches(word, options, n=1)
     fix = f"did you mean {near[0]}?" if near else f"remove it, or add it to the command of {spec.name}"
     return Problem("the program's arguments", f"{word!r} is unknown", f"an option of the command in {spec}", fix)
-
-
-def _end(
-    others: Callable[[type[BaseException], BaseException, TracebackType | None], Any],
-    kind: type[BaseException],
-    error: BaseException,
-    traceback: TracebackType | None,
-) -> None:
-    """End the process, as `sys.excepthook`. others: the hook for other exceptions"""
-    if isinstance(error, InputError):
-        clean_exit.leave(failure.record(error))
-    others(kind, error, traceback)
 
 
 def _located(spec: Path | None, argv: Sequence[str]) -> tuple[Path, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -98,3 +98,14 @@ def svg(
         lines.append(f'<text class="tick" x="{at}" y="{y}" text-anchor="middle">{escape(label)}</text>')
     lines.append(f'<text class="tick" x="{high}" y="{frame.height - 4}" text-anchor="end">{escape(x_label)}</text>')
     return "\n".join([*lines, *parts, "</svg>"])
+
+
+def path(style: str, points: Iterable[tuple[float, float]], title: str = "") -> str:
+    """Return a line through the points, which are pairs of pixels."""
+    data = "L".join(f"{x} {y}" for x, y in points)
+    return f'<path class="{style}" d="M{data}"><title>{escape(title)}</title></path>'
+
+
+def dot(style: str, point: tuple[float, float], title: str = "") -> str:
+    """Return a dot at a point, in pixels."""
+    return f'<circle class="{style}" cx="{point[0]}" cy="{point[1]}" r="4"><title>{escape(title)}</title></circle>'
