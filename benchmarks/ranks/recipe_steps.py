@@ -214,9 +214,11 @@ def measure(ranks: runtime.Ranks) -> None:
     turns = Turns(names, count, lambda name, loader: loop(LOOPS[name](ranks, strategy, loader), recipe))
     TurningLoader.turns = turns
     runtime.DataLoader = TurningLoader  # type: ignore[misc]
-    # No validation, no checkpoint, and no end before all turns are measured.
-    sys.argv[1:] = [*sys.argv[4:], *(f"--{name}={10**8}" for name in ("max_steps", "save_steps", *recipe.never))]
     sys.path[:0] = recipe.import_path()
+    spec = ["--spec", str(Path(sys.path[0], "component.yaml"))]
+    # No validation, no checkpoint, and no end before all turns are measured.
+    never = [f"--{name}={10**8}" for name in ("max_steps", "save_steps", *recipe.never)]
+    sys.argv[1:] = [*spec, *sys.argv[4:], *never]
     from train import train
 
     try:

@@ -33,12 +33,12 @@ def train(args: argparse.Namespace, place: Place) -> None:
     from module import ImageClassification, Optimization
     from recorder import Checkpointing, Recorder
     from room import RoomCheck, Trainer
-    from schedule import Schedule
 
     from allranks.runtime.strategies.precision import automatic
     from allranks_steps.images.classifier import blocks, build
     from allranks_steps.images.presets import configuration, network_size
     from allranks_steps.images.saving import save
+    from allranks_steps.schedule import Schedule
 
     # Now, since Lightning removes the launch's variables at the end of the training.
     launcher = "lightning" if place.per_node else detect().launcher

@@ -100,7 +100,7 @@ class History:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the points and evaluations."""
         self._points = [Point(**point) for point in state["points"]]
-        self._evaluations = [Evaluation(**evaluation) for evaluation in state["evaluations"]]
+        self._evaluations = [Evaluation(**evaluation) for evaluation in state.get("evaluations", ())]
 
     def write(self, file: Path, about: Mapping[str, Any]) -> None:
         """Write the points, the evaluations and the unit of the samples, and other facts about the training, as JSON.
