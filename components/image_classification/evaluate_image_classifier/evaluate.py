@@ -19,7 +19,6 @@ from allranks_steps.images.image_data.batches import evaluation_loader
 from allranks_steps.images.image_data.decoding import Decoder
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.images.image_data.open_data import kind, open_data
-from allranks_steps.images.prepared_images import BadData
 from allranks_steps.images.scores import Counts, class_scores, confusion_matrix_document, scores
 from allranks_steps.models import no_model
 
@@ -28,7 +27,7 @@ MOST_CLASSES = 1000
 
 
 def evaluate(ranks: runtime.Ranks) -> None:
-    args = arguments()
+    args = runtime.arguments()
     data = read(args)
     counts = count_images(load(args.model, data, ranks.device), data, args, ranks)
     baseline = None
@@ -41,14 +40,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
 
 def read(args: argparse.Namespace) -> ImageData:
     """Open the data. Arrays are copied to a local disk, which the ranks of an instance share. Raise InputError."""
-    for name in ("per_device_eval_batch_size", "dataloader_num_workers"):
-        least = int(name == "per_device_eval_batch_size")
-        if getattr(args, name) < least:
-            raise InputError(Problem(f"input {name}", str(getattr(args, name)), f"at least {least}"))
-    try:
-        data = open_data(runtime.stage(args.data) if kind(args.data) == "arrays" else args.data)
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
+    data = open_data(runtime.stage(args.data) if kind(args.data) == "arrays" else args.data)
     if not data.count(args.split):
         present = ", ".join(split for split in data.splits if data.count(split)) or "none"
         raise InputError(Problem("input split", f"no image in the split {args.split}", f"one of {present}"))
@@ -85,7 +77,8 @@ def count(model: nn.Module, loader: runtime.DataLoader, class_count: int, ranks:
     found, sums = ranks.reduce(found).cpu(), ranks.reduce(sums).cpu()
     if with_matrix:
         return Counts.of_matrix(found.reshape(class_count, class_count).numpy(), *sums.tolist())
-    return Counts(*found.reshape(3, class_count).numpy(), None, *sums.tolist())
+    present, predicted, correct = found.reshape(3, class_count).numpy()
+    return Counts(present, predicted, correct, None, *sums.tolist())
 
 
 def _cells(labels: Tensor, predicted: Tensor, class_count: int, *, with_matrix: bool) -> Tensor:
@@ -121,19 +114,6 @@ def report(
 
 def write(file: Path, content: object) -> None:
     file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--baseline", type=Path)
-    parser.add_argument("--split", choices=["train", "validation", "test"], default="test")
-    parser.add_argument("--per_device_eval_batch_size", type=int, default=64)
-    parser.add_argument("--dataloader_num_workers", type=int, default=0)
-    parser.add_argument("--metrics", type=Path, required=True)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

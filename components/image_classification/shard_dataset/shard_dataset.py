@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.images.image_data.shard_index import FILE, Index, Shard, write_index
-from allranks_steps.images.prepared_images import BadData
 
 UNFINISHED = ".unfinished"
 """File in the output while shards are written, so that a retried job knows what an earlier attempt has left."""
@@ -32,17 +30,12 @@ class ShardPlan:
 
 
 def shard_dataset(ranks: runtime.Ranks) -> None:
-    args = arguments()
-    if args.samples_per_shard < 1:
-        raise InputError(Problem("input samples_per_shard", str(args.samples_per_shard), "at least 1"))
-    try:
-        samples = find(args.data, verify=args.verify)
-        prepare_output(args.shards, ranks)
-        plans = plan(samples, args.samples_per_shard, args.seed)
-        with full_output_refused("output shards", args.shards):
-            own = [write(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
+    args = runtime.arguments()
+    samples = find(args.data, verify=args.verify)
+    prepare_output(args.shards, ranks)
+    plans = plan(samples, args.samples_per_shard, args.seed)
+    with full_output_refused("output shards", args.shards):
+        own = [write(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
     gathered: list[list[Shard] | None] = [None] * ranks.world_size
     distributed.all_gather_object(gathered, own)
     if ranks.is_main:
@@ -103,17 +96,6 @@ def finish(folder: Path, samples: Samples, shards: tuple[Shard, ...], ranks: run
     count, size = sum(shard.samples for shard in shards), sum(shard.bytes for shard in shards)
     ranks.metrics.log({"samples": count, "shards": len(shards), "mib": size / 2**20}, step=0)
     print(f"{count} samples in {len(shards)} shards, {size / 2**20:.1f} MiB, with {FILE}", flush=True)
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--samples_per_shard", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--verify", type=lambda text: text.lower() == "true", default=True)
-    parser.add_argument("--shards", type=Path, required=True)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ from allranks_steps.images.image_data.batches import Collate, ImageSamples, eval
 from allranks_steps.images.image_data.decoding import Decoder
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.images.image_data.open_data import kind, open_data
-from allranks_steps.images.prepared_images import BadData
 from allranks_steps.images.saving import save
 from allranks_steps.models import no_model
 from allranks_steps.schedule import Schedule
@@ -190,11 +189,8 @@ def read(args: argparse.Namespace) -> ImageData:
     """Open the data. Arrays are copied to a local disk, which an instance's ranks share; files are read where they are.
 
     Raise InputError."""
-    try:
-        folder = runtime.stage(args.data) if kind(args.data) == "arrays" else args.data
-        return open_data(folder, window=args.shuffle_window)
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
+    folder = runtime.stage(args.data) if kind(args.data) == "arrays" else args.data
+    return open_data(folder, window=args.shuffle_window)
 
 
 def training_loader(

@@ -14,7 +14,7 @@ from place import STARTED, Place, find
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, detect, failure, prepare_libraries, stage
 from allranks.runtime.output_room import full_output_refused
-from allranks_steps.images.prepared_images import BadData, Description, Images, check_labels, read, read_description
+from allranks_steps.images.prepared_images import Description, Images, check_labels, read, read_description
 
 if TYPE_CHECKING:
     import lightning
@@ -172,12 +172,9 @@ def data(source: Path) -> tuple[Description, Images, Images]:
 
     Raise InputError if they cannot be read, if a label is no class's index, or if there is nothing to validate on.
     """
-    try:
-        folder = stage(source)
-        description, splits = read_description(folder), {name: read(folder, name) for name in ("train", "validation")}
-        check_labels(description, splits)
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
+    folder = stage(source)
+    description, splits = read_description(folder), {name: read(folder, name) for name in ("train", "validation")}
+    check_labels(description, splits)
     if not len(splits["validation"]):
         found, fix = "no image in the validation split", "give prepare_images a larger validation_fraction"
         raise InputError(Problem("input data", found, "at least one", fix))
