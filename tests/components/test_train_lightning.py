@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from launches import by_platform, environment
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.runtime import arguments
 
 Importer = Callable[[str, str], Any]
 
 SCRIPT = COMPONENTS / "image_classification/train_lightning/train.py"
-CODE = ("train_lightning", "train_image_classifier", "prepare_images")
+CODE = ("train_lightning",)
 VARIABLES = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "NODE_RANK": "1", "AZUREML_NODE_COUNT": "2"}
 SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", "2", "--learning_rate", "0.01", "--max_grad_norm", "1")
 
@@ -127,7 +129,6 @@ def test_a_checkpoint_that_cannot_be_resumed_is_refused_by_name(code: Importer, 
 
 
 def test_a_full_disk_is_refused_before_the_first_step(code: Importer, tmp_path: Path) -> None:
-    from argparse import Namespace
     from types import SimpleNamespace
 
     import torch
@@ -147,31 +148,22 @@ def test_a_full_disk_is_refused_before_the_first_step(code: Importer, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--strategy", "fsdp"], "input strategy: fsdp on CPUs"),
-        (["--precision", "float16"], "input precision: float16 on CPUs"),
-    ],
+    ("strategy", "precision", "said"),
+    [("fsdp", "bfloat16", "input strategy: fsdp on CPUs"), ("ddp", "float16", "input precision: float16 on CPUs")],
 )
-def test_what_lightning_does_on_gpus_alone_is_refused_on_cpus(
-    code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+def test_what_lightning_supports_only_on_gpus_is_refused_on_cpus(
+    code: Importer, strategy: str, precision: str, said: str
 ) -> None:
-    parameters = code("train_lightning", "parameters")
-    monkeypatch.setattr("sys.argv", ["train.py", *words(tmp_path, tmp_path, *arguments)])
-    with pytest.raises(InputError) as error:
-        parameters.check_device(parameters.arguments(), on_gpu=False)
-    assert said in str(error.value)
+    with pytest.raises(InputError, match=said):
+        code("train_lightning", "checks").check_device(Namespace(strategy=strategy, precision=precision), on_gpu=False)
 
 
-def test_steps_follow_from_the_ranks_and_must_be_full(
-    code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parameters = code("train_lightning", "parameters")
-    monkeypatch.setattr("sys.argv", ["train.py", *words(tmp_path, tmp_path, "--gradient_accumulation_steps", "4")])
-    args = parameters.arguments()
-    assert parameters.steps(args, 1000, 2) == (4, 8)
+def test_steps_follow_from_the_ranks_and_must_be_full(code: Importer, tmp_path: Path) -> None:
+    steps = code("train_lightning", "checks").steps
+    args = arguments(SCRIPT.parent / "component.yaml", words(tmp_path, tmp_path, "--gradient_accumulation_steps", "4"))
+    assert steps(args, 1000, 2) == (4, 8)
     with pytest.raises(InputError, match="input per_device_train_batch_size"):
-        parameters.steps(args, 100, 2)
+        steps(args, 100, 2)
 
 
 @pytest.mark.parametrize(

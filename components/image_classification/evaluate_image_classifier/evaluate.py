@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from loading import Loaded, load
+from loading import load
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -29,10 +29,10 @@ MOST_CLASSES = 1000
 def evaluate(ranks: runtime.Ranks) -> None:
     args = runtime.arguments()
     data = read(args)
-    counts = count_images(load(args.model, data, ranks.device), data, args, ranks)
+    counts = count_images("model", data, args, ranks)
     baseline = None
     if args.baseline and not no_model.stands_in(args.baseline):
-        baseline = count_images(load(args.baseline, data, ranks.device, "baseline"), data, args, ranks)
+        baseline = count_images("baseline", data, args, ranks)
     if ranks.is_main:
         with full_output_refused("output metrics", args.metrics):
             report(args, data, counts, baseline, ranks)
@@ -47,16 +47,17 @@ def read(args: argparse.Namespace) -> ImageData:
     return data
 
 
-def count_images(loaded: Loaded, data: ImageData, args: argparse.Namespace, ranks: runtime.Ranks) -> Counts:
-    """Score the split with the model. A collective."""
+def count_images(name: str, data: ImageData, args: argparse.Namespace, ranks: runtime.Ranks) -> Counts:
+    """Score the split with the model of an input. A collective. Raise InputError if the model does not fit the data."""
+    model, image_size = load(getattr(args, name), data, ranks.device, name)
     loader = evaluation_loader(
         data.splits[args.split],
-        None if data.kind == "arrays" else Decoder(loaded.image_size, data.channels),
+        None if data.kind == "arrays" else Decoder(image_size, data.channels),
         ranks,
         per_device_batch_size=args.per_device_eval_batch_size,
         num_workers=args.dataloader_num_workers,
     )
-    return count(loaded.model, loader, len(data.classes), ranks)
+    return count(model, loader, len(data.classes), ranks)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from typing import Any
 import initial_model
 import numpy as np
 import torch
-from architecture import Architecture, design, start_from
+from architecture import design, start_from
 from checks import check_batches, check_inputs, check_room, note_without_effect, steps_when_resumed, total_steps
 from mixing import Mixing, mix
 from torch import nn
@@ -21,7 +21,7 @@ from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.history import History, peak_memory
-from allranks_steps.images.classifier import blocks
+from allranks_steps.images.classifier import Architecture, blocks
 from allranks_steps.images.image_data.augmentation import Augmentation
 from allranks_steps.images.image_data.batches import Collate, ImageSamples, evaluation_loader, sampler
 from allranks_steps.images.image_data.decoding import Decoder
@@ -156,20 +156,8 @@ def train(ranks: runtime.Ranks) -> None:
             history.write(args.history, about | measured_on)
         trained = architecture.build()
         trained.load_state_dict(weights)
-        preprocessing = {
-            "image_size": list(architecture.image_size),
-            "network_size": list(architecture.network_size),
-            "mean": list(architecture.mean),
-            "std": list(architecture.std),
-        }
-        name = initial.preset if initial else args.preset
-        save(
-            trained,
-            args.model,
-            config=architecture.config,
-            pixels=(data.channels, *architecture.image_size),
-            about={"classes": list(data.classes), "model": name, "preprocessing": preprocessing},
-        )
+        preset = initial.preset if initial else args.preset
+        save(trained, args.model, architecture, channels=data.channels, classes=data.classes, preset=preset)
     ranks.barrier()
 
 

@@ -9,37 +9,28 @@ import lightning
 import numpy as np
 import torch
 from module import NO_LABEL
-from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from allranks.errors import InputError, Problem
+from allranks_steps.images.image_data.augmentation import DRAWS, Augmentation, augment
 from allranks_steps.images.prepared_images import Images
 
 
 class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Images by their index; an index of -1 is an image that does not count.
+    """Images by their index; an index of -1 is an image that does not count. augmentation: their random changes"""
 
-    max_shift, horizontal_flip: random changes
-    """
-
-    def __init__(self, images: Images, *, max_shift: int = 0, horizontal_flip: bool = False) -> None:
-        self._images, self._max_shift, self._horizontal_flip = images, max_shift, horizontal_flip
+    def __init__(self, images: Images, augmentation: Augmentation) -> None:
+        self._images, self._augmentation = images, augmentation
 
     def __len__(self) -> int:
         return len(self._images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        pixels = np.array(self._images.pixels[index])
+        pixels = torch.tensor(self._images.pixels[index])
         label = NO_LABEL if index < 0 else int(self._images.labels[index])
-        if self._max_shift:
-            edge = (self._max_shift, self._max_shift)
-            windows = sliding_window_view(np.pad(pixels, ((0, 0), edge, edge)), pixels.shape[1:], axis=(1, 2))
-            down, right = torch.randint(0, 2 * self._max_shift + 1, (2,)).tolist()
-            pixels = windows[:, down, right]
-        if self._horizontal_flip and torch.rand(()) < 0.5:
-            pixels = pixels[..., ::-1]
-        return torch.from_numpy(np.ascontiguousarray(pixels)), torch.tensor(label)
+        changed = augment(pixels[None], torch.rand(1, DRAWS), self._augmentation, crop=False)
+        return changed[0], torch.tensor(label)
 
 
 class RankBatches:
@@ -98,8 +89,8 @@ class ResumableLoader(DataLoader[tuple[Tensor, Tensor]]):
         self._batches.start = state["batch_index"]
 
 
-class PreparedImages(lightning.LightningDataModule):
-    """Training and validation images. train, validation: datasets; options: of both loaders"""
+class PreparedImages(lightning.LightningDataModule):  # type: ignore[misc]  # its types are not read
+    """Training and validation images. options: of both loaders"""
 
     def __init__(
         self,
