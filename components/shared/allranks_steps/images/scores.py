@@ -60,7 +60,8 @@ def class_scores(counts: Counts, classes: tuple[str, ...]) -> dict[str, dict[str
 
 
 def ratio(part: Any, whole: Any) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+    result: NDArray[np.float64] = np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+    return result
 
 
 def confusion_matrix_document(confusion: NDArray[np.int64], classes: tuple[str, ...]) -> dict[str, Any]:

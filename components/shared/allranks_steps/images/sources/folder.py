@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from allranks_steps.images.image_data.decoding import decoding_errors
@@ -51,9 +52,9 @@ def image_files(folder: Path) -> list[Path]:
     return files
 
 
-def square(file: Path, size: int) -> np.ndarray:
+def square(file: Path, size: int) -> NDArray[np.uint8]:
     """Return the centre of an image as (3, size, size) uint8. Raise BadData if it cannot be read."""
     with decoding_errors(str(file), WHERE), Image.open(file) as image:
         fitted = ImageOps.fit(ImageOps.exif_transpose(image).convert("RGB"), (size, size))
-    pixels: np.ndarray = np.asarray(fitted, dtype=np.uint8)
-    return pixels.transpose(2, 0, 1)
+    pixels: NDArray[np.uint8] = np.asarray(fitted, dtype=np.uint8).transpose(2, 0, 1)
+    return pixels
