@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +17,7 @@ from allranks_steps.images.image_data.batches import evaluation_loader
 from allranks_steps.images.image_data.decoding import Decoder
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.images.image_data.open_data import kind, open_data
-from allranks_steps.images.scores import Counts, class_scores, confusion_matrix_document, scores
+from allranks_steps.images.scores import Counts, report, scores
 from allranks_steps.models import no_model
 
 MOST_CLASSES = 1000
@@ -30,12 +28,22 @@ def evaluate(ranks: runtime.Ranks) -> None:
     args = runtime.arguments()
     data = read(args)
     counts = count_images("model", data, args, ranks)
-    baseline = None
+    baseline: dict[str, Any] | None = None
     if args.baseline and not no_model.stands_in(args.baseline):
-        baseline = count_images("baseline", data, args, ranks)
+        baseline = scores(count_images("baseline", data, args, ranks))
     if ranks.is_main:
         with full_output_refused("output metrics", args.metrics):
-            report(args, data, counts, baseline, ranks)
+            metrics = report(
+                args.metrics,
+                counts,
+                split=args.split,
+                source=data.source,
+                classes=data.classes,
+                metrics=ranks.metrics,
+                further={"baseline": baseline} if args.baseline else {},
+            )
+        compared = f", the baseline's {baseline['accuracy']:.4f}" if baseline else ""
+        print(f"{args.split} accuracy {metrics['accuracy']:.4f}{compared} on {metrics['count']} images")
 
 
 def read(args: argparse.Namespace) -> ImageData:
@@ -88,33 +96,6 @@ def _cells(labels: Tensor, predicted: Tensor, class_count: int, *, with_matrix: 
         return torch.bincount(labels * class_count + predicted, minlength=class_count * class_count)
     correct = labels[labels == predicted]
     return torch.cat([torch.bincount(each, minlength=class_count) for each in (labels, predicted, correct)])
-
-
-def report(
-    args: argparse.Namespace, data: ImageData, counts: Counts, baseline: Counts | None, ranks: runtime.Ranks
-) -> None:
-    """Write the outputs, and log the metrics."""
-    metrics: dict[str, Any] = {"split": args.split, "source": data.source} | scores(counts)
-    if args.baseline:
-        metrics["baseline"] = None if baseline is None else scores(baseline)
-    args.metrics.mkdir(parents=True, exist_ok=True)
-    write(args.metrics / "metrics.json", metrics)
-    write(args.metrics / "classes.json", class_scores(counts, data.classes))
-    if counts.confusion is not None:
-        matrix = confusion_matrix_document(counts.confusion, data.classes)
-        # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
-        for folder in (args.metrics, Path("outputs")):
-            folder.mkdir(exist_ok=True)
-            write(folder / "confusion_matrix.json", matrix)
-        ranks.metrics.log_dict(matrix, "confusion_matrix.json")
-    logged = ("accuracy", "top5_accuracy", "macro_f1", "loss")
-    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in logged}, step=0)
-    compared = f", the baseline's {metrics['baseline']['accuracy']:.4f}" if metrics.get("baseline") else ""
-    print(f"{args.split} accuracy {metrics['accuracy']:.4f}{compared} on {metrics['count']} images")
-
-
-def write(file: Path, content: object) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

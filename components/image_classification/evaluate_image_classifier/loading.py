@@ -13,7 +13,8 @@ from torch import fx, nn
 
 from allranks.errors import InputError, Problem
 from allranks_steps.images.image_data.images import ImageData
-from allranks_steps.images.mlflow_model import first_line, load_model, read_info
+from allranks_steps.images.mlflow_model import load_model, read_info
+from allranks_steps.messages import first_line
 
 FIX = "give the output `model` of train_image_classifier, or another model that does the same"
 
@@ -23,8 +24,8 @@ def load(folder: Path, data: ImageData, device: torch.device, name: str) -> tupl
 
     name: of the input, for messages
 
-    Raise InputError if there is none, or if it does not take the pixels of these images and give a score for each of
-    their classes.
+    Raise InputError if the folder has no model, or if it does not take the pixels of these images and return a score
+    for each of their classes.
     """
     where = f"input {name}"
     image_size = _check_description(read_info(folder, where, "a model of MLflow's PyTorch flavor", FIX), data, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from selection import Selection, Shares, select
 
 from allranks.runtime import arguments
 from allranks_steps.images.prepared_images import Images, describe, write
+from allranks_steps.json_files import write_json
 
 
 def select_new_data(
@@ -26,8 +26,7 @@ def select_new_data(
     splits = {name: read(getattr(selected, name), shape) for name in ("train", "validation", "test")}
     write(images, describe(came.source, came.classes, splits), splits)
     content = summary(came, selected)
-    selection.mkdir(parents=True, exist_ok=True)
-    (selection / "selection.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(selection / "selection.json", content)
     trained_on.write(selection, selected.trained_on)
     return content
 
@@ -65,7 +64,7 @@ def main() -> None:
         arrived = arrivals.of_folder(args.folder, args.image_size)
     result = select_new_data(arrived, args.champion, shares, args.minimum_new, args.images, args.selection)
     if result["conflicting"]:
-        print(f"{result['conflicting']} images stand in several classes and are left out")
+        print(f"{result['conflicting']} images are in several classes and are left out")
     if result["waiting"]:
         print(f"{result['waiting']} new images are fewer than {args.minimum_new}, and wait for the next recurrence")
     print(f"{result['new'] or 'no'} new images of {result['arrived']}, {result['held_out']} held out")

@@ -72,7 +72,7 @@ def select(arrivals: Arrivals, earlier: TrainedOn, shares: Shares, minimum_new: 
 
 
 def split(digest: str, shares: Shares) -> str:
-    """Return the split of an image. It depends on the content alone, so it does not change when other images arrive.
+    """Return the split of an image. It depends only on the content, so it does not change when other images arrive.
 
     Validation and test are at opposite ends of the range, so that a change of one share does not affect the other.
     """

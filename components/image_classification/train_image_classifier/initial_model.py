@@ -13,7 +13,8 @@ from transformers import AutoConfig, AutoModelForImageClassification, Pretrained
 
 from allranks.errors import InputError, Problem
 from allranks_steps.images.classifier import ImageClassifier
-from allranks_steps.images.mlflow_model import first_line, load_model, read_info
+from allranks_steps.images.mlflow_model import load_model, read_info
+from allranks_steps.messages import first_line
 
 HEAD = "classifier."
 """Prefix of the names of the head's parameters, in every image model of Transformers."""
@@ -43,7 +44,7 @@ class InitialModel:
 
 
 def of_mlflow(folder: Path) -> InitialModel:
-    """Read the output `model` of a training. Raise InputError if it is none."""
+    """Read the output `model` of a training. Raise InputError if the folder is not one."""
     where, expected = "input initial_model", "the output `model` of train_image_classifier"
     metadata = read_info(folder, where, expected).metadata or {}
     try:
@@ -123,10 +124,11 @@ def load(model: ImageClassifier, initial: InitialModel, classes: tuple[str, ...]
     try:
         missing, unexpected = model.network.load_state_dict(weights, strict=False)
     except RuntimeError as error:
+        _, _, reason = str(error).partition("\n")  # the first line names the class
         raise InputError(
             Problem(
                 where=initial.where,
-                found=f"its weights do not fit: {first_line(error, 1)}",
+                found=f"its weights do not fit: {first_line(RuntimeError(reason))}",
                 expected="a model for images of this size",
                 fix="leave image_size out, or start from another model",
             )

@@ -203,7 +203,7 @@ def training_loader(
 def validation_loader(
     args: argparse.Namespace, data: ImageData, architecture: Architecture, ranks: runtime.Ranks
 ) -> runtime.DataLoader | None:
-    """Return the loader of the validation images; None if there is none."""
+    """Return the loader of the validation images, or None without any."""
     if not data.count("validation"):
         return None
     return evaluation_loader(

@@ -14,7 +14,8 @@ from place import STARTED, Place, find
 from allranks.errors import InputError, Problem
 from allranks.runtime import arguments, clean_exit, detect, failure, prepare_libraries, stage
 from allranks.runtime.output_room import full_output_refused
-from allranks_steps.images.prepared_images import Description, Images, check_labels, read, read_description
+from allranks_steps.images.prepared_images import read_checked
+from allranks_steps.messages import first_line
 
 if TYPE_CHECKING:
     import lightning
@@ -47,7 +48,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
     if args.precision == "auto":
         args.precision = automatic(torch.device("cuda" if on_gpu else "cpu"))
     check_device(args, on_gpu=on_gpu)
-    description, images, validation = data(args.data)
+    description, (images, validation) = read_checked(stage(args.data), "train", "validation")
     world_size = place.instance_count * place.devices
     in_epoch, total = steps(args, len(images), world_size)
     channels, height, width = description.shape
@@ -164,22 +165,8 @@ def strategy(name: str, block_classes: tuple[type, ...], *, on_gpu: bool) -> Any
     return DDPStrategy(process_group_backend="nccl" if on_gpu else "gloo", timeout=TIMEOUT)
 
 
-def data(source: Path) -> tuple[Description, Images, Images]:
-    """Return the description, the training set and the validation set, from a copy that an instance's ranks share.
-
-    Raise InputError if they cannot be read, if a label is no class's index, or if there is nothing to validate on.
-    """
-    folder = stage(source)
-    description, splits = read_description(folder), {name: read(folder, name) for name in ("train", "validation")}
-    check_labels(description, splits)
-    if not len(splits["validation"]):
-        found, fix = "no image in the validation split", "give prepare_images a larger validation_fraction"
-        raise InputError(Problem("input data", found, "at least one", fix))
-    return description, splits["train"], splits["validation"]
-
-
 def last(folder: Path, start_from: Path | None) -> Path | None:
-    """Return the last checkpoint of an evicted training, or else of another one; None if there is none."""
+    """Return the last checkpoint of an evicted training, else of another one; None without any."""
     for place in (folder, start_from):
         if place is not None and (place / "last.ckpt").exists():
             return place / "last.ckpt"
@@ -192,8 +179,6 @@ def last(folder: Path, start_from: Path | None) -> Path | None:
 def check_fits(checkpoint: Path, module: Any) -> None:
     """Raise InputError if a checkpoint cannot be read, or is of another model."""
     import torch
-
-    from allranks_steps.images.mlflow_model import first_line
 
     where = "input resume_from_checkpoint"
     expected = "a checkpoint of the same preset, of images of the same classes and shape"

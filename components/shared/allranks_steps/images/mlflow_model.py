@@ -9,6 +9,7 @@ from torch import nn
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.mlflow_pytorch import mlflow_pytorch
+from allranks_steps.messages import first_line
 
 
 def read_info(folder: Path, where: str, expected: str, fix: str = "") -> Any:
@@ -40,9 +41,3 @@ def load_model(folder: Path, where: str, fix: str = "") -> nn.Module:
         found = f"{folder} cannot be loaded: {first_line(error)}"
         raise InputError(Problem(where, found, "a whole model", fix)) from error
     return model
-
-
-def first_line(error: Exception, number: int = 0) -> str:
-    """Return a line of an error's message, or the error's type."""
-    lines = str(error).strip().splitlines()
-    return (lines[min(number, len(lines) - 1)].strip() if lines else type(error).__name__)[:300]
