@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -90,24 +91,24 @@ class ResumableLoader(DataLoader[tuple[Tensor, Tensor]]):
 
 
 class PreparedImages(lightning.LightningDataModule):  # type: ignore[misc]  # its types are not read
-    """Training and validation images. options: of both loaders"""
+    """Training and validation images. args: the inputs; pin_memory: of the loaders"""
 
     def __init__(
         self,
-        train: ImageDataset,
-        validation: ImageDataset,
+        train: Images,
+        validation: Images,
+        args: argparse.Namespace,
         *,
-        train_batch: int,
-        eval_batch: int,
         rank: int,
         world_size: int,
-        seed: int,
-        **options: Any,
+        pin_memory: bool,
     ) -> None:
         super().__init__()
-        self._train, self._validation, self._eval_batch, self._options = train, validation, eval_batch, options
-        self._rank, self._world_size = rank, world_size
-        self.batches = RankBatches(len(train), train_batch, rank, world_size, seed)
+        changes = Augmentation(max_shift=args.max_shift, horizontal_flip=args.horizontal_flip)
+        self._train, self._validation = ImageDataset(train, changes), ImageDataset(validation, Augmentation())
+        self._options = {"num_workers": args.dataloader_num_workers, "pin_memory": pin_memory}
+        self._eval_batch, self._rank, self._world_size = args.per_device_eval_batch_size, rank, world_size
+        self.batches = RankBatches(len(train), args.per_device_train_batch_size, rank, world_size, args.seed)
 
     def train_dataloader(self) -> ResumableLoader:
         return ResumableLoader(self._train, self.batches, self._batch_index, self._world_size, **self._options)

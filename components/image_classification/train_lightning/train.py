@@ -13,7 +13,6 @@ from place import STARTED, Place, find
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import arguments, clean_exit, detect, failure, prepare_libraries, stage
-from allranks.runtime.output_room import full_output_refused
 from allranks_steps.images.prepared_images import read_checked
 from allranks_steps.messages import first_line
 
@@ -29,7 +28,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
     # Imported here, since Lightning reads the launch's variables on import.
     import lightning
     import torch
-    from data import ImageDataset, PreparedImages
+    from data import PreparedImages
     from lightning.pytorch.plugins.environments import LightningEnvironment
     from module import ImageClassification
     from recorder import Checkpointing, Recorder
@@ -37,7 +36,6 @@ def train(args: argparse.Namespace, place: Place) -> None:
 
     from allranks.runtime.strategies.precision import automatic
     from allranks_steps.images.classifier import Architecture, blocks
-    from allranks_steps.images.image_data.augmentation import Augmentation
     from allranks_steps.images.presets import configuration, network_size
     from allranks_steps.images.saving import save
     from allranks_steps.schedule import Schedule
@@ -83,15 +81,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
         num_sanity_val_steps=0,
     )
     prepared = PreparedImages(
-        ImageDataset(images, Augmentation(max_shift=args.max_shift, horizontal_flip=args.horizontal_flip)),
-        ImageDataset(validation, Augmentation()),
-        train_batch=args.per_device_train_batch_size,
-        eval_batch=args.per_device_eval_batch_size,
-        rank=trainer.global_rank,
-        world_size=world_size,
-        seed=args.seed,
-        num_workers=args.dataloader_num_workers,
-        pin_memory=on_gpu,
+        images, validation, args, rank=trainer.global_rank, world_size=world_size, pin_memory=on_gpu
     )
     start = last(args.checkpoints, args.resume_from_checkpoint)
     if start is not None:
@@ -109,15 +99,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
             {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
         )
         # As train_image_classifier writes it, which takes such a model as its initial_model.
-        with full_output_refused("output model", args.model):
-            save(
-                trained,
-                args.model,
-                architecture,
-                channels=channels,
-                classes=description.classes,
-                preset=args.preset,
-            )
+        save(trained, args.model, architecture, channels=channels, classes=description.classes, preset=args.preset)
         recorder.write(
             args.history,
             strategy=f"Lightning {args.strategy}",
