@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from module import NO_LABEL
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, default_collate
 
 from allranks.errors import InputError, Problem
 from allranks_steps.images.image_data.augmentation import DRAWS, Augmentation, augment
@@ -19,19 +20,23 @@ from allranks_steps.images.prepared_images import Images
 
 
 class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Images by their index; an index of -1 is an image that does not count. augmentation: their random changes"""
+    """Images by their index; an index of -1 is an image that does not count."""
 
-    def __init__(self, images: Images, augmentation: Augmentation) -> None:
-        self._images, self._augmentation = images, augmentation
+    def __init__(self, images: Images) -> None:
+        self._images = images
 
     def __len__(self) -> int:
         return len(self._images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        pixels = torch.tensor(self._images.pixels[index])
         label = NO_LABEL if index < 0 else int(self._images.labels[index])
-        changed = augment(pixels[None], torch.rand(1, DRAWS), self._augmentation, crop=False)
-        return changed[0], torch.tensor(label)
+        return torch.tensor(self._images.pixels[index]), torch.tensor(label)
+
+
+def changed_batch(samples: list[tuple[Tensor, Tensor]], augmentation: Augmentation) -> list[Tensor]:
+    """Return the pixels of a batch, changed at random, and the labels."""
+    pixels, labels = default_collate(samples)
+    return [augment(pixels, torch.rand(len(pixels), DRAWS), augmentation, crop=False), labels]
 
 
 class RankBatches:
@@ -104,14 +109,22 @@ class PreparedImages(lightning.LightningDataModule):  # type: ignore[misc]  # it
         pin_memory: bool,
     ) -> None:
         super().__init__()
-        changes = Augmentation(max_shift=args.max_shift, horizontal_flip=args.horizontal_flip)
-        self._train, self._validation = ImageDataset(train, changes), ImageDataset(validation, Augmentation())
+        self._train, self._validation = ImageDataset(train), ImageDataset(validation)
+        augmentation = Augmentation(max_shift=args.max_shift, horizontal_flip=args.horizontal_flip)
+        self._collate = functools.partial(changed_batch, augmentation=augmentation)
         self._options = {"num_workers": args.dataloader_num_workers, "pin_memory": pin_memory}
         self._eval_batch, self._rank, self._world_size = args.per_device_eval_batch_size, rank, world_size
         self.batches = RankBatches(len(train), args.per_device_train_batch_size, rank, world_size, args.seed)
 
     def train_dataloader(self) -> ResumableLoader:
-        return ResumableLoader(self._train, self.batches, self._batch_index, self._world_size, **self._options)
+        return ResumableLoader(
+            self._train,
+            self.batches,
+            self._batch_index,
+            self._world_size,
+            collate_fn=self._collate,
+            **self._options,
+        )
 
     def val_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
         count = -(-len(self._validation) // self._world_size)
