@@ -25,7 +25,6 @@ from allranks.runtime import arguments
 Importer = Callable[[str, str], Any]
 
 SCRIPT = COMPONENTS / "image_classification/train_lightning/train.py"
-CODE = ("train_lightning",)
 VARIABLES = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "NODE_RANK": "1", "AZUREML_NODE_COUNT": "2"}
 SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", "2", "--learning_rate", "0.01", "--max_grad_norm", "1")
 
@@ -46,7 +45,7 @@ def per_node(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the outputs of a training that Lightning has started the second process of."""
     folder = tmp_path_factory.mktemp("per_node")
     command = [str(SCRIPT), *words(digits, folder, "--devices", "2", "--logging_steps", "1", "--save_steps", "50")]
-    ended = by_platform(PyTorch(1), 1, [sys.executable, *command], folder, environment(folder, CODE))
+    ended = by_platform(PyTorch(1), 1, [sys.executable, *command], folder, environment(folder, ()))
     assert set(ended.codes) == {0}, ended
     assert "2 ranks on 1 instance: validation accuracy" in ended.output
     return folder
@@ -74,7 +73,7 @@ def test_the_model_is_one_that_evaluations_take(digits: Path, per_node: Path, tm
 def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Path, tmp_path: Path) -> None:
     """SIGTERM to one of the processes of a per-process launch: both save, and end at one step, that logs nothing."""
     options = words(digits, tmp_path, "--save_steps", "5", "--logging_steps")
-    run = {"script": SCRIPT, "folder": tmp_path, "ranks": 2, "included": CODE}
+    run = {"script": SCRIPT, "folder": tmp_path, "ranks": 2}
     with running_script("train_lightning", *options, "1000", **run) as job:
         while not list((tmp_path / "checkpoints").glob("step=10*")):
             assert all(process.poll() is None for process in job.processes), job.errors()
@@ -94,7 +93,7 @@ def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Pa
 @pytest.mark.slow
 def test_the_last_step_within_an_epoch_is_validated_and_saved(digits: Path, tmp_path: Path) -> None:
     options = words(digits, tmp_path, "--max_steps", "7", "--save_steps", "4")
-    run = {"script": SCRIPT, "folder": tmp_path, "included": CODE}
+    run = {"script": SCRIPT, "folder": tmp_path}
     ended = run_script("train_lightning", *options, **run)
     assert ended.codes == [0], ended.errors
     assert "1 ranks on 1 instance: validation accuracy" in ended.output

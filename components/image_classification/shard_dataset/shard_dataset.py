@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from samples import Samples, find
 from torch import distributed
-from writing import write_shard
+from writing import ShardPlan, write_shard
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
@@ -19,23 +18,13 @@ UNFINISHED = ".unfinished"
 """File in the output while shards are written, so that a retried job knows what an earlier attempt has left."""
 
 
-@dataclass(frozen=True)
-class ShardPlan:
-    """A shard to write. numbers: of its samples in the split; first: place of the first one in the shuffled split"""
-
-    file: str
-    split: str
-    numbers: tuple[int, ...]
-    first: int
-
-
 def shard_dataset(ranks: runtime.Ranks) -> None:
     args = runtime.arguments()
     samples = find(args.data, verify=args.verify)
     prepare_output(args.shards, ranks)
     plans = plan(samples, args.samples_per_shard, args.seed)
     with full_output_refused("output shards", args.shards):
-        own = [write(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
+        own = [write_shard(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
     gathered: list[list[Shard] | None] = [None] * ranks.world_size
     distributed.all_gather_object(gathered, own)
     if ranks.is_main:
@@ -65,14 +54,6 @@ def plan(samples: Samples, samples_per_shard: int, seed: int) -> list[ShardPlan]
             file = f"{split}-{shard:06d}.tar"
             plans.append(ShardPlan(file, split, tuple(order[first : first + samples_per_shard]), first))
     return plans
-
-
-def write(folder: Path, shard: ShardPlan, samples: Samples) -> Shard:
-    """Write a shard. Raise BadData for a sample that cannot be read."""
-    keys = [f"{shard.first + place:09d}" for place in range(len(shard.numbers))]
-    return write_shard(
-        folder, shard.file, shard.split, shard.numbers, keys, lambda number: samples.read(shard.split, number)
-    )
 
 
 def finish(folder: Path, samples: Samples, shards: tuple[Shard, ...], ranks: runtime.Ranks) -> None:
