@@ -38,8 +38,7 @@ class Recipe:
 
 
 def _write_images(folder: Path) -> Path:
-    sys.path.append(str(COMPONENTS / "image_classification/prepare_images"))
-    import prepared_images
+    from allranks_steps.images import prepared_images
 
     random = np.random.default_rng(0)
     splits = {
@@ -84,7 +83,7 @@ def _text_loss(model: Any, batch: Any) -> Any:
 
 IMAGES = Recipe(
     "train_image_classifier",
-    includes=("prepare_images", "get_champion"),
+    includes=(),
     never=("eval_steps",),
     unit="images a second",
     write_data=_write_images,

@@ -171,16 +171,10 @@ def train(data: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
 def evaluate(data: Path, model: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     places = ["--data", str(data), "--model", str(model), "--metrics", str(folder / "metrics")]
     script = COMPONENTS / "image_classification/evaluate_image_classifier/evaluate.py"
-    included = ("prepare_images", "get_champion", "train_image_classifier")
-    return run_script(
-        "evaluate_image_classifier", *places, *arguments, script=script, folder=folder, ranks=ranks, included=included
-    )
+    return run_script("evaluate_image_classifier", *places, *arguments, script=script, folder=folder, ranks=ranks)
 
 
 def shard(data: Path, shards: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     places = ["--data", str(data), "--shards", str(shards)]
     script = COMPONENTS / "image_classification/shard_dataset/shard_dataset.py"
-    included = ("prepare_images", "train_image_classifier")
-    return run_script(
-        "shard_dataset", *places, *arguments, script=script, folder=folder, ranks=ranks, included=included
-    )
+    return run_script("shard_dataset", *places, *arguments, script=script, folder=folder, ranks=ranks)

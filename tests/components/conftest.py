@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from component_processes import COMPONENTS, execute, folder_of, train
+from component_processes import COMPONENTS, folder_of, run_small_script, train
 
 Importer = Callable[[str, str], ModuleType]
 
@@ -39,7 +39,7 @@ def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The digits as prepare_images, run as a process, prepares them."""
     folder = tmp_path_factory.mktemp("digits")
-    ended = execute("prepare_images", {"source": "digits"}, {"images": folder / "images"}, folder)
+    ended = run_small_script("prepare_images", "--images", str(folder / "images"), folder=folder)
     assert ended.codes == [0], ended.errors
     return folder / "images"
 

@@ -1,4 +1,4 @@
-"""The code of prepare_images and a request to it, for the tests of its sources."""
+"""prepare_images with inputs of a test, for the tests of its sources."""
 
 from __future__ import annotations
 
@@ -6,29 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from component_processes import folder_of
+
+from allranks.runtime import arguments
+
+Prepare = Callable[..., Any]
 
 
 @pytest.fixture
-def preparation(code: Callable[[str, str], Any]) -> Any:
-    return code("prepare_images", "preparation")
+def prepare(code: Callable[[str, str], Any]) -> Prepare:
+    """Runs prepare_images on inputs that are not the defaults, and returns the description."""
+    inputs = {"archive_url": "http://127.0.0.1:1/cifar.tar.gz", "image_size": 8, "validation_fraction": 0.2}
 
+    def run(**changes: Any) -> Any:
+        argv = [f"--{name}={value}" for name, value in (inputs | changes).items()]
+        spec = folder_of("prepare_images") / "component.yaml"
+        return code("prepare_images", "prepare_images").prepare(arguments(spec, argv))
 
-@pytest.fixture
-def prepared(code: Callable[[str, str], Any]) -> Any:
-    return code("prepare_images", "allranks_steps.images.prepared_images")
-
-
-def request(preparation: Any, **changes: Any) -> Any:
-    """A request as component.py makes it of its defaults, with these changes."""
-    settings: dict[str, Any] = {
-        "source": "digits",
-        "folder": None,
-        "archive": None,
-        "archive_url": "http://127.0.0.1:1/cifar-10-python.tar.gz",
-        "archive_md5": "0" * 32,
-        "image_size": 8,
-        "validation_fraction": 0.2,
-        "test_fraction": 0.2,
-        "seed": 0,
-    }
-    return preparation.Request(**settings | changes)
+    return run

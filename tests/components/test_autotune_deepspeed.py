@@ -118,12 +118,13 @@ def test_the_smallest_tuning(best: Path) -> None:
 @pytest.mark.xdist_group("autotuning")
 def test_what_the_tuning_finds_is_what_trainings_take(best: Path, text: Path, digits: Path, tmp_path: Path) -> None:
     gpt = ["--max_seq_length", "16", "--num_hidden_layers", "1", "--num_attention_heads", "2", "--hidden_size", "16"]
+    spec = ["--spec", "train_image_classifier_deepspeed/component.yaml"]
     for component, included, settings, samples in (
         ("train_language_model", ("prepare_text",), ["--data", str(text), *gpt], 2 * 16),
         (
             "train_image_classifier",
-            ("prepare_images", "get_champion"),
-            ["--data", str(digits), "--preset", "convnextv2_micro"],
+            (),
+            [*spec, "--data", str(digits), "--preset", "convnextv2_micro"],
             2,
         ),
     ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,17 @@ import numpy as np
 import pytest
 from component_processes import evaluate, run_script
 
-pytestmark = pytest.mark.xdist_group("image classifiers")  # those that were trained are shared
+from allranks_steps.images import scores
 
-Importer = Callable[[str, str], Any]
+pytestmark = pytest.mark.xdist_group("image classifiers")  # those that were trained are shared
 
 COUNT = """
 import numpy as np, torch
 from allranks import runtime
 from evaluate import count
-from image_data.arrays import ArrayImages
-from image_data.batches import evaluation_loader
-from prepared_images import Images
+from allranks_steps.images.image_data.arrays import ArrayImages
+from allranks_steps.images.image_data.batches import evaluation_loader
+from allranks_steps.images.prepared_images import Images
 
 def main(ranks):
     # A model that knows the class from the first pixel, and is wrong where the second one says so.
@@ -50,12 +49,7 @@ runtime.main(main)
 """
 
 
-@pytest.fixture
-def scores(code: Importer) -> Any:
-    return code("evaluate_image_classifier", "allranks_steps.images.scores")
-
-
-def test_scores_of_a_confusion_matrix(scores: Any) -> None:
+def test_scores_of_a_confusion_matrix() -> None:
     counts = scores.Counts.of_matrix(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), loss=4.0, top5=8)
     found = scores.scores(counts)
     assert found["count"] == 8
@@ -72,8 +66,7 @@ def test_scores_of_a_confusion_matrix(scores: Any) -> None:
 def test_every_image_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:
     script = tmp_path / "count.py"
     script.write_text(COUNT)
-    included = ("prepare_images", "get_champion", "train_image_classifier")
-    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run", ranks=2, included=included)
+    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run", ranks=2)
     assert ended.codes == [0, 0], ended.errors
 
 
@@ -167,8 +160,7 @@ runtime.main(main)
 def test_a_model_that_gives_something_else_than_scores_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "scores.py"
     script.write_text(SCORES)
-    included = ("prepare_images", "get_champion", "train_image_classifier")
-    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run", included=included)
+    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run")
     assert ended.codes == [0], ended.errors
     fits, wide, fails, other = ended.output.splitlines()
     assert fits == "0 fits"

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from image_preparation import preparation, prepared, request
+from image_preparation import Prepare, prepare
 
-__all__ = ["preparation", "prepared"]
+from allranks_steps.images import prepared_images as prepared
+
+__all__ = ["prepare"]
 
 CLASSES = [b"airplane", b"automobile", b"bird", b"cat", b"deer", b"dog", b"frog", b"horse", b"ship", b"truck"]
 
@@ -69,12 +71,12 @@ def served(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("by_url", [False, True], ids=["file", "url"])
 def test_cifar10_keeps_its_own_test_set(
-    preparation: Any, prepared: Any, tarball: Callable[..., tuple[Path, str]], tmp_path: Path, by_url: bool
+    prepare: Prepare, tarball: Callable[..., tuple[Path, str]], tmp_path: Path, by_url: bool
 ) -> None:
     file, md5 = tarball()
     with served(tmp_path) if by_url else contextlib.nullcontext("") as address:
         place = {"archive_url": f"{address}/{file.name}"} if by_url else {"archive": file}
-        preparation.prepare(request(preparation, source="cifar10", archive_md5=md5, **place), tmp_path / "out")
+        prepare(source="cifar10", archive_md5=md5, **place, images=tmp_path / "out")
     description = prepared.read_description(tmp_path / "out")
     assert description.shape == (3, 32, 32)
     assert description.classes == tuple(name.decode() for name in CLASSES)
@@ -109,8 +111,7 @@ class Harmful:
     ids=["missing batch", "too few labels", "unknown label", "other size", "no pixels", "no names"],
 )
 def test_a_tarball_that_is_not_cifar10_is_refused(
-    preparation: Any,
-    prepared: Any,
+    prepare: Prepare,
     tarball: Callable[..., tuple[Path, str]],
     tmp_path: Path,
     members: Mapping[str, Any],
@@ -118,35 +119,35 @@ def test_a_tarball_that_is_not_cifar10_is_refused(
 ) -> None:
     file, md5 = tarball(members)
     with pytest.raises(prepared.BadData, match="is not CIFAR-10's python version") as error:
-        preparation.prepare(request(preparation, source="cifar10", archive=file, archive_md5=md5), tmp_path / "out")
+        prepare(source="cifar10", archive=file, archive_md5=md5, images=tmp_path / "out")
     assert said in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_pickle_that_would_run_code_is_refused(
-    preparation: Any, prepared: Any, tarball: Callable[..., tuple[Path, str]], tmp_path: Path
+    prepare: Prepare, tarball: Callable[..., tuple[Path, str]], tmp_path: Path
 ) -> None:
     file, md5 = tarball({"data_batch_1": Harmful(tmp_path / "harm")})
     with pytest.raises(prepared.BadData, match=r"its pickle names posix\.mkdir"):
-        preparation.prepare(request(preparation, source="cifar10", archive=file, archive_md5=md5), tmp_path / "out")
+        prepare(source="cifar10", archive=file, archive_md5=md5, images=tmp_path / "out")
     assert not (tmp_path / "harm").exists()
 
 
 def test_another_checksum_is_refused(
-    preparation: Any, prepared: Any, tarball: Callable[..., tuple[Path, str]], tmp_path: Path
+    prepare: Prepare, tarball: Callable[..., tuple[Path, str]], tmp_path: Path
 ) -> None:
     file, md5 = tarball()
     with pytest.raises(prepared.BadData, match=rf"{md5}, expected {'0' * 32}"):
-        preparation.prepare(request(preparation, source="cifar10", archive=file), tmp_path / "out")
+        prepare(source="cifar10", archive=file, archive_md5="0" * 32, images=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_that_is_no_tarball_is_refused(preparation: Any, prepared: Any, tmp_path: Path) -> None:
+def test_a_file_that_is_no_tarball_is_refused(prepare: Prepare, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_bytes(b"<html>not found</html>")
     md5 = hashlib.md5(file.read_bytes()).hexdigest()
     with pytest.raises(prepared.BadData, match="is not CIFAR-10's python version"):
-        preparation.prepare(request(preparation, source="cifar10", archive=file, archive_md5=md5), tmp_path / "out")
+        prepare(source="cifar10", archive=file, archive_md5=md5, images=tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -158,15 +159,13 @@ def test_a_file_that_is_no_tarball_is_refused(preparation: Any, prepared: Any, t
     ],
     ids=["no file", "other scheme", "no server"],
 )
-def test_a_tarball_that_cannot_be_had(
-    preparation: Any, prepared: Any, tmp_path: Path, place: dict[str, Any], said: str
-) -> None:
+def test_a_tarball_that_cannot_be_had(prepare: Prepare, tmp_path: Path, place: dict[str, Any], said: str) -> None:
     with pytest.raises(prepared.BadData) as error:
-        preparation.prepare(request(preparation, source="cifar10", **place), tmp_path / "out")
+        prepare(source="cifar10", **place, images=tmp_path / "out")
     assert said in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_an_address_that_gives_no_file(preparation: Any, prepared: Any, tmp_path: Path) -> None:
+def test_an_address_that_gives_no_file(prepare: Prepare, tmp_path: Path) -> None:
     with served(tmp_path) as address, pytest.raises(prepared.BadData, match=r"cannot be downloaded.*404"):
-        preparation.prepare(request(preparation, source="cifar10", archive_url=f"{address}/none"), tmp_path / "out")
+        prepare(source="cifar10", archive_url=f"{address}/none", images=tmp_path / "out")

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from component_processes import execute
-from image_preparation import preparation, prepared, request
+from component_processes import run_small_script
+from image_preparation import Prepare, prepare
 from PIL import Image
 
-__all__ = ["preparation", "prepared"]
+from allranks_steps.images import prepared_images as prepared
+
+__all__ = ["prepare"]
 
 
 # ---- the digits
 
 
-def test_digits_are_divided_with_every_class_in_every_split(digits: Path, prepared: Any) -> None:
+def test_digits_are_divided_with_every_class_in_every_split(digits: Path) -> None:
     description = prepared.read_description(digits)
     splits = {name: prepared.read(digits, name) for name in prepared.SPLITS}
     assert description.shape == (1, 8, 8)
@@ -37,7 +39,7 @@ def test_digits_are_divided_with_every_class_in_every_split(digits: Path, prepar
 
 
 def test_the_seed_decides_the_division(code: Callable[[str, str], Any]) -> None:
-    prepared, splits = code("prepare_images", "allranks_steps.images.prepared_images"), code("prepare_images", "splits")
+    splits = code("prepare_images", "splits")
     images = prepared.Images(np.arange(100).reshape(-1, 1, 1, 1), np.repeat([0, 1], 50))
     first, again, other = (
         splits.divide(images, [0.2], ("a", "b"), np.random.default_rng(seed))[0].pixels for seed in (1, 1, 2)
@@ -47,7 +49,7 @@ def test_the_seed_decides_the_division(code: Callable[[str, str], Any]) -> None:
 
 
 def test_no_image_is_in_two_splits_and_none_is_lost(code: Callable[[str, str], Any]) -> None:
-    prepared, splits = code("prepare_images", "allranks_steps.images.prepared_images"), code("prepare_images", "splits")
+    splits = code("prepare_images", "splits")
     labels = np.repeat([0, 1, 2], [5, 40, 7])
     images = prepared.Images(np.arange(len(labels)).reshape(-1, 1, 1, 1), labels)
     parts = splits.divide(images, [0.1, 0.3], ("a", "b", "c"), np.random.default_rng(0))
@@ -75,10 +77,8 @@ def photographs(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_gives_a_class_for_each_subfolder(
-    preparation: Any, prepared: Any, photographs: Path, tmp_path: Path
-) -> None:
-    preparation.prepare(request(preparation, source="folder", folder=photographs), tmp_path / "out")
+def test_a_folder_gives_a_class_for_each_subfolder(prepare: Prepare, photographs: Path, tmp_path: Path) -> None:
+    prepare(source="folder", folder=photographs, images=tmp_path / "out")
     description = prepared.read_description(tmp_path / "out")
     assert description.classes == ("dark", "light")
     assert description.shape == (3, 8, 8)
@@ -88,12 +88,10 @@ def test_a_folder_gives_a_class_for_each_subfolder(
         assert np.array_equal(images.pixels.mean(axis=(1, 2, 3)) > 127, images.labels == 1)
 
 
-def test_what_was_in_the_output_before_is_replaced(
-    preparation: Any, prepared: Any, photographs: Path, tmp_path: Path
-) -> None:
+def test_what_was_in_the_output_before_is_replaced(prepare: Prepare, photographs: Path, tmp_path: Path) -> None:
     for size, output in ((16, "twice"), (8, "twice"), (8, "once")):
         settings = {"source": "folder", "folder": photographs, "image_size": size}
-        preparation.prepare(request(preparation, **settings), tmp_path / output)
+        prepare(images=tmp_path / output, **settings)
     once, twice = (prepared.read(tmp_path / output, "test").pixels for output in ("once", "twice"))
     assert np.array_equal(once, twice)
     assert sorted(file.name for file in (tmp_path / "twice").iterdir()) == [
@@ -138,8 +136,7 @@ def leave_two_images(folder: Path) -> None:
     ids=["empty class", "no image", "torn image", "one class", "too few images"],
 )
 def test_a_folder_that_cannot_be_used(
-    preparation: Any,
-    prepared: Any,
+    prepare: Prepare,
     photographs: Path,
     tmp_path: Path,
     harm: Callable[[Path], None],
@@ -147,7 +144,7 @@ def test_a_folder_that_cannot_be_used(
 ) -> None:
     harm(photographs)
     with pytest.raises(prepared.BadData) as error:
-        preparation.prepare(request(preparation, source="folder", folder=photographs), tmp_path / "out")
+        prepare(source="folder", folder=photographs, images=tmp_path / "out")
     assert said in str(error.value)
     assert not (tmp_path / "out").exists()
 
@@ -155,9 +152,9 @@ def test_a_folder_that_cannot_be_used(
 @pytest.mark.parametrize(
     ("folder", "said"), [(None, "no `folder` is given"), (Path("/nowhere"), "/nowhere is not a folder")]
 )
-def test_no_folder(preparation: Any, prepared: Any, tmp_path: Path, folder: Path | None, said: str) -> None:
+def test_no_folder(prepare: Prepare, tmp_path: Path, folder: Path | None, said: str) -> None:
     with pytest.raises(prepared.BadData) as error:
-        preparation.prepare(request(preparation, source="folder", folder=folder), tmp_path / "out")
+        prepare(source="folder", images=tmp_path / "out", **({"folder": folder} if folder else {}))
     assert said in str(error.value)
 
 
@@ -169,16 +166,15 @@ def test_bad_data_ends_the_process_with_a_message_and_no_traceback(photographs: 
     spoil(photographs)
     output = tmp_path / "images"
     output.mkdir()
-    ended = execute("prepare_images", {"source": "folder", "folder": photographs}, {"images": output}, tmp_path)
+    inputs = ["--source", "folder", "--folder", str(photographs), "--images", str(output)]
+    ended = run_small_script("prepare_images", *inputs, folder=tmp_path)
     assert ended.codes == [2]
-    assert f"prepare_images: {photographs}/dark/0.png cannot be read as an image" in ended.errors[0]
+    assert f"input folder: {photographs}/dark/0.png cannot be read as an image" in ended.errors[0]
     assert "Traceback" not in ended.errors[0]
     assert list(output.iterdir()) == []
 
 
-def test_a_disk_that_fills_up_leaves_nothing_half_written(
-    prepared: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_up_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     images = prepared.Images(np.zeros((2, 1, 2, 2), np.uint8), np.array([0, 1]))
     splits = dict.fromkeys(prepared.SPLITS, images)
     save = np.save
@@ -195,7 +191,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"source": "digits"}', "[]"])
-def test_a_folder_that_prepare_images_did_not_write(prepared: Any, tmp_path: Path, content: str | None) -> None:
+def test_a_folder_that_prepare_images_did_not_write(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "dataset.json").write_text(content)
     with pytest.raises(prepared.BadData, match=r"dataset\.json"):
@@ -213,7 +209,7 @@ def test_a_folder_that_prepare_images_did_not_write(prepared: Any, tmp_path: Pat
         ([0, 1, 1], 3, r"pixels of shape \(3, 1, 3, 3\)"),
     ],
 )
-def test_labels_that_are_no_classes_are_named(prepared: Any, labels: list[int], side: int, said: str) -> None:
+def test_labels_that_are_no_classes_are_named(labels: list[int], side: int, said: str) -> None:
     def images(labels: list[int], side: int = 2) -> Any:
         return prepared.Images(np.zeros((3, 1, side, side), np.uint8), np.array(labels, np.int64))
 

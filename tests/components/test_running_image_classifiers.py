@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from component_processes import evaluate, run_script, shard, train
+from component_processes import evaluate, folder_of, run_script, shard, train
 
 from allranks.runtime.checkpoints import folder as folders
 
@@ -93,7 +93,8 @@ def test_a_sharded_training_that_is_evicted_in_a_validation_repeats_it(digits: P
     settings = ["--strategy", "fsdp", "--preset", "resnet_micro", "--max_steps", "3", "--eval_steps", "1"]
     settings += ["--channels_last", "True", "--tf32", "True", "--offload", "True", "--save_total_limit", "1"]
     settings += ["--per_device_eval_batch_size", "16", "--ema_decay", "0.5"]
-    arguments = [f"--data={digits}", *places, *settings]
+    spec = folder_of("train_image_classifier") / "component.yaml"
+    arguments = ["--spec", str(spec), f"--data={digits}", *places, *settings]
     ended = run_script("train_image_classifier", *arguments, script=script, folder=tmp_path, ranks=2)
     assert ended.codes == [143, 143], ended.errors
     assert "tf32 and offload: no effect" in ended.errors[0]

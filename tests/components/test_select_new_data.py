@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from component_processes import COMPONENTS, clean, run
+from component_processes import run_small_script
 from PIL import Image
+
+from allranks.errors import InputError
+from allranks_steps.images import prepared_images as prepared
 
 Importer = Callable[[str, str], Any]
 CLASSES = ("cat", "dog")
@@ -93,14 +95,13 @@ def test_what_was_trained_on_is_never_held_out_though_the_shares_change(
     assert not first.images["train"] & (second.images["test"] | second.images["validation"])
 
 
-def test_without_anything_new_there_is_no_training_image(script: Any, code: Importer, tmp_path: Path) -> None:
+def test_without_anything_new_there_is_no_training_image(script: Any, tmp_path: Path) -> None:
     deliver(tmp_path / "data", range(100), "first")
     first = Recurrence(script, tmp_path / "data", tmp_path / "1")
     second = Recurrence(script, tmp_path / "data", tmp_path / "2", first.selection)
     assert (second.said["new"], second.images["train"]) == (0, set())
     assert second.images["test"] == first.images["test"]
     assert (second.said["data_version"], second.trained_on) == (first.said["data_version"], first.trained_on)
-    prepared = code("prepare_images", "allranks_steps.images.prepared_images")
     assert len(prepared.read(tmp_path / "2/images", "train")) == 0
     assert prepared.read_description(tmp_path / "2/images").counts["train"] == 0
 
@@ -148,14 +149,14 @@ def test_what_cannot_be_used_is_said(
     deliver(tmp_path / "data", range(100), "first")
     first = Recurrence(script, tmp_path / "data", tmp_path / "1")
     change(tmp_path / "data", first.selection)
-    with pytest.raises(script.BadData, match=said):
+    with pytest.raises(InputError, match=said):
         Recurrence(script, tmp_path / "data", tmp_path / "2", first.selection)
     assert not (tmp_path / "2").exists()
 
 
 def test_too_few_images_for_every_split_are_refused(script: Any, tmp_path: Path) -> None:
     deliver(tmp_path / "data", range(2), "first")
-    with pytest.raises(script.BadData, match="none is for"):
+    with pytest.raises(InputError, match="none is for"):
         Recurrence(script, tmp_path / "data", tmp_path / "1", validation=0.01, test=0.01)
 
 
@@ -177,11 +178,10 @@ def test_the_order_of_delivery_does_not_matter(selection: Any, script: Any, tmp_
 
 
 def test_as_a_process_it_prints_what_it_found_or_what_is_wrong(tmp_path: Path) -> None:
-    command = [sys.executable, str(COMPONENTS / "image_classification/select_new_data/select_new_data.py")]
-    command += ["--images", str(tmp_path / "images"), "--selection", str(tmp_path / "selection")]
-    environment = clean() | {"PYTHONPATH": str(COMPONENTS / "image_classification/prepare_images")}
-    good, bad = [*command, "--arrived", "0.2"], [*command, "--source", "folder"]
-    ended = run([good, bad], [environment] * 2, tmp_path)
-    assert ended.codes == [0, 2], ended.errors
-    assert "new images of 359" in ended.output
-    assert ended.errors[1].startswith("select_new_data: source is 'folder', and no `folder` is given")
+    outputs = ["--images", str(tmp_path / "images"), "--selection", str(tmp_path / "selection")]
+    good = run_small_script("select_new_data", *outputs, "--arrived", "0.2", folder=tmp_path)
+    assert good.codes == [0], good.errors
+    assert "new images of 359" in good.output
+    bad = run_small_script("select_new_data", *outputs, "--source", "folder", folder=tmp_path)
+    assert bad.codes == [2]
+    assert bad.errors[0].startswith("input folder: source is 'folder', and no `folder` is given")

@@ -1,17 +1,22 @@
-"""The parts of train_image_classifier: presets, augmentation, parameters and schedule."""
+"""The parts of train_image_classifier: presets, augmentation, checks and schedule."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import yaml
+from component_processes import folder_of
 
+from allranks import runtime
 from allranks.errors import InputError
+from allranks_steps.schedule import Schedule
 
 # They import Transformers and build models: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
@@ -113,10 +118,10 @@ def test_the_model_normalises_and_resizes_by_itself(code: Importer) -> None:
 
 @pytest.mark.parametrize("name", ["linear", "cosine", "constant", "constant_with_warmup"])
 @pytest.mark.parametrize("total", [1, 2, 10, 300])
-def test_the_learning_rate_rises_to_its_peak_and_does_not_rise_again(code: Importer, name: str, total: int) -> None:
+def test_the_learning_rate_rises_to_its_peak_and_does_not_rise_again(name: str, total: int) -> None:
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=0.1)
-    schedule = code("train_image_classifier", "schedule").Schedule(name, total, total // 10)(optimizer)
+    schedule = Schedule(name, total, total // 10)(optimizer)
     rates = []
     for _ in range(total):
         rates.append(optimizer.param_groups[0]["lr"])
@@ -198,20 +203,24 @@ def test_mixed_images_have_mixed_labels(code: Importer) -> None:
         torch.testing.assert_close(mixed.mean(dim=(1, 2, 3)) / 100, targets[:, 2], atol=1e-5, rtol=0)
 
 
-def defaults(code: Importer, monkeypatch: pytest.MonkeyPatch) -> argparse.Namespace:
+def defaults() -> argparse.Namespace:
     """The inputs of a training that gives only those that it must."""
-    monkeypatch.setattr("sys.argv", ["train.py", "--data", "d", "--model", "m", "--checkpoints", "c", "--history", "h"])
-    found: argparse.Namespace = code("train_image_classifier", "parameters").arguments()
-    return found
+    spec = folder_of("train_image_classifier") / "component.yaml"
+    return runtime.arguments(spec, ["--data", "d", "--model", "m", "--checkpoints", "c", "--history", "h"])
 
 
-def test_wrong_parameters_are_refused_together(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
-    parameters, args = code("train_image_classifier", "parameters"), defaults(code, monkeypatch)
-    parameters.check(args)
-    wrong = {"ema_decay": 1.0, "max_steps": 0, "learning_rate": 0.0, "min_crop_scale": 0.0, "logging_steps": 0}
+def test_the_models_of_the_spec_are_the_presets(presets: Any) -> None:
+    spec = yaml.safe_load((folder_of("train_image_classifier") / "component.yaml").read_text())
+    assert spec["inputs"]["model"]["enum"] == list(presets.PRESETS)
+
+
+def test_inputs_that_contradict_each_other_are_refused_together(code: Importer) -> None:
+    check, args = code("train_image_classifier", "checks").check_inputs, defaults()
+    check(args)
+    wrong = {"max_steps": 0, "initial_model": Path("i"), "pretrained_model": Path("p")}
     with pytest.raises(InputError) as raised:
-        parameters.check(argparse.Namespace(**vars(args) | wrong))
-    assert {problem.where for problem in raised.value.problems} == {f"input {name}" for name in wrong}
+        check(argparse.Namespace(**vars(args) | wrong))
+    assert [problem.where for problem in raised.value.problems] == ["input max_steps", "input initial_model"]
 
 
 @pytest.mark.parametrize(
@@ -225,10 +234,8 @@ def test_wrong_parameters_are_refused_together(code: Importer, monkeypatch: pyte
         ({"warmup_steps": 18}, "warmup_steps"),
     ],
 )
-def test_a_training_has_steps_after_its_warm_up(
-    code: Importer, monkeypatch: pytest.MonkeyPatch, values: dict[str, int], total: int | str
-) -> None:
-    checks, args = code("train_image_classifier", "checks"), defaults(code, monkeypatch)
+def test_a_training_has_steps_after_its_warm_up(code: Importer, values: dict[str, int], total: int | str) -> None:
+    checks, args = code("train_image_classifier", "checks"), defaults()
     args = argparse.Namespace(**vars(args) | {"num_train_epochs": 6} | values)
     ranks = SimpleNamespace(world_size=2)
     if isinstance(total, int):
@@ -244,9 +251,9 @@ def test_a_training_has_steps_after_its_warm_up(
     ("step", "epoch", "left", "resumed"), [(6, 3, 0, 9), (5, 3, 2, 9), (9, 6, 3, 9), (4, 0, 3, 13)]
 )
 def test_a_resumed_training_takes_the_steps_of_its_remaining_epochs(
-    code: Importer, monkeypatch: pytest.MonkeyPatch, step: int, epoch: int, left: int, resumed: int
+    code: Importer, step: int, epoch: int, left: int, resumed: int
 ) -> None:
-    checks, args = code("train_image_classifier", "checks"), defaults(code, monkeypatch)
+    checks, args = code("train_image_classifier", "checks"), defaults()
     args.num_train_epochs, args.gradient_accumulation_steps = 6, 2
 
     class Loader:
@@ -265,10 +272,8 @@ def test_a_resumed_training_takes_the_steps_of_its_remaining_epochs(
     ("count", "drop_last", "place"),
     [(1, False, "data"), (63, True, "dataloader_drop_last"), (65, False, "dataloader_drop_last")],
 )
-def test_too_few_images_are_refused(
-    code: Importer, monkeypatch: pytest.MonkeyPatch, count: int, drop_last: bool, place: str
-) -> None:
-    checks, args = code("train_image_classifier", "checks"), defaults(code, monkeypatch)
+def test_too_few_images_are_refused(code: Importer, count: int, drop_last: bool, place: str) -> None:
+    checks, args = code("train_image_classifier", "checks"), defaults()
     args.dataloader_drop_last = drop_last
     ranks, model = SimpleNamespace(world_size=2), torch.nn.BatchNorm2d(3)
     checks.check_batches(args, model, 64, ranks)

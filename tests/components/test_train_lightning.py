@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ from launches import by_platform, environment
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.runtime import arguments
 
 Importer = Callable[[str, str], Any]
 
 SCRIPT = COMPONENTS / "image_classification/train_lightning/train.py"
-CODE = ("train_lightning", "train_image_classifier", "prepare_images")
 VARIABLES = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "NODE_RANK": "1", "AZUREML_NODE_COUNT": "2"}
 SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", "2", "--learning_rate", "0.01", "--max_grad_norm", "1")
 
@@ -44,7 +45,7 @@ def per_node(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the outputs of a training that Lightning has started the second process of."""
     folder = tmp_path_factory.mktemp("per_node")
     command = [str(SCRIPT), *words(digits, folder, "--devices", "2", "--logging_steps", "1", "--save_steps", "50")]
-    ended = by_platform(PyTorch(1), 1, [sys.executable, *command], folder, environment(folder, CODE))
+    ended = by_platform(PyTorch(1), 1, [sys.executable, *command], folder, environment(folder, ()))
     assert set(ended.codes) == {0}, ended
     assert "2 ranks on 1 instance: validation accuracy" in ended.output
     return folder
@@ -72,7 +73,7 @@ def test_the_model_is_one_that_evaluations_take(digits: Path, per_node: Path, tm
 def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Path, tmp_path: Path) -> None:
     """SIGTERM to one of the processes of a per-process launch: both save, and end at one step, that logs nothing."""
     options = words(digits, tmp_path, "--save_steps", "5", "--logging_steps")
-    run = {"script": SCRIPT, "folder": tmp_path, "ranks": 2, "included": CODE}
+    run = {"script": SCRIPT, "folder": tmp_path, "ranks": 2}
     with running_script("train_lightning", *options, "1000", **run) as job:
         while not list((tmp_path / "checkpoints").glob("step=10*")):
             assert all(process.poll() is None for process in job.processes), job.errors()
@@ -92,7 +93,7 @@ def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Pa
 @pytest.mark.slow
 def test_the_last_step_within_an_epoch_is_validated_and_saved(digits: Path, tmp_path: Path) -> None:
     options = words(digits, tmp_path, "--max_steps", "7", "--save_steps", "4")
-    run = {"script": SCRIPT, "folder": tmp_path, "included": CODE}
+    run = {"script": SCRIPT, "folder": tmp_path}
     ended = run_script("train_lightning", *options, **run)
     assert ended.codes == [0], ended.errors
     assert "1 ranks on 1 instance: validation accuracy" in ended.output
@@ -127,7 +128,6 @@ def test_a_checkpoint_that_cannot_be_resumed_is_refused_by_name(code: Importer, 
 
 
 def test_a_full_disk_is_refused_before_the_first_step(code: Importer, tmp_path: Path) -> None:
-    from argparse import Namespace
     from types import SimpleNamespace
 
     import torch
@@ -147,31 +147,22 @@ def test_a_full_disk_is_refused_before_the_first_step(code: Importer, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--strategy", "fsdp"], "input strategy: fsdp on CPUs"),
-        (["--precision", "float16"], "input precision: float16 on CPUs"),
-    ],
+    ("strategy", "precision", "said"),
+    [("fsdp", "bfloat16", "input strategy: fsdp on CPUs"), ("ddp", "float16", "input precision: float16 on CPUs")],
 )
-def test_what_lightning_does_on_gpus_alone_is_refused_on_cpus(
-    code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+def test_what_lightning_supports_only_on_gpus_is_refused_on_cpus(
+    code: Importer, strategy: str, precision: str, said: str
 ) -> None:
-    parameters = code("train_lightning", "parameters")
-    monkeypatch.setattr("sys.argv", ["train.py", *words(tmp_path, tmp_path, *arguments)])
-    with pytest.raises(InputError) as error:
-        parameters.check_device(parameters.arguments(), on_gpu=False)
-    assert said in str(error.value)
+    with pytest.raises(InputError, match=said):
+        code("train_lightning", "checks").check_device(Namespace(strategy=strategy, precision=precision), on_gpu=False)
 
 
-def test_steps_follow_from_the_ranks_and_must_be_full(
-    code: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parameters = code("train_lightning", "parameters")
-    monkeypatch.setattr("sys.argv", ["train.py", *words(tmp_path, tmp_path, "--gradient_accumulation_steps", "4")])
-    args = parameters.arguments()
-    assert parameters.steps(args, 1000, 2) == (4, 8)
+def test_steps_follow_from_the_ranks_and_must_be_full(code: Importer, tmp_path: Path) -> None:
+    steps = code("train_lightning", "checks").steps
+    args = arguments(SCRIPT.parent / "component.yaml", words(tmp_path, tmp_path, "--gradient_accumulation_steps", "4"))
+    assert steps(args, 1000, 2) == (4, 8)
     with pytest.raises(InputError, match="input per_device_train_batch_size"):
-        parameters.steps(args, 100, 2)
+        steps(args, 100, 2)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
-from loading import Loaded, load
+from loading import load
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -19,8 +17,7 @@ from allranks_steps.images.image_data.batches import evaluation_loader
 from allranks_steps.images.image_data.decoding import Decoder
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.images.image_data.open_data import kind, open_data
-from allranks_steps.images.prepared_images import BadData
-from allranks_steps.images.scores import Counts, class_scores, confusion_matrix_document, scores
+from allranks_steps.images.scores import Counts, report, scores
 from allranks_steps.models import no_model
 
 MOST_CLASSES = 1000
@@ -28,43 +25,47 @@ MOST_CLASSES = 1000
 
 
 def evaluate(ranks: runtime.Ranks) -> None:
-    args = arguments()
+    args = runtime.arguments()
     data = read(args)
-    counts = count_images(load(args.model, data, ranks.device), data, args, ranks)
-    baseline = None
+    counts = count_images("model", data, args, ranks)
+    baseline: dict[str, Any] | None = None
     if args.baseline and not no_model.stands_in(args.baseline):
-        baseline = count_images(load(args.baseline, data, ranks.device, "baseline"), data, args, ranks)
+        baseline = scores(count_images("baseline", data, args, ranks))
     if ranks.is_main:
         with full_output_refused("output metrics", args.metrics):
-            report(args, data, counts, baseline, ranks)
+            metrics = report(
+                args.metrics,
+                counts,
+                split=args.split,
+                source=data.source,
+                classes=data.classes,
+                metrics=ranks.metrics,
+                further={"baseline": baseline} if args.baseline else {},
+            )
+        compared = f", the baseline's {baseline['accuracy']:.4f}" if baseline else ""
+        print(f"{args.split} accuracy {metrics['accuracy']:.4f}{compared} on {metrics['count']} images")
 
 
 def read(args: argparse.Namespace) -> ImageData:
     """Open the data. Arrays are copied to a local disk, which the ranks of an instance share. Raise InputError."""
-    for name in ("per_device_eval_batch_size", "dataloader_num_workers"):
-        least = int(name == "per_device_eval_batch_size")
-        if getattr(args, name) < least:
-            raise InputError(Problem(f"input {name}", str(getattr(args, name)), f"at least {least}"))
-    try:
-        data = open_data(runtime.stage(args.data) if kind(args.data) == "arrays" else args.data)
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
+    data = open_data(runtime.stage(args.data) if kind(args.data) == "arrays" else args.data)
     if not data.count(args.split):
         present = ", ".join(split for split in data.splits if data.count(split)) or "none"
         raise InputError(Problem("input split", f"no image in the split {args.split}", f"one of {present}"))
     return data
 
 
-def count_images(loaded: Loaded, data: ImageData, args: argparse.Namespace, ranks: runtime.Ranks) -> Counts:
-    """Score the split with the model. A collective."""
+def count_images(name: str, data: ImageData, args: argparse.Namespace, ranks: runtime.Ranks) -> Counts:
+    """Score the split with the model of an input. A collective. Raise InputError if the model does not fit the data."""
+    model, image_size = load(getattr(args, name), data, ranks.device, name)
     loader = evaluation_loader(
         data.splits[args.split],
-        None if data.kind == "arrays" else Decoder(loaded.image_size, data.channels),
+        None if data.kind == "arrays" else Decoder(image_size, data.channels),
         ranks,
         per_device_batch_size=args.per_device_eval_batch_size,
         num_workers=args.dataloader_num_workers,
     )
-    return count(loaded.model, loader, len(data.classes), ranks)
+    return count(model, loader, len(data.classes), ranks)
 
 
 @torch.no_grad()
@@ -85,7 +86,8 @@ def count(model: nn.Module, loader: runtime.DataLoader, class_count: int, ranks:
     found, sums = ranks.reduce(found).cpu(), ranks.reduce(sums).cpu()
     if with_matrix:
         return Counts.of_matrix(found.reshape(class_count, class_count).numpy(), *sums.tolist())
-    return Counts(*found.reshape(3, class_count).numpy(), None, *sums.tolist())
+    present, predicted, correct = found.reshape(3, class_count).numpy()
+    return Counts(present, predicted, correct, None, *sums.tolist())
 
 
 def _cells(labels: Tensor, predicted: Tensor, class_count: int, *, with_matrix: bool) -> Tensor:
@@ -94,46 +96,6 @@ def _cells(labels: Tensor, predicted: Tensor, class_count: int, *, with_matrix: 
         return torch.bincount(labels * class_count + predicted, minlength=class_count * class_count)
     correct = labels[labels == predicted]
     return torch.cat([torch.bincount(each, minlength=class_count) for each in (labels, predicted, correct)])
-
-
-def report(
-    args: argparse.Namespace, data: ImageData, counts: Counts, baseline: Counts | None, ranks: runtime.Ranks
-) -> None:
-    """Write the outputs, and log the metrics."""
-    metrics: dict[str, Any] = {"split": args.split, "source": data.source} | scores(counts)
-    if args.baseline:
-        metrics["baseline"] = None if baseline is None else scores(baseline)
-    args.metrics.mkdir(parents=True, exist_ok=True)
-    write(args.metrics / "metrics.json", metrics)
-    write(args.metrics / "classes.json", class_scores(counts, data.classes))
-    if counts.confusion is not None:
-        matrix = confusion_matrix_document(counts.confusion, data.classes)
-        # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
-        for folder in (args.metrics, Path("outputs")):
-            folder.mkdir(exist_ok=True)
-            write(folder / "confusion_matrix.json", matrix)
-        ranks.metrics.log_dict(matrix, "confusion_matrix.json")
-    logged = ("accuracy", "top5_accuracy", "macro_f1", "loss")
-    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in logged}, step=0)
-    compared = f", the baseline's {metrics['baseline']['accuracy']:.4f}" if metrics.get("baseline") else ""
-    print(f"{args.split} accuracy {metrics['accuracy']:.4f}{compared} on {metrics['count']} images")
-
-
-def write(file: Path, content: object) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--baseline", type=Path)
-    parser.add_argument("--split", choices=["train", "validation", "test"], default="test")
-    parser.add_argument("--per_device_eval_batch_size", type=int, default=64)
-    parser.add_argument("--dataloader_num_workers", type=int, default=0)
-    parser.add_argument("--metrics", type=Path, required=True)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +12,28 @@ import torch
 from torch import fx, nn
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 from allranks_steps.images.image_data.images import ImageData
+from allranks_steps.images.mlflow_model import load_model, read_info
+from allranks_steps.messages import first_line
 
 FIX = "give the output `model` of train_image_classifier, or another model that does the same"
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """model: maps pixels to scores; image_size: height and width of the pixels"""
+def load(folder: Path, data: ImageData, device: torch.device, name: str) -> tuple[nn.Module, tuple[int, int]]:
+    """Return the model of an MLflow folder, and the height and width of the pixels that it takes.
 
-    model: nn.Module
-    image_size: tuple[int, int]
+    name: of the input, for messages
 
-
-def load(folder: Path, data: ImageData, device: torch.device, name: str = "model") -> Loaded:
-    """Load the model of an MLflow folder. name: of the input, for messages
-
-    Raise InputError if there is none, or if it does not take the pixels of these images and give a score for each of
-    their classes.
+    Raise InputError if the folder has no model, or if it does not take the pixels of these images and return a score
+    for each of their classes.
     """
-    if not (folder / "MLmodel").is_file():
-        raise _problem(name, f"{folder} holds no file MLmodel", "an MLflow model")
-    flavor = mlflow_pytorch()
-    image_size = _check_description(folder, data, name)
-    try:
-        model: nn.Module = _moved(flavor.load_model(str(folder)), device)
-    except Exception as error:  # loading runs code of the model
-        raise _problem(name, f"{folder} cannot be loaded: {_first_line(error)}", "a whole model") from error
+    where = f"input {name}"
+    image_size = _check_description(read_info(folder, where, "a model of MLflow's PyTorch flavor", FIX), data, name)
+    model = _moved(load_model(folder, where, FIX), device)
     with contextlib.suppress(NotImplementedError):  # an exported graph is in the mode that it was exported in
         model.eval()
     _check_scores(model, (data.channels, *image_size), len(data.classes), device, name)
-    return Loaded(model, image_size)
+    return model, image_size
 
 
 def _moved(model: nn.Module, device: torch.device) -> nn.Module:
@@ -57,18 +46,9 @@ def _moved(model: nn.Module, device: torch.device) -> nn.Module:
     return model.to(device)
 
 
-def _check_description(folder: Path, data: ImageData, name: str) -> tuple[int, int]:
-    """Return the height and width of the pixels that the model takes. Raise InputError if the file MLmodel describes a
-    model of another kind."""
-    from mlflow.models import get_model_info
-
-    try:
-        about = get_model_info(str(folder))
-    except Exception as error:  # of MLflow or of its YAML parser
-        raise _problem(name, f"{folder / 'MLmodel'} cannot be read: {_first_line(error)}", "an MLflow model") from error
-    if "pytorch" not in about.flavors:
-        kinds = ", ".join(kind for kind in about.flavors if kind != "python_function") or "another kind"
-        raise _problem(name, f"a model of the flavor {kinds}", "a model of MLflow's PyTorch flavor")
+def _check_description(about: Any, data: ImageData, name: str) -> tuple[int, int]:
+    """Return the height and width of the pixels that the model takes. Raise InputError if MLflow's ModelInfo describes
+    a model of another kind."""
     metadata: Mapping[str, Any] = about.metadata or {}
     classes = metadata.get("classes")
     if classes and list(classes) != list(data.classes):
@@ -97,7 +77,7 @@ def _check_scores(
         with torch.no_grad():
             scores: Any = model(black)
     except Exception as error:  # whatever the model raises for pixels that are not its own
-        raise _problem(name, f"it fails on pixels: {_first_line(error)}", _pixels(pixels)) from error
+        raise _problem(name, f"it fails on pixels: {first_line(error)}", _pixels(pixels)) from error
     expected = f"a score for each of the {class_count} classes of the data"
     if not isinstance(scores, torch.Tensor):
         raise _problem(name, f"it gives a {type(scores).__name__}", expected)
@@ -128,7 +108,3 @@ def _fits(declared: tuple[int, ...], image: tuple[int, ...]) -> bool:
 
 def _problem(name: str, found: str, expected: str) -> InputError:
     return InputError(Problem(f"input {name}", found, expected, FIX))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -24,7 +24,8 @@ def divide(
         if rest < 1:
             raise BadData(
                 f"class {name!r} has {len(members)} images, too few for {len(parts)} splits with the shares "
-                f"{', '.join(map(str, shares))}. Add images, leave the class out, or lower the fractions."
+                f"{', '.join(map(str, shares))}. Add images, leave the class out, or lower the fractions.",
+                "input source",
             )
         for part, indices in zip(parts, np.split(members, np.cumsum([rest, *counts[:-1]])), strict=True):
             part.append(indices)

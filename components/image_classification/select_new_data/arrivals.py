@@ -45,8 +45,6 @@ def of_folder(folder: Path | None, image_size: int) -> Arrivals:
     # Only folders need Pillow.
     from allranks_steps.images.sources.folder import class_folders, image_files, square
 
-    if folder is None:
-        raise BadData("source is 'folder', and no `folder` is given. Give a folder with one sub-folder for each class.")
     classes = class_folders(folder)
     images = tuple(
         Arrival(of_file(file), label, functools.partial(square, file, image_size))
@@ -74,7 +72,7 @@ def of_file(file: Path) -> str:
     try:
         return digest(file.read_bytes())
     except OSError as error:
-        raise BadData(f"{file} cannot be read ({error.strerror}). Repair or remove it.") from None
+        raise BadData(f"{file} cannot be read ({error.strerror}). Repair or remove it.", "input folder") from None
 
 
 def digest(content: bytes) -> str:

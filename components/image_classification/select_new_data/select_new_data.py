@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,9 @@ import trained_on
 from arrivals import Arrival, Arrivals
 from selection import Selection, Shares, select
 
-from allranks_steps.images.prepared_images import BadData, Images, describe, write
+from allranks.runtime import arguments
+from allranks_steps.images.prepared_images import Images, describe, write
+from allranks_steps.json_files import write_json
 
 
 def select_new_data(
@@ -27,8 +26,7 @@ def select_new_data(
     splits = {name: read(getattr(selected, name), shape) for name in ("train", "validation", "test")}
     write(images, describe(came.source, came.classes, splits), splits)
     content = summary(came, selected)
-    selection.mkdir(parents=True, exist_ok=True)
-    (selection / "selection.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(selection / "selection.json", content)
     trained_on.write(selection, selected.trained_on)
     return content
 
@@ -58,31 +56,15 @@ def summary(came: Arrivals, selected: Selection) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--champion", type=Path)
-    parser.add_argument("--source", choices=["digits", "folder"], default="digits")
-    parser.add_argument("--arrived", type=float, default=1.0)
-    parser.add_argument("--image_size", type=int, default=32)
-    parser.add_argument("--validation_fraction", type=float, default=0.1)
-    parser.add_argument("--test_fraction", type=float, default=0.2)
-    parser.add_argument("--minimum_new", type=int, default=1)
-    parser.add_argument("--images", type=Path, required=True)
-    parser.add_argument("--selection", type=Path, required=True)
-    args = parser.parse_args()
+    args = arguments()
     shares = Shares(args.validation_fraction, args.test_fraction)
-    try:
-        arrived = (
-            arrivals.of_digits(args.arrived)
-            if args.source == "digits"
-            else arrivals.of_folder(args.folder, args.image_size)
-        )
-        result = select_new_data(arrived, args.champion, shares, args.minimum_new, args.images, args.selection)
-    except BadData as error:
-        print(f"select_new_data: {error}", file=sys.stderr)
-        sys.exit(2)
+    if args.source == "digits":
+        arrived = arrivals.of_digits(args.arrived)
+    else:
+        arrived = arrivals.of_folder(args.folder, args.image_size)
+    result = select_new_data(arrived, args.champion, shares, args.minimum_new, args.images, args.selection)
     if result["conflicting"]:
-        print(f"{result['conflicting']} images stand in several classes and are left out")
+        print(f"{result['conflicting']} images are in several classes and are left out")
     if result["waiting"]:
         print(f"{result['waiting']} new images are fewer than {args.minimum_new}, and wait for the next recurrence")
     print(f"{result['new'] or 'no'} new images of {result['arrived']}, {result['held_out']} held out")

@@ -43,7 +43,8 @@ def select(arrivals: Arrivals, earlier: TrainedOn, shares: Shares, minimum_new: 
     if earlier.classes and earlier.classes != arrivals.classes:
         raise BadData(
             f"the data has the classes {', '.join(arrivals.classes)}, and the champion was trained on "
-            f"{', '.join(earlier.classes)}. Register a model of other classes under another name."
+            f"{', '.join(earlier.classes)}. Register a model of other classes under another name.",
+            "input champion",
         )
     images, conflicting = unambiguous(arrivals.images)
     parts: dict[str, list[Arrival]] = {"train": [], "validation": [], "test": []}
@@ -57,20 +58,21 @@ def select(arrivals: Arrivals, earlier: TrainedOn, shares: Shares, minimum_new: 
             parts[name_of_split].append(image)
     for name in ("validation", "test"):
         if not parts[name]:
-            raise BadData(f"of {len(images)} images none is for {name}. Add images, or raise {name}_fraction.")
+            found = f"of {len(images)} images none is for {name}. Add images, or raise {name}_fraction."
+            raise BadData(found, f"input {name}_fraction")
     new = parts["train"]
     waiting = len(new) if earlier.images and len(new) < minimum_new else 0
     if waiting:
         new = []
     if not new and not earlier.images:
-        raise BadData("there is no image to train on. Add images, or lower the fractions.")
+        raise BadData("there is no image to train on. Add images, or lower the fractions.", "input source")
     learnt = {image.digest: arrivals.classes[image.label] for image in new}
     after = TrainedOn(arrivals.classes, {**earlier.images, **learnt})
     return Selection(tuple(new), tuple(parts["validation"]), tuple(parts["test"]), after, waiting, conflicting)
 
 
 def split(digest: str, shares: Shares) -> str:
-    """Return the split of an image. It depends on the content alone, so it does not change when other images arrive.
+    """Return the split of an image. It depends only on the content, so it does not change when other images arrive.
 
     Validation and test are at opposite ends of the range, so that a change of one share does not affect the other.
     """

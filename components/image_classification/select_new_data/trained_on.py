@@ -32,7 +32,8 @@ def read(folder: Path | None) -> TrainedOn:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return TrainedOn(tuple(content["classes"]), {str(key): str(value) for key, value in content["images"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadData(f"{folder / FILE} is damaged ({error!r}). Register the model again with a whole one.") from None
+        found = f"{folder / FILE} is damaged ({error!r}). Register the model again with a whole one."
+        raise BadData(found, "input champion") from None
 
 
 def write(folder: Path, trained_on: TrainedOn) -> None:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from allranks_steps.images.image_data.arrays import ArrayImages
+from allranks_steps.images.image_data.decoding import decoding_errors
 from allranks_steps.images.image_data.folders import FolderImages
 from allranks_steps.images.image_data.images import Decoded, ImageData
 from allranks_steps.images.image_data.open_data import kind, open_data
@@ -60,7 +62,8 @@ def find(folder: Path, *, verify: bool) -> Samples:
         assert isinstance(images, FolderImages)
         image = images[number]
         if verify:
-            _check_image(image.name, image.content)
+            with decoding_errors(image.name), Image.open(io.BytesIO(image.content)) as opened:
+                opened.load()
         name = os.path.relpath(image.name, folder)
         return _labelled(Path(name).suffix[1:].lower(), image.content, image.label, name, data.classes)
 
@@ -68,8 +71,6 @@ def find(folder: Path, *, verify: bool) -> Samples:
 
 
 def _of_array(image: Decoded, name: str, classes: Sequence[str]) -> Members:
-    from PIL import Image
-
     pixels = image.pixels[0] if len(image.pixels) == 1 else image.pixels.transpose(1, 2, 0)
     content = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(pixels)).save(content, format="PNG")
@@ -79,19 +80,6 @@ def _of_array(image: Decoded, name: str, classes: Sequence[str]) -> Members:
 def _labelled(extension: str, content: bytes, label: int, name: str, classes: Sequence[str]) -> Members:
     about = json.dumps({"class": classes[label], "name": name}, sort_keys=True)
     return {extension: content, "cls": str(label).encode(), "json": about.encode()}
-
-
-def _check_image(name: str, content: bytes) -> None:
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(content)) as image:
-            image.load()
-    # The errors of Pillow's decoders for damaged files have no common base class.
-    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-        # Pillow's own message would name the address of a buffer.
-        found = "no image format that Pillow knows" if isinstance(error, Image.UnidentifiedImageError) else error
-        raise BadData(f"{name} cannot be read as an image ({found}). Repair or remove it.") from None
 
 
 def _of_files(folder: Path) -> Samples:

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from samples import Samples, find
 from torch import distributed
-from writing import write_shard
+from writing import ShardPlan, write_shard
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.images.image_data.shard_index import FILE, Index, Shard, write_index
-from allranks_steps.images.prepared_images import BadData
 
 UNFINISHED = ".unfinished"
 """File in the output while shards are written, so that a retried job knows what an earlier attempt has left."""
 
 
-@dataclass(frozen=True)
-class ShardPlan:
-    """A shard to write. numbers: of its samples in the split; first: place of the first one in the shuffled split"""
-
-    file: str
-    split: str
-    numbers: tuple[int, ...]
-    first: int
-
-
 def shard_dataset(ranks: runtime.Ranks) -> None:
-    args = arguments()
-    if args.samples_per_shard < 1:
-        raise InputError(Problem("input samples_per_shard", str(args.samples_per_shard), "at least 1"))
-    try:
-        samples = find(args.data, verify=args.verify)
-        prepare_output(args.shards, ranks)
-        plans = plan(samples, args.samples_per_shard, args.seed)
-        with full_output_refused("output shards", args.shards):
-            own = [write(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
+    args = runtime.arguments()
+    samples = find(args.data, verify=args.verify)
+    prepare_output(args.shards, ranks)
+    plans = plan(samples, args.samples_per_shard, args.seed)
+    with full_output_refused("output shards", args.shards):
+        own = [write_shard(args.shards, each, samples) for each in plans[ranks.rank :: ranks.world_size]]
     gathered: list[list[Shard] | None] = [None] * ranks.world_size
     distributed.all_gather_object(gathered, own)
     if ranks.is_main:
@@ -74,14 +56,6 @@ def plan(samples: Samples, samples_per_shard: int, seed: int) -> list[ShardPlan]
     return plans
 
 
-def write(folder: Path, shard: ShardPlan, samples: Samples) -> Shard:
-    """Write a shard. Raise BadData for a sample that cannot be read."""
-    keys = [f"{shard.first + place:09d}" for place in range(len(shard.numbers))]
-    return write_shard(
-        folder, shard.file, shard.split, shard.numbers, keys, lambda number: samples.read(shard.split, number)
-    )
-
-
 def finish(folder: Path, samples: Samples, shards: tuple[Shard, ...], ranks: runtime.Ranks) -> None:
     """Write the index, which makes the shards complete."""
     images = samples.images
@@ -103,17 +77,6 @@ def finish(folder: Path, samples: Samples, shards: tuple[Shard, ...], ranks: run
     count, size = sum(shard.samples for shard in shards), sum(shard.bytes for shard in shards)
     ranks.metrics.log({"samples": count, "shards": len(shards), "mib": size / 2**20}, step=0)
     print(f"{count} samples in {len(shards)} shards, {size / 2**20:.1f} MiB, with {FILE}", flush=True)
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--samples_per_shard", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--verify", type=lambda text: text.lower() == "true", default=True)
-    parser.add_argument("--shards", type=Path, required=True)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from samples import Members
+from samples import Samples
 
 from allranks_steps.images.image_data.shard_index import Shard
 
 READ_THREADS = 16
 """Samples that are read in parallel. A mounted store has a high latency but serves many requests at once."""
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """A shard to write. numbers: of its samples in the split; first: position of the first in the shuffled split"""
+
+    file: str
+    split: str
+    numbers: tuple[int, ...]
+    first: int
 
 
 class HashedFile:
@@ -31,28 +42,22 @@ class HashedFile:
         return self._file.write(content)
 
 
-def write_shard(
-    folder: Path, name: str, split: str, numbers: Sequence[int], keys: Sequence[str], read: Callable[[int], Members]
-) -> Shard:
-    """Write a tar file, and return its entry in the index.
-
-    numbers: of the samples
-    keys:    of the samples in the shard, without dots: WebDataset ends them at the first one
-    read:    returns the files of a sample
-    """
+def write_shard(folder: Path, plan: ShardPlan, samples: Samples) -> Shard:
+    """Write the tar file, and return its entry in the index. Raise BadData for a sample that cannot be read."""
     from webdataset import TarWriter
 
-    partial = folder / f"{name}.partial"
+    partial = folder / f"{plan.file}.partial"
     try:
         with partial.open("wb") as file, ThreadPoolExecutor(READ_THREADS) as pool:
             hashed = HashedFile(file)
             # Without the time and the user, equal samples give equal files.
             with TarWriter(hashed, encoder=False, mtime=0.0, user="", group="") as tar:
-                for start in range(0, len(numbers), 4 * READ_THREADS):  # not all in memory at once
-                    some = slice(start, start + 4 * READ_THREADS)
-                    for key, members in zip(keys[some], pool.map(read, numbers[some]), strict=True):
-                        tar.write({"__key__": key, **members})
-        partial.replace(folder / name)
+                for start in range(0, len(plan.numbers), 4 * READ_THREADS):  # not all in memory at once
+                    numbers = plan.numbers[start : start + 4 * READ_THREADS]
+                    read = pool.map(functools.partial(samples.read, plan.split), numbers)
+                    for position, members in enumerate(read, plan.first + start):
+                        tar.write({"__key__": f"{position:09d}", **members})
+        partial.replace(folder / plan.file)
     finally:
         partial.unlink(missing_ok=True)
-    return Shard(name, split, len(numbers), hashed.bytes, hashed.sha256.hexdigest())
+    return Shard(plan.file, plan.split, len(plan.numbers), hashed.bytes, hashed.sha256.hexdigest())

@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 
 import initial_model
 from initial_model import InitialModel
-from transformers import PretrainedConfig
 
 from allranks.errors import InputError, Problem
-from allranks_steps.images.classifier import ImageClassifier, build
+from allranks_steps.images.classifier import Architecture
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.images.presets import configuration, labels, network_size, require_stochastic_depth
 from allranks_steps.models import no_model
 
 
-@dataclass(frozen=True)
-class Architecture:
-    """What the model is built from.
-
-    config:       of the network
-    network_size: height and width inside of the network
-    image_size:   height and width of the pixels that the model takes
-    mean, std:    that images are normalised with
-    """
-
-    config: PretrainedConfig
-    network_size: tuple[int, int]
-    image_size: tuple[int, int]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-    def build(self) -> ImageClassifier:
-        """Return a model with random weights."""
-        return build(self.config, self.mean, self.std, network_size=self.network_size, image_size=self.image_size)
-
-
 def start_from(args: argparse.Namespace) -> InitialModel | None:
-    """Return the model to start from, None without one. Raise InputError if it is none, or another than the preset."""
+    """Return the model to start from, or None. Raise InputError if it cannot be read, or is not the preset's."""
     if args.pretrained_model:
         return initial_model.of_transformers(args.pretrained_model)
     if not args.initial_model or no_model.stands_in(args.initial_model):

@@ -1,4 +1,4 @@
-"""What can only be checked with the data and the model."""
+"""What the spec cannot check: inputs against each other, against the data, and against the model."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ from allranks_steps.images.classifier import has_batch_norm
 
 OPTIMIZER_COPIES = {"adamw_torch": 2, "sgd": 1}
 """Numbers that an optimizer keeps for each weight: AdamW's two moments, SGD's momentum."""
+
+
+def check_inputs(args: argparse.Namespace) -> None:
+    """Raise InputError for inputs that contradict each other, or for no step."""
+    problems = []
+    if args.max_steps == 0:
+        problems.append(Problem("input max_steps", "0", "more than 0, or -1 for num_train_epochs"))
+    if args.initial_model and args.pretrained_model:
+        found = "given beside pretrained_model"
+        problems.append(Problem("input initial_model", found, "one model to start from", "leave one of them out"))
+    if problems:
+        raise InputError.of(problems)
 
 
 def check_room(args: argparse.Namespace, parameter_count: int, validates: bool, ranks: runtime.Ranks) -> None:
@@ -108,8 +120,8 @@ def steps_when_resumed(
 ) -> int:
     """Return the number of optimizer steps of a training of epochs that resumes at a step, with a note if it is another
     one than `total`, because the number of ranks or the batch size has changed."""
-    passes = loader.sampler.batches_left + (args.num_train_epochs - 1 - loader.epoch) * len(loader)
-    resumed = step + max(0, passes) // args.gradient_accumulation_steps
+    passes: int = loader.sampler.batches_left + (args.num_train_epochs - 1 - loader.epoch) * len(loader)
+    resumed: int = step + max(0, passes) // args.gradient_accumulation_steps
     if resumed != total and ranks.is_main:
         runtime.note(f"the batches have another size than before: {resumed} steps in all instead of {total}")
     return resumed

@@ -12,8 +12,9 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForImageClassification, PretrainedConfig
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.mlflow_pytorch import mlflow_pytorch
 from allranks_steps.images.classifier import ImageClassifier
+from allranks_steps.images.mlflow_model import load_model, read_info
+from allranks_steps.messages import first_line
 
 HEAD = "classifier."
 """Prefix of the names of the head's parameters, in every image model of Transformers."""
@@ -43,22 +44,9 @@ class InitialModel:
 
 
 def of_mlflow(folder: Path) -> InitialModel:
-    """Read the output `model` of a training. Raise InputError if it is none."""
+    """Read the output `model` of a training. Raise InputError if the folder is not one."""
     where, expected = "input initial_model", "the output `model` of train_image_classifier"
-    if not (folder / "MLmodel").is_file():
-        raise InputError(Problem(where, f"{folder} holds no file MLmodel", expected))
-    flavor = mlflow_pytorch()
-    from mlflow.models import get_model_info
-
-    try:
-        about = get_model_info(str(folder))
-    except Exception as error:  # of MLflow or of its YAML parser
-        found = f"{folder / 'MLmodel'} cannot be read: {first_line(error)}"
-        raise InputError(Problem(where, found, expected)) from error
-    if "pytorch" not in about.flavors:
-        kinds = ", ".join(kind for kind in about.flavors if kind != "python_function") or "another kind"
-        raise InputError(Problem(where, f"a model of the flavor {kinds}", expected))
-    metadata = about.metadata or {}
+    metadata = read_info(folder, where, expected).metadata or {}
     try:
         settings = dict(metadata["config"])
         config = AutoConfig.for_model(settings.pop("model_type"), **settings)
@@ -69,10 +57,7 @@ def of_mlflow(folder: Path) -> InitialModel:
     except (KeyError, TypeError, ValueError) as error:
         found = f"its metadata does not describe the network ({error!r})"
         raise InputError(Problem(where, found, expected)) from None
-    try:
-        weights = flavor.load_model(str(folder)).state_dict()
-    except Exception as error:  # loading runs code of the model
-        raise InputError(Problem(where, f"{folder} cannot be loaded: {first_line(error)}", "a whole model")) from error
+    weights = load_model(folder, where).state_dict()
     network = {name.removeprefix("network."): value for name, value in weights.items() if name.startswith("network.")}
     return InitialModel(where, metadata.get("model"), config, network, classes, (height, width), mean, std)
 
@@ -139,10 +124,11 @@ def load(model: ImageClassifier, initial: InitialModel, classes: tuple[str, ...]
     try:
         missing, unexpected = model.network.load_state_dict(weights, strict=False)
     except RuntimeError as error:
+        _, _, reason = str(error).partition("\n")  # the first line names the class
         raise InputError(
             Problem(
                 where=initial.where,
-                found=f"its weights do not fit: {first_line(error, 1)}",
+                found=f"its weights do not fit: {first_line(RuntimeError(reason))}",
                 expected="a model for images of this size",
                 fix="leave image_size out, or start from another model",
             )
@@ -157,9 +143,3 @@ def load(model: ImageClassifier, initial: InitialModel, classes: tuple[str, ...]
 def _unnamed(classes: tuple[str, ...], count: int) -> bool:
     """Return whether these are the names that Transformers gives classes without names, of the same number."""
     return classes == tuple(f"LABEL_{number}" for number in range(count))
-
-
-def first_line(error: Exception, number: int = 0) -> str:
-    """Return a line of an error's message, or the error's type."""
-    lines = str(error).strip().splitlines()
-    return (lines[min(number, len(lines) - 1)].strip() if lines else type(error).__name__)[:300]

@@ -1,22 +1,18 @@
-"""Train an image classifier on the ranks that there are: one process alone, or many on many instances."""
+"""Train an image classifier on all available ranks, from one process to many instances."""
 
 from __future__ import annotations
 
 import argparse
-import resource
 import shutil
-import time
 from pathlib import Path
+from typing import Any
 
 import initial_model
 import numpy as np
-import parameters
 import torch
-from architecture import Architecture, design, start_from
-from checks import check_batches, check_room, note_without_effect, steps_when_resumed, total_steps
-from history import History
+from architecture import design, start_from
+from checks import check_batches, check_inputs, check_room, note_without_effect, steps_when_resumed, total_steps
 from mixing import Mixing, mix
-from schedule import Schedule
 from torch import nn
 from torch.nn import functional
 from validation import MODE, Validation
@@ -24,21 +20,23 @@ from validation import MODE, Validation
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
-from allranks_steps.images.classifier import blocks
+from allranks_steps.history import History, peak_memory
+from allranks_steps.images.classifier import Architecture, blocks
 from allranks_steps.images.image_data.augmentation import Augmentation
 from allranks_steps.images.image_data.batches import Collate, ImageSamples, evaluation_loader, sampler
 from allranks_steps.images.image_data.decoding import Decoder
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.images.image_data.open_data import kind, open_data
-from allranks_steps.images.prepared_images import BadData
 from allranks_steps.images.saving import save
 from allranks_steps.models import no_model
+from allranks_steps.schedule import Schedule
 
 
 def train(ranks: runtime.Ranks) -> None:
-    args = parameters.arguments()
-    parameters.check(args)
-    args = runtime.resolve_deepspeed_file(args, parameters.parser().get_default, ranks.world_size)
+    args = runtime.arguments()
+    check_inputs(args)
+    if "deepspeed" in args:
+        args = runtime.resolve_deepspeed_file(args, runtime.argument_defaults().get, ranks.world_size)
     data = read(args)
     if not data.count("train"):
         pass_on(args, ranks)
@@ -65,12 +63,14 @@ def train(ranks: runtime.Ranks) -> None:
     training = ranks.strategy.prepare(model, optimizer(args, model), settings(args, model, schedule), schedule)
     args.precision = training.precision  # what "auto" stands for here
     average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
-    history = History()
-    parts = {"training": training, "loader": loader, "history": history}
+    history = History("image")
+    parts: dict[str, Any] = {"training": training, "loader": loader, "history": history}
+    if average:
+        parts["average"] = average
     checkpoints = runtime.Checkpoints(
         args.checkpoints,
         ranks,
-        parts | ({"average": average} if average else {}),
+        parts,
         every_steps=args.save_steps,
         keep=args.save_total_limit,
         mode=MODE,
@@ -84,7 +84,6 @@ def train(ranks: runtime.Ranks) -> None:
         "launcher": ranks.launcher,
         "world_size": ranks.world_size,
         "parameters": parameter_count,
-        "sample": "image",
         "samples_per_step": samples_per_step,
     }
     ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
@@ -103,7 +102,6 @@ def train(ranks: runtime.Ranks) -> None:
     elif step and is_validated(args, step, total, loader):  # an earlier attempt ended within this validation
         validation.run(step, loader.epoch)
 
-    started = time.time()
     epoch = loader.epoch
     loss_of_step, passes = torch.zeros((), device=ranks.device), 0
     training.model.train()
@@ -130,7 +128,7 @@ def train(ranks: runtime.Ranks) -> None:
             history.count(samples_per_step)
             if step % args.logging_steps == 0 or step == total:
                 mean = ranks.mean(loss_of_step / passes)
-                point = history.add(step, mean, peak_memory(ranks))
+                point = history.add(step, mean, peak_memory(ranks.device))
                 figures = {
                     "train_loss": mean,
                     "learning_rate": training.optimizer.param_groups[0]["lr"],
@@ -152,26 +150,14 @@ def train(ranks: runtime.Ranks) -> None:
 
     checkpoints.save(step)
     weights = average.weights() if average else training.weights()
-    measured_on = runtime.measured_on(ranks) | {"started": started, "ended": time.time()}
+    measured_on = runtime.measured_on(ranks)
     if ranks.is_main:
         with full_output_refused("output history", args.history):
             history.write(args.history, about | measured_on)
         trained = architecture.build()
         trained.load_state_dict(weights)
-        preprocessing = {
-            "image_size": list(architecture.image_size),
-            "network_size": list(architecture.network_size),
-            "mean": list(architecture.mean),
-            "std": list(architecture.std),
-        }
-        name = initial.preset if initial else args.preset
-        save(
-            trained,
-            args.model,
-            config=architecture.config,
-            pixels=(data.channels, *architecture.image_size),
-            about={"classes": list(data.classes), "model": name, "preprocessing": preprocessing},
-        )
+        preset = initial.preset if initial else args.preset
+        save(trained, args.model, architecture, channels=data.channels, classes=data.classes, preset=preset)
     ranks.barrier()
 
 
@@ -191,11 +177,8 @@ def read(args: argparse.Namespace) -> ImageData:
     """Open the data. Arrays are copied to a local disk, which an instance's ranks share; files are read where they are.
 
     Raise InputError."""
-    try:
-        folder = runtime.stage(args.data) if kind(args.data) == "arrays" else args.data
-        return open_data(folder, window=args.shuffle_window)
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
+    folder = runtime.stage(args.data) if kind(args.data) == "arrays" else args.data
+    return open_data(folder, window=args.shuffle_window)
 
 
 def training_loader(
@@ -220,7 +203,7 @@ def training_loader(
 def validation_loader(
     args: argparse.Namespace, data: ImageData, architecture: Architecture, ranks: runtime.Ranks
 ) -> runtime.DataLoader | None:
-    """Return the loader of the validation images; None if there is none."""
+    """Return the loader of the validation images, or None without any."""
     if not data.count("validation"):
         return None
     return evaluation_loader(
@@ -251,7 +234,7 @@ def settings(args: argparse.Namespace, model: nn.Module, schedule: Schedule) -> 
         sync_batchnorm=args.sync_batchnorm,
         deepspeed_stage=args.deepspeed_stage if args.strategy == "deepspeed" else None,
         offload=args.offload,
-        deepspeed_config=args.deepspeed,
+        deepspeed_config=getattr(args, "deepspeed", None),
         warmup_steps=schedule.warmup_steps,
         max_steps=schedule.total,
     )
@@ -265,13 +248,6 @@ def optimizer(args: argparse.Namespace, model: nn.Module) -> torch.optim.Optimiz
     if args.optim == "sgd":
         return torch.optim.SGD(groups, lr=args.learning_rate, momentum=0.9, nesterov=True)
     return torch.optim.AdamW(groups, lr=args.learning_rate)
-
-
-def peak_memory(ranks: runtime.Ranks) -> float:
-    """Return this rank's peak memory in MiB: allocated on its GPU, or of its CPU process."""
-    if ranks.device.type == "cuda":
-        return torch.cuda.max_memory_allocated(ranks.device) / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
 def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
@@ -289,4 +265,4 @@ def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
 
 
 if __name__ == "__main__":
-    runtime.main(train, strategy=parameters.arguments().strategy)
+    runtime.main(train, strategy=runtime.arguments().strategy)

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
-from history import History
 from torch import nn
 from torch.nn import functional
 
 from allranks import runtime
+from allranks_steps.history import History
 
 MODE = "max"
 """The best checkpoint is the one with the highest metric, the validation accuracy."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,37 +11,32 @@ import lightning
 import numpy as np
 import torch
 from module import NO_LABEL
-from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, default_collate
 
 from allranks.errors import InputError, Problem
+from allranks_steps.images.image_data.augmentation import DRAWS, Augmentation, augment
 from allranks_steps.images.prepared_images import Images
 
 
 class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Images by their index; an index of -1 is an image that does not count.
+    """Images by their index; an index of -1 is an image that does not count."""
 
-    max_shift, horizontal_flip: random changes
-    """
-
-    def __init__(self, images: Images, *, max_shift: int = 0, horizontal_flip: bool = False) -> None:
-        self._images, self._max_shift, self._horizontal_flip = images, max_shift, horizontal_flip
+    def __init__(self, images: Images) -> None:
+        self._images = images
 
     def __len__(self) -> int:
         return len(self._images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        pixels = np.array(self._images.pixels[index])
         label = NO_LABEL if index < 0 else int(self._images.labels[index])
-        if self._max_shift:
-            edge = (self._max_shift, self._max_shift)
-            windows = sliding_window_view(np.pad(pixels, ((0, 0), edge, edge)), pixels.shape[1:], axis=(1, 2))
-            down, right = torch.randint(0, 2 * self._max_shift + 1, (2,)).tolist()
-            pixels = windows[:, down, right]
-        if self._horizontal_flip and torch.rand(()) < 0.5:
-            pixels = pixels[..., ::-1]
-        return torch.from_numpy(np.ascontiguousarray(pixels)), torch.tensor(label)
+        return torch.tensor(self._images.pixels[index]), torch.tensor(label)
+
+
+def changed_batch(samples: list[tuple[Tensor, Tensor]], augmentation: Augmentation) -> list[Tensor]:
+    """Return the pixels of a batch, changed at random, and the labels."""
+    pixels, labels = default_collate(samples)
+    return [augment(pixels, torch.rand(len(pixels), DRAWS), augmentation, crop=False), labels]
 
 
 class RankBatches:
@@ -98,28 +95,36 @@ class ResumableLoader(DataLoader[tuple[Tensor, Tensor]]):
         self._batches.start = state["batch_index"]
 
 
-class PreparedImages(lightning.LightningDataModule):
-    """Training and validation images. train, validation: datasets; options: of both loaders"""
+class PreparedImages(lightning.LightningDataModule):  # type: ignore[misc]  # its types are not read
+    """Training and validation images. args: the inputs; pin_memory: of the loaders"""
 
     def __init__(
         self,
-        train: ImageDataset,
-        validation: ImageDataset,
+        train: Images,
+        validation: Images,
+        args: argparse.Namespace,
         *,
-        train_batch: int,
-        eval_batch: int,
         rank: int,
         world_size: int,
-        seed: int,
-        **options: Any,
+        pin_memory: bool,
     ) -> None:
         super().__init__()
-        self._train, self._validation, self._eval_batch, self._options = train, validation, eval_batch, options
-        self._rank, self._world_size = rank, world_size
-        self.batches = RankBatches(len(train), train_batch, rank, world_size, seed)
+        self._train, self._validation = ImageDataset(train), ImageDataset(validation)
+        augmentation = Augmentation(max_shift=args.max_shift, horizontal_flip=args.horizontal_flip)
+        self._collate = functools.partial(changed_batch, augmentation=augmentation)
+        self._options = {"num_workers": args.dataloader_num_workers, "pin_memory": pin_memory}
+        self._eval_batch, self._rank, self._world_size = args.per_device_eval_batch_size, rank, world_size
+        self.batches = RankBatches(len(train), args.per_device_train_batch_size, rank, world_size, args.seed)
 
     def train_dataloader(self) -> ResumableLoader:
-        return ResumableLoader(self._train, self.batches, self._batch_index, self._world_size, **self._options)
+        return ResumableLoader(
+            self._train,
+            self.batches,
+            self._batch_index,
+            self._world_size,
+            collate_fn=self._collate,
+            **self._options,
+        )
 
     def val_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
         count = -(-len(self._validation) // self._world_size)

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import argparse
 from typing import Any
 
 import lightning
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics.classification import MulticlassAccuracy
 
 from allranks_steps.images.classifier import ImageClassifier
+from allranks_steps.schedule import Schedule
 
 NO_LABEL = -1
 """Label of an image that fills a batch and does not count."""
 
 
-@dataclass(frozen=True)
-class Optimization:
-    """How the weights are trained. schedule: makes the learning rate schedule of an optimizer"""
-
-    learning_rate: float
-    weight_decay: float
-    label_smoothing_factor: float
-    schedule: Callable[[Optimizer], LRScheduler]
-
-
-class ImageClassification(lightning.LightningModule):
+class ImageClassification(lightning.LightningModule):  # type: ignore[misc]  # its types are not read
     """Trains a classifier with cross-entropy.
 
     classifier: from pixels (batch, channels, height, width) uint8 to scores (batch, classes)
+    args:       have learning_rate, weight_decay and label_smoothing_factor
     """
 
-    def __init__(self, classifier: ImageClassifier, class_count: int, optimization: Optimization) -> None:
+    def __init__(
+        self, classifier: ImageClassifier, class_count: int, args: argparse.Namespace, schedule: Schedule
+    ) -> None:
         super().__init__()
-        self.classifier = classifier
-        self.optimization = optimization
+        self.classifier, self._args, self._schedule = classifier, args, schedule
         self.accuracy = MulticlassAccuracy(class_count, average="micro", ignore_index=NO_LABEL)
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -48,7 +38,7 @@ class ImageClassification(lightning.LightningModule):
 
     def training_step(self, batch: tuple[Tensor, Tensor], _index: int) -> Tensor:
         pixels, labels = batch
-        return functional.cross_entropy(self(pixels), labels, label_smoothing=self.optimization.label_smoothing_factor)
+        return functional.cross_entropy(self(pixels), labels, label_smoothing=self._args.label_smoothing_factor)
 
     def validation_step(self, batch: tuple[Tensor, Tensor], _index: int) -> None:
         pixels, labels = batch
@@ -61,13 +51,16 @@ class ImageClassification(lightning.LightningModule):
         decayed: dict[bool, list[nn.Parameter]] = {True: [], False: []}
         for name, parameter in self.trainer.model.named_parameters():
             decayed[decays(name)].append(parameter)
-        groups = [{"params": decayed[True]}, {"params": decayed[False], "weight_decay": 0.0}]
-        groups = [group for group in groups if group["params"]]
-        optimizer = torch.optim.AdamW(
-            groups, lr=self.optimization.learning_rate, weight_decay=self.optimization.weight_decay
-        )
-        scheduler = {"scheduler": self.optimization.schedule(optimizer), "interval": "step"}
-        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+        groups = [
+            {"params": parameters, "weight_decay": self._args.weight_decay if decay else 0.0}
+            for decay, parameters in decayed.items()
+            if parameters
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=self._args.learning_rate)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": self._schedule(optimizer), "interval": "step"},
+        }
 
 
 def decays(name: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,19 +10,19 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
-from torch.distributed import HashStore, PrefixStore
+from torch.distributed import HashStore, PrefixStore  # type: ignore[attr-defined]  # not in its __all__
 from torch.distributed.distributed_c10d import _get_default_store
 
 from allranks.runtime import EVICTED, Metrics
 from allranks.runtime.agreement import Agreement
 from allranks.runtime.eviction import Evicted, Eviction
-from allranks_steps.history import History
+from allranks_steps.history import History, peak_memory
 
 LAST = "last.ckpt"
 """The last checkpoint in its folder."""
 
 
-class Recorder(Callback):
+class Recorder(Callback):  # type: ignore[misc]  # its types are not read
     """Logs every `logging_steps` steps. If a rank receives SIGTERM, all ranks raise Evicted after the same step.
 
     samples: images of a step, over all ranks
@@ -37,7 +35,6 @@ class Recorder(Callback):
         self._agreement: Agreement | None = None
         self._pause = ExitStack()
         self._step = 0
-        self._started = time.time()
 
     def on_train_start(self, trainer: lightning.Trainer, _module: lightning.LightningModule) -> None:
         self._metrics = Metrics(is_main=trainer.is_global_zero)
@@ -58,7 +55,8 @@ class Recorder(Callback):
         if step % self._logging_steps == 0 or step == total:
             self._add_point(trainer, module, outputs["loss"].detach().float())
         if step == total:
-            trainer.should_stop = True  # otherwise Lightning validates at the end of an epoch alone
+            trainer.should_stop = True  # otherwise Lightning validates only at the end of an epoch
+        assert self._agreement is not None  # since the start of the training
         if self._eviction.requested:
             self._agreement.request(stop=True)
         if self._agreement.reach(step) and step < total:
@@ -66,10 +64,7 @@ class Recorder(Callback):
 
     def _add_point(self, trainer: lightning.Trainer, module: lightning.LightningModule, own_loss: torch.Tensor) -> None:
         loss = float(trainer.strategy.reduce(own_loss, reduce_op="mean"))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-        if module.device.type == "cuda":
-            peak = torch.cuda.max_memory_allocated(module.device) / 2**20
-        point = self._history.add(self._step, loss, peak)
+        point = self._history.add(self._step, loss, peak_memory(module.device))
         rate = trainer.optimizers[0].param_groups[0]["lr"]
         self._log(trainer, {"train_loss": loss, "learning_rate": rate, "step_seconds": point.seconds})
 
@@ -95,7 +90,7 @@ class Recorder(Callback):
 
     def write(self, file: Path, **about: Any) -> None:
         """Write the history."""
-        self._history.write(file, about | {"sample": "image", "started": self._started, "ended": time.time()})
+        self._history.write(file, about)
 
     def _log(self, trainer: lightning.Trainer, values: Mapping[str, float]) -> None:
         if self._metrics:
@@ -103,7 +98,7 @@ class Recorder(Callback):
             self._metrics.log(values, step=trainer.global_step, total=total, epoch=trainer.current_epoch)
 
 
-class Checkpointing(ModelCheckpoint):
+class Checkpointing(ModelCheckpoint):  # type: ignore[misc]  # its types are not read
     """Saves every save_steps steps and at the end. Keeps the newest checkpoints, and the last one as last.ckpt."""
 
     def __init__(self, folder: Path, save_steps: int, save_total_limit: int) -> None:

@@ -15,7 +15,7 @@ COPIES = 3
 """Numbers that a checkpoint has for each weight: the weight and AdamW's two moments."""
 
 
-class RoomCheck(Callback):
+class RoomCheck(Callback):  # type: ignore[misc]  # its types are not read
     """Raises InputError on every rank, before the first step, if there is no room for the outputs."""
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -41,7 +41,7 @@ class _Ranks:
         return self._strategy.broadcast(value)
 
 
-class Trainer(lightning.Trainer):
+class Trainer(lightning.Trainer):  # type: ignore[misc]  # its types are not read
     """Lightning's Trainer, which names the output if a disk is full."""
 
     def save_checkpoint(self, filepath: Any, *arguments: Any, **options: Any) -> None:

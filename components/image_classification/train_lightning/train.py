@@ -1,4 +1,4 @@
-"""Train an image classifier with Lightning: one process an instance, which starts the rest, or any other launch."""
+"""Train an image classifier with Lightning, which starts the processes of each instance, or under any other launch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parameters import PRECISIONS, arguments, check_device, steps
+from checks import PRECISIONS, check_device, steps
 from place import STARTED, Place, find
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import clean_exit, detect, failure, prepare_libraries, stage
-from allranks.runtime.output_room import full_output_refused
-from allranks_steps.images.prepared_images import BadData, Description, Images, check_labels, read, read_description
+from allranks.runtime import arguments, clean_exit, detect, failure, prepare_libraries, stage
+from allranks_steps.images.prepared_images import read_checked
+from allranks_steps.messages import first_line
 
 if TYPE_CHECKING:
     import lightning
@@ -28,17 +28,17 @@ def train(args: argparse.Namespace, place: Place) -> None:
     # Imported here, since Lightning reads the launch's variables on import.
     import lightning
     import torch
-    from data import ImageDataset, PreparedImages
+    from data import PreparedImages
     from lightning.pytorch.plugins.environments import LightningEnvironment
-    from module import ImageClassification, Optimization
+    from module import ImageClassification
     from recorder import Checkpointing, Recorder
     from room import RoomCheck, Trainer
-    from schedule import Schedule
 
     from allranks.runtime.strategies.precision import automatic
-    from allranks_steps.images.classifier import blocks, build
+    from allranks_steps.images.classifier import Architecture, blocks
     from allranks_steps.images.presets import configuration, network_size
     from allranks_steps.images.saving import save
+    from allranks_steps.schedule import Schedule
 
     # Now, since Lightning removes the launch's variables at the end of the training.
     launcher = "lightning" if place.per_node else detect().launcher
@@ -46,23 +46,19 @@ def train(args: argparse.Namespace, place: Place) -> None:
     if args.precision == "auto":
         args.precision = automatic(torch.device("cuda" if on_gpu else "cpu"))
     check_device(args, on_gpu=on_gpu)
-    description, images, validation = data(args.data)
+    description, (images, validation) = read_checked(stage(args.data), "train", "validation")
     world_size = place.instance_count * place.devices
     in_epoch, total = steps(args, len(images), world_size)
     channels, height, width = description.shape
     size = network_size(args.preset, args.image_size, (height, width))
     config = configuration(args.preset, size, channels, description.classes)
+    architecture = Architecture(config, size, (height, width), description.mean, description.std)
 
     lightning.seed_everything(args.seed, verbose=False)
-    classifier = build(config, description.mean, description.std, network_size=size, image_size=(height, width))
+    classifier = architecture.build()
     warmup_steps = args.warmup_steps or round(args.warmup_ratio * total)
-    optimization = Optimization(
-        args.learning_rate,
-        args.weight_decay,
-        args.label_smoothing_factor,
-        Schedule(args.lr_scheduler_type, total, warmup_steps),
-    )
-    module = ImageClassification(classifier, len(description.classes), optimization)
+    schedule = Schedule(args.lr_scheduler_type, total, warmup_steps)
+    module = ImageClassification(classifier, len(description.classes), args, schedule)
     samples = args.per_device_train_batch_size * world_size * args.gradient_accumulation_steps
     recorder = Recorder(args.logging_steps, samples)
     trainer = Trainer(
@@ -85,15 +81,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
         num_sanity_val_steps=0,
     )
     prepared = PreparedImages(
-        ImageDataset(images, max_shift=args.max_shift, horizontal_flip=args.horizontal_flip),
-        ImageDataset(validation),
-        train_batch=args.per_device_train_batch_size,
-        eval_batch=args.per_device_eval_batch_size,
-        rank=trainer.global_rank,
-        world_size=world_size,
-        seed=args.seed,
-        num_workers=args.dataloader_num_workers,
-        pin_memory=on_gpu,
+        images, validation, args, rank=trainer.global_rank, world_size=world_size, pin_memory=on_gpu
     )
     start = last(args.checkpoints, args.resume_from_checkpoint)
     if start is not None:
@@ -105,21 +93,13 @@ def train(args: argparse.Namespace, place: Place) -> None:
         trainer.validate(module, prepared, verbose=False)
     weights = trainer.strategy.lightning_module_state_dict()
     if trainer.is_global_zero:
-        trained = build(config, description.mean, description.std, network_size=size, image_size=(height, width))
+        trained = architecture.build()
         prefix = "classifier."
         trained.load_state_dict(
             {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
         )
         # As train_image_classifier writes it, which takes such a model as its initial_model.
-        preprocessing = {
-            "image_size": [height, width],
-            "network_size": list(size),
-            "mean": list(description.mean),
-            "std": list(description.std),
-        }
-        about = {"classes": list(description.classes), "model": args.preset, "preprocessing": preprocessing}
-        with full_output_refused("output model", args.model):
-            save(trained, args.model, config=config, pixels=description.shape, about=about)
+        save(trained, args.model, architecture, channels=channels, classes=description.classes, preset=args.preset)
         recorder.write(
             args.history,
             strategy=f"Lightning {args.strategy}",
@@ -128,7 +108,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
             instance_count=place.instance_count,
             device="cuda" if on_gpu else "cpu",
             parameters=sum(parameter.numel() for parameter in trained.parameters()),
-            tokens_per_step=samples,
+            samples_per_step=samples,
         )
         accuracy = float(trainer.callback_metrics["validation_accuracy"])
         instances = f"{place.instance_count} instance{'s' * (place.instance_count != 1)}"
@@ -167,25 +147,8 @@ def strategy(name: str, block_classes: tuple[type, ...], *, on_gpu: bool) -> Any
     return DDPStrategy(process_group_backend="nccl" if on_gpu else "gloo", timeout=TIMEOUT)
 
 
-def data(source: Path) -> tuple[Description, Images, Images]:
-    """Return the description, the training set and the validation set, from a copy that an instance's ranks share.
-
-    Raise InputError if they cannot be read, if a label is no class's index, or if there is nothing to validate on.
-    """
-    try:
-        folder = stage(source)
-        description, splits = read_description(folder), {name: read(folder, name) for name in ("train", "validation")}
-        check_labels(description, splits)
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
-    if not len(splits["validation"]):
-        found, fix = "no image in the validation split", "give prepare_images a larger validation_fraction"
-        raise InputError(Problem("input data", found, "at least one", fix))
-    return description, splits["train"], splits["validation"]
-
-
 def last(folder: Path, start_from: Path | None) -> Path | None:
-    """Return the last checkpoint of an evicted training, or else of another one; None if there is none."""
+    """Return the last checkpoint of an evicted training, else of another one; None without any."""
     for place in (folder, start_from):
         if place is not None and (place / "last.ckpt").exists():
             return place / "last.ckpt"
@@ -203,15 +166,15 @@ def check_fits(checkpoint: Path, module: Any) -> None:
     expected = "a checkpoint of the same preset, of images of the same classes and shape"
     try:
         content = torch.load(checkpoint, map_location="cpu", mmap=True)
-        found = {name: tuple(value.shape) for name, value in content["state_dict"].items()}
+        saved = {name: tuple(value.shape) for name, value in content["state_dict"].items()}
     except Exception as error:  # of torch, of the zip file or of the pickle
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise InputError(Problem(where, f"{checkpoint} cannot be read: {reason}", "a whole checkpoint")) from None
+        found = f"{checkpoint} cannot be read: {first_line(error)}"
+        raise InputError(Problem(where, found, "a whole checkpoint")) from None
     own = {name: tuple(value.shape) for name, value in module.state_dict().items()}
-    other = sorted(name for name in {**found, **own} if found.get(name) != own.get(name))
+    other = sorted(name for name in {**saved, **own} if saved.get(name) != own.get(name))
     if other:
         name = other[0]
-        shapes = f"{found.get(name, 'missing')} in it and {own.get(name, 'missing')} in the model"
+        shapes = f"{saved.get(name, 'missing')} in it and {own.get(name, 'missing')} in the model"
         raise InputError(Problem(where, f"{checkpoint} does not fit: {name} is {shapes}", expected))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import time
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, SupportsFloat
+
+from allranks_steps.json_files import write_json
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class History:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the points and evaluations."""
         self._points = [Point(**point) for point in state["points"]]
-        self._evaluations = [Evaluation(**evaluation) for evaluation in state["evaluations"]]
+        self._evaluations = [Evaluation(**evaluation) for evaluation in state.get("evaluations", ())]
 
     def write(self, file: Path, about: Mapping[str, Any]) -> None:
         """Write the points, the evaluations and the unit of the samples, and other facts about the training, as JSON.
@@ -109,8 +110,7 @@ class History:
                `parameters`.
         """
         content = {"started": self._started, "ended": time.time(), **about, "sample": self._sample, **self.state_dict()}
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_json(file, content)
 
     def _read(self) -> None:
         if self._pending is not None:

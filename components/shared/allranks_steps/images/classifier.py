@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -42,21 +43,27 @@ class ImageClassifier(nn.Module):
         return scores
 
 
-def build(
-    config: PretrainedConfig,
-    mean: Sequence[float],
-    std: Sequence[float],
-    *,
-    network_size: tuple[int, int],
-    image_size: tuple[int, int],
-) -> ImageClassifier:
-    """Return a classifier with random weights.
+@dataclass(frozen=True)
+class Architecture:
+    """What a classifier is built from.
 
+    config:       of the network
     network_size: height and width inside of the network
-    image_size:   height and width of the pixels that it takes
+    image_size:   height and width of the pixels that the classifier takes
+    mean, std:    that images are normalised with
     """
-    network = AutoModelForImageClassification.from_config(config)
-    return ImageClassifier(network, mean, std, None if network_size == image_size else network_size)
+
+    config: PretrainedConfig
+    network_size: tuple[int, int]
+    image_size: tuple[int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def build(self) -> ImageClassifier:
+        """Return a classifier with random weights."""
+        network = AutoModelForImageClassification.from_config(self.config)
+        size = None if self.network_size == self.image_size else self.network_size
+        return ImageClassifier(network, self.mean, self.std, size)
 
 
 def blocks(model: nn.Module) -> tuple[type[nn.Module], ...]:

@@ -5,44 +5,49 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from transformers import PretrainedConfig
 
 from allranks.runtime.mlflow_pytorch import installed_requirements, mlflow_pytorch
 from allranks.runtime.output_room import full_output_refused
-from allranks_steps.images.classifier import ImageClassifier
+from allranks_steps.images.classifier import Architecture, ImageClassifier
 
 
 def save(
     model: ImageClassifier,
     folder: Path,
+    architecture: Architecture,
     *,
-    config: PretrainedConfig,
-    pixels: tuple[int, int, int],
-    about: dict[str, Any],
+    channels: int,
+    classes: tuple[str, ...],
+    preset: str | None,
 ) -> None:
-    """Write the model. Raise InputError if a disk is full.
+    """Write the model. A training can start from it. Raise InputError if a disk is full.
 
-    config: of its network, from which a training that starts from this model builds it again
-    pixels: channels, height and width of the images that it takes
-    about:  further metadata
+    architecture: of the model, which is written to the metadata
+    preset:       the architecture's name in PRESETS; None if it has none
     """
     flavor = mlflow_pytorch()
     from mlflow.models import infer_signature
 
     model = model.cpu().eval()
-    example = np.zeros((2, *pixels), dtype=np.uint8)
+    example = np.zeros((2, channels, *architecture.image_size), dtype=np.uint8)
     with torch.no_grad():
         signature = infer_signature(example, model(torch.from_numpy(example)).numpy())
-    settings = json.loads(config.to_json_string())
-    # The classes are in the metadata already.
-    settings = {name: value for name, value in settings.items() if name not in ("id2label", "label2id")}
-    metadata = about | {"config": settings, "code": code_digest()}
+    config = json.loads(architecture.config.to_json_string())
+    metadata = {
+        "classes": list(classes),
+        "model": preset,
+        "preprocessing": {
+            name: list(getattr(architecture, name)) for name in ("image_size", "network_size", "mean", "std")
+        },
+        "config": {name: value for name, value in config.items() if name not in ("id2label", "label2id")},
+        "code": code_digest(),
+    }
     with tempfile.TemporaryDirectory() as temporary:
         with full_output_refused("TMPDIR", Path(temporary)), installed_requirements():
             flavor.save_model(
@@ -60,9 +65,9 @@ def save(
 
 
 def code_digest() -> str:
-    """Return a digest of the training's Python code: its own files and the included ones."""
-    folder = Path(__file__).parent
+    """Return a digest of the training's Python code: the program's folder and this package."""
     digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.py")):
-        digest.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
+    for folder in (Path(sys.argv[0]).resolve().parent, Path(__file__).parents[1]):
+        for file in sorted(folder.rglob("*.py")):
+            digest.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
     return digest.hexdigest()[:16]

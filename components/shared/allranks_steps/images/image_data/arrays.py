@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks_steps.images import prepared_images
-from allranks_steps.images.image_data.images import SPLITS, Decoded, ImageData
+from allranks_steps.images.image_data.images import Decoded, ImageData
 
 
 @dataclass(frozen=True)
@@ -34,5 +34,5 @@ def read(folder: Path) -> ImageData:
         size=(height, width),
         mean=about.mean,
         std=about.std,
-        splits={split: ArrayImages(prepared_images.read(folder, split)) for split in SPLITS},
+        splits={split: ArrayImages(prepared_images.read(folder, split)) for split in prepared_images.SPLITS},
     )

@@ -12,11 +12,9 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks_steps.images.image_data.augmentation import DRAWS, Augmentation, augment
 from allranks_steps.images.image_data.decoding import Decoder
 from allranks_steps.images.image_data.images import Encoded, Images
-from allranks_steps.images.prepared_images import BadData
 
 
 class Sample(NamedTuple):
@@ -51,20 +49,17 @@ class ImageSamples(Dataset[Sample]):
         return len(self.images)
 
     def __getitem__(self, number: int) -> Sample:
-        """Return a sample. Raise InputError for an image that cannot be read."""
+        """Return a sample. Raise BadData for an image that cannot be read."""
         # The data loader has seeded the generator with the seed, the epoch and the number.
         draws = torch.empty(0) if self.augmentation is None else torch.rand(DRAWS)
-        try:
-            image = self.images[number]
-            if not isinstance(image, Encoded):
-                return Sample(torch.tensor(image.pixels), image.label, draws)
-            assert self.decoder is not None
-            if self.augmentation is None or self.augmentation.min_crop_scale == 1:
-                pixels = self.decoder.centre(image)
-            else:
-                pixels = self.decoder.random(image, self.augmentation.min_crop_scale, draws.tolist())
-        except BadData as error:
-            raise InputError(Problem("input data", str(error))) from None
+        image = self.images[number]
+        if not isinstance(image, Encoded):
+            return Sample(torch.tensor(image.pixels), image.label, draws)
+        assert self.decoder is not None
+        if self.augmentation is None or self.augmentation.min_crop_scale == 1:
+            pixels = self.decoder.centre(image)
+        else:
+            pixels = self.decoder.random(image, self.augmentation.min_crop_scale, draws.tolist())
         return Sample(torch.tensor(pixels), image.label, draws)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from allranks_steps.images.image_data.images import Encoded
 from allranks_steps.images.prepared_images import BadData
@@ -43,20 +44,26 @@ class Decoder:
         return self._decode(image, lambda width, height: random_box(width, height, smallest_share, draws))
 
     def _decode(self, image: Encoded, box: Callable[[int, int], Box]) -> NDArray[np.uint8]:
-        try:
-            with Image.open(io.BytesIO(image.content)) as opened:
-                # A JPEG is decoded at a smaller scale if that is sufficient.
-                opened.draft(None, (2 * self.size[1], 2 * self.size[0]))
-                upright = ImageOps.exif_transpose(opened).convert("L" if self.channels == 1 else "RGB")
-                crop = box(*upright.size)
-                resized = upright.resize(self.size[::-1], Image.Resampling.BILINEAR, box=crop)
-        # The errors of Pillow's decoders for damaged files have no common base class.
-        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-            # Pillow's message names the buffer's address.
-            found = "no image format that Pillow knows" if isinstance(error, Image.UnidentifiedImageError) else error
-            raise BadData(f"{image.name} cannot be read as an image ({found}). Repair or remove it.") from None
+        with decoding_errors(image.name), Image.open(io.BytesIO(image.content)) as opened:
+            # A JPEG is decoded at a smaller scale if that is sufficient.
+            opened.draft(None, (2 * self.size[1], 2 * self.size[0]))
+            upright = ImageOps.exif_transpose(opened).convert("L" if self.channels == 1 else "RGB")
+            crop = box(*upright.size)
+            resized = upright.resize(self.size[::-1], Image.Resampling.BILINEAR, box=crop)
         pixels: NDArray[np.uint8] = np.asarray(resized, dtype=np.uint8)
         return pixels[np.newaxis] if self.channels == 1 else pixels.transpose(2, 0, 1)
+
+
+@contextmanager
+def decoding_errors(name: str, where: str = "input data") -> Iterator[None]:
+    """Raise BadData for what Pillow raises in the block about the image of this name."""
+    try:
+        yield
+    # The errors of Pillow's decoders for damaged files have no common base class.
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        # Pillow's message names the buffer's address.
+        found = "no image format that Pillow knows" if isinstance(error, UnidentifiedImageError) else error
+        raise BadData(f"{name} cannot be read as an image ({found}). Repair or remove it.", where) from None
 
 
 def centre_box(width: int, height: int, size: tuple[int, int]) -> Box:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from allranks_steps.images.image_data.images import RGB_MEAN, RGB_STD, SPLITS, Encoded, ImageData
-from allranks_steps.images.prepared_images import BadData
+from allranks_steps.images.image_data.images import RGB_MEAN, RGB_STD, Encoded, ImageData
+from allranks_steps.images.prepared_images import SPLITS, BadData
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".gif")
 """Suffixes of image files. Other files are ignored."""
@@ -52,14 +52,18 @@ def read(folder: Path) -> ImageData:
     Raise BadData if there are fewer than two classes, a class has no image, or a split has another class.
     """
     present = [split for split in SPLITS if (folder / split).is_dir()]
-    classes = tuple(_subfolders(folder / present[0]))
-    if len(classes) < 2:
-        raise BadData(
-            f"{folder / present[0]} has {len(classes)} sub-folder(s), and each stands for a class. "
-            "Give at least two classes."
-        )
+    classes = tuple(class_names(folder / present[0]))
     splits = {split: _split(folder, split, classes) for split in present}
     return ImageData("folders", folder.name, classes, 3, None, RGB_MEAN, RGB_STD, splits)
+
+
+def class_names(folder: Path, where: str = "input data") -> list[str]:
+    """Return the names of the sub-folders, one for each class, sorted. Raise BadData if there are fewer than two."""
+    names = _subfolders(folder)
+    if len(names) < 2:
+        found = f"{folder} has {len(names)} sub-folder(s), and each stands for a class"
+        raise BadData(f"{found}. Give at least two classes.", where)
+    return names
 
 
 def _split(folder: Path, split: str, classes: tuple[str, ...]) -> FolderImages:

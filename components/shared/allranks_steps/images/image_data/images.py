@@ -9,8 +9,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-SPLITS = ("train", "validation", "test")
-
 # The statistics of ImageNet's training images, which pre-trained models are normalised with.
 RGB_MEAN, RGB_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 GREY_MEAN, GREY_STD = (0.5,), (0.5,)
@@ -47,7 +45,7 @@ class ImageData:
     source:    where the images come from, for the metrics
     size:      height and width of every image; None if they differ
     mean, std: of each channel, as fractions of 255
-    splits:    by the names in SPLITS; a split without images may be missing
+    splits:    by the names in prepared_images.SPLITS; a split without images may be missing
     """
 
     kind: str

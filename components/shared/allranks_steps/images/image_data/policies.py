@@ -8,6 +8,7 @@ out of 30. Operations on colours follow those that move pixels, whatever their o
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,13 +68,13 @@ def recolour(images: Tensor, draws: Tensor, policy: str) -> Tensor:
             rows = torch.nonzero(chosen == OPERATIONS.index(name)).flatten()
             if len(rows):
                 on_device = rows.to(images.device, non_blocking=True)
-                changed = _recoloured(images[on_device], name, strengths[rows], signs[rows], policy)
+                changed: Tensor = _recoloured(images[on_device], name, strengths[rows], signs[rows], policy)
                 images[on_device] = changed.clamp(0, 1)
     return images
 
 
-def _recoloured(images: Tensor, name: str, strengths: Tensor, signs: Tensor, policy: str) -> Tensor:
-    # kornia's package is large, and needed only here.
+def _recoloured(images: Tensor, name: str, strengths: Tensor, signs: Tensor, policy: str) -> Any:
+    # kornia's package is large, and needed only here. Its types are not read.
     from kornia import enhance
 
     wide = policy == "trivialaugment"

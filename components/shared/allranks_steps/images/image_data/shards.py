@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import ShardedDataset
 from allranks_steps.images.image_data.folders import SUFFIXES
-from allranks_steps.images.image_data.images import GREY_MEAN, GREY_STD, RGB_MEAN, RGB_STD, SPLITS, Encoded, ImageData
+from allranks_steps.images.image_data.images import GREY_MEAN, GREY_STD, RGB_MEAN, RGB_STD, Encoded, ImageData
 from allranks_steps.images.image_data.shard_index import FILE, Shard, read_index
-from allranks_steps.images.prepared_images import BadData
+from allranks_steps.images.prepared_images import SPLITS, BadData
 
 IMAGE_KEYS = tuple(suffix[1:] for suffix in SUFFIXES)
 LABEL_KEY = "cls"
@@ -27,7 +26,7 @@ class ShardReader:
     class_count: int
 
     def __call__(self, shard: int, start: int) -> Iterator[Encoded]:
-        """Yield the samples of a shard, from sample `start` on. Raise InputError for a damaged one."""
+        """Yield the samples of a shard, from sample `start` on. Raise BadData for a damaged one."""
         from webdataset.tariterators import group_by_keys, tar_file_expander
 
         path = self.folder / self.shards[shard].file
@@ -37,11 +36,10 @@ class ShardReader:
                 for number, sample in enumerate(samples):
                     if number >= start:
                         yield self._encoded(path, sample)
-        except BadData as error:
-            raise InputError(Problem("input data", str(error))) from None
+        except BadData:
+            raise
         except Exception as error:  # of webdataset or tarfile, which have no common base class
-            found = f"{path} cannot be read as a tar file ({error})"
-            raise InputError(Problem("input data", found, fix="run shard_dataset again")) from None
+            raise BadData(f"{path} cannot be read as a tar file ({error}). Run shard_dataset again.") from None
 
     def _encoded(self, path: Path, sample: dict[str, Any]) -> Encoded:
         name = f"{path}, sample {sample['__key__']}"

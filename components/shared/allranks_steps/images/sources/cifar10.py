@@ -32,6 +32,7 @@ ARRAY_PARTS = {
     ("numpy._core.multiarray", "_reconstruct"),
 }
 """The globals in the pickle of an array."""
+ARCHIVE, URL = "input archive", "input archive_url"
 TIMEOUT = 60.0
 """Seconds to wait for the server."""
 
@@ -44,34 +45,38 @@ def read(archive: Path | None, url: str, md5: str) -> Collection:
     """
     if archive is not None:
         if not archive.is_file():
-            raise BadData(f"{archive} is not a file. Give cifar-10-python.tar.gz.")
+            raise BadData(f"{archive} is not a file. Give cifar-10-python.tar.gz.", ARCHIVE)
         with archive.open("rb") as file:
-            return from_tarball(file, str(archive), md5)
+            return from_tarball(file, str(archive), md5, ARCHIVE)
     with tempfile.TemporaryFile() as file:
         download(url, file)
-        return from_tarball(file, url, md5)
+        return from_tarball(file, url, md5, URL)
 
 
 def download(url: str, file: BinaryIO) -> None:
     """Download the URL into the file. Raise BadData if it cannot be downloaded."""
     if not url.startswith(("https://", "http://")):
-        raise BadData(f"archive_url {url!r} is not an http(s) address. Give one, or a file as `archive`.")
+        raise BadData(f"archive_url {url!r} is not an http(s) address. Give one, or a file as `archive`.", URL)
     try:
         # deterministic: only content with the expected checksum, an input, is used.
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
             shutil.copyfileobj(response, file)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise BadData(
-            f"{url} cannot be downloaded ({error}). Download it elsewhere and give it as `archive`."
+            f"{url} cannot be downloaded ({error}). Download it elsewhere and give it as `archive`.", URL
         ) from None
 
 
-def from_tarball(file: BinaryIO, name: str, md5: str) -> Collection:
-    """Read the images of an open tarball, whose checksum must be md5 (hexadecimal)."""
+def from_tarball(file: BinaryIO, name: str, md5: str, where: str) -> Collection:
+    """Read the images of an open tarball. Raise BadData for another checksum or content.
+
+    md5:   the expected checksum, hexadecimal
+    where: the input that messages name
+    """
     file.seek(0)
     actual = checksum(file)
     if actual != md5.strip().lower():
-        raise BadData(f"{name} has the MD5 checksum {actual}, expected {md5}. Download it again.")
+        raise BadData(f"{name} has the MD5 checksum {actual}, expected {md5}. Download it again.", where)
     file.seek(0)
     try:
         with tarfile.open(fileobj=file, mode="r:*") as tarball:
@@ -79,7 +84,7 @@ def from_tarball(file: BinaryIO, name: str, md5: str) -> Collection:
             batches = [batch(tarball, member, len(classes)) for member in TRAINING]
             test = batch(tarball, "test_batch", len(classes))
     except (tarfile.TarError, EOFError, OSError, pickle.UnpicklingError, KeyError, TypeError, ValueError) as error:
-        raise BadData(f"{name} is not CIFAR-10's python version ({error}). Download it again.") from None
+        raise BadData(f"{name} is not CIFAR-10's python version ({error}). Download it again.", where) from None
     images = Images(
         np.concatenate([part.pixels for part in batches]), np.concatenate([part.labels for part in batches])
     )

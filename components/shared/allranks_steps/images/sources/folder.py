@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from allranks_steps.images.image_data.decoding import decoding_errors
+from allranks_steps.images.image_data.folders import class_names
 from allranks_steps.images.prepared_images import BadData, Images
 from allranks_steps.images.sources.collection import Collection
 
+WHERE = "input folder"  # of prepare_images and select_new_data
 
-def read(folder: Path, image_size: int) -> Collection:
+
+def read(folder: Path | None, image_size: int) -> Collection:
     """Return every image as RGB, cropped to a centred square and resized to image_size x image_size pixels.
 
     Hidden files and files without an image suffix are ignored. Raise BadData if the folder is missing, has fewer than
@@ -26,16 +31,12 @@ def read(folder: Path, image_size: int) -> Collection:
     )
 
 
-def class_folders(folder: Path) -> list[Path]:
+def class_folders(folder: Path | None) -> list[Path]:
     """Return the sub-folders, one for each class, sorted. Raise BadData if there are fewer than two."""
-    if not folder.is_dir():
-        raise BadData(f"{folder} is not a folder. Give a folder with one sub-folder of images for each class.")
-    subfolders = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    if len(subfolders) < 2:
-        raise BadData(
-            f"{folder} has {len(subfolders)} sub-folder(s), and each stands for a class. Give at least two classes."
-        )
-    return subfolders
+    if folder is None or not folder.is_dir():
+        found = "source is 'folder', and no `folder` is given" if folder is None else f"{folder} is not a folder"
+        raise BadData(f"{found}. Give a folder with one sub-folder of images for each class.", WHERE)
+    return [folder / name for name in class_names(folder, WHERE)]
 
 
 def image_files(folder: Path) -> list[Path]:
@@ -47,18 +48,13 @@ def image_files(folder: Path) -> list[Path]:
         if file.suffix.lower() in suffixes and not file.name.startswith(".") and file.is_file()
     )
     if not files:
-        raise BadData(f"class folder {folder} holds no image. Add images or remove the folder.")
+        raise BadData(f"class folder {folder} holds no image. Add images or remove the folder.", WHERE)
     return files
 
 
-def square(file: Path, size: int) -> np.ndarray:
+def square(file: Path, size: int) -> NDArray[np.uint8]:
     """Return the centre of an image as (3, size, size) uint8. Raise BadData if it cannot be read."""
-    try:
-        with Image.open(file) as image:
-            upright = ImageOps.exif_transpose(image).convert("RGB")
-            fitted = ImageOps.fit(upright, (size, size))
-    # The errors of Pillow's decoders for damaged files have no common base class.
-    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-        raise BadData(f"{file} cannot be read as an image ({error}). Repair or remove it.") from None
-    pixels: np.ndarray = np.asarray(fitted, dtype=np.uint8)
-    return pixels.transpose(2, 0, 1)
+    with decoding_errors(str(file), WHERE), Image.open(file) as image:
+        fitted = ImageOps.fit(ImageOps.exif_transpose(image).convert("RGB"), (size, size))
+    pixels: NDArray[np.uint8] = np.asarray(fitted, dtype=np.uint8).transpose(2, 0, 1)
+    return pixels
