@@ -30,7 +30,7 @@ def test_the_place_of_the_best(code: Importer, numbers: str, goal: str, index: i
 
 def select(folder: Path, numbers: str) -> Ended:
     places = [f"--{name}={folder / name}" for name in ("index", "value")]
-    return run_small_script("select_best", "--numbers", numbers, *places, folder=folder, included=("check_metric",))
+    return run_small_script("select_best", "--numbers", numbers, *places, folder=folder)
 
 
 def test_the_outputs_are_files_with_texts(tmp_path: Path) -> None:
