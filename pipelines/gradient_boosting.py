@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.model_management.register_model.component import register_model  # noqa: E402
-from components.tables.prepare_table.component import prepare_table  # noqa: E402
+register_model = load_component(COMPONENTS / "model_management/register_model/component.yaml")
+prepare_table = load_component(COMPONENTS / "tables/prepare_table/component.yaml")
 
 train_gradient_boosting = load_component(COMPONENTS / "tables/train_gradient_boosting/component.yaml")
 evaluate_table_model = load_component(COMPONENTS / "tables/evaluate_table_model/component.yaml")

@@ -20,7 +20,8 @@ COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.language_modelling.prepare_text.component import prepare_text  # noqa: E402
-from components.model_management.register_model.component import register_model  # noqa: E402
+
+register_model = load_component(COMPONENTS / "model_management/register_model/component.yaml")
 
 evaluate_language_model = load_component(COMPONENTS / "language_modelling/evaluate_language_model/component.yaml")
 sample_text = load_component(COMPONENTS / "language_modelling/sample_text/component.yaml")

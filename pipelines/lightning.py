@@ -18,7 +18,8 @@ COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.image_classification.prepare_images.component import prepare_images  # noqa: E402
-from components.model_management.register_model.component import register_model  # noqa: E402
+
+register_model = load_component(COMPONENTS / "model_management/register_model/component.yaml")
 
 train_lightning = load_component(COMPONENTS / "image_classification/train_lightning/component.yaml")
 evaluate_image_classifier = load_component(COMPONENTS / "image_classification/evaluate_image_classifier/component.yaml")

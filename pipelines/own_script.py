@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
-from components.model_management.register_model.component import register_model  # noqa: E402
+register_model = load_component(COMPONENTS / "model_management/register_model/component.yaml")
 
 # Launch -> component. Under pytorch and mpi the platform starts every process, else one launcher per instance.
 LAUNCHES = {

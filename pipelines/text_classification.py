@@ -20,7 +20,8 @@ COMPONENTS = ROOT / "components"
 sys.path.insert(0, str(ROOT))  # for the components that are written in Python
 
 from components.language_modelling.prepare_docstrings.component import prepare_docstrings  # noqa: E402
-from components.model_management.register_model.component import register_model  # noqa: E402
+
+register_model = load_component(COMPONENTS / "model_management/register_model/component.yaml")
 
 create_base_model = load_component(COMPONENTS / "language_modelling/create_base_model/component.yaml")
 finetune_text_classifier = load_component(COMPONENTS / "language_modelling/finetune_text_classifier/component.yaml")

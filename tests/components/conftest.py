@@ -18,7 +18,8 @@ Importer = Callable[[str, str], ModuleType]
 
 @pytest.fixture
 def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
-    """Imports a module of a component's folder: code("prepare_images", "splits"). Forgotten after the test."""
+    """Imports a module of a component's folder: code("prepare_images", "splits"). Forgotten after the test,
+    unlike the modules of allranks_steps."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     # The others include files of these.
     for included in ("get_champion", "prepare_images", "check_metric", "register_model", "train_image_classifier"):
@@ -30,7 +31,8 @@ def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
 
     yield import_module
     for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None) or "").startswith(f"{COMPONENTS}{os.sep}"):
+        of_a_component = str(getattr(module, "__file__", None) or "").startswith(f"{COMPONENTS}{os.sep}")
+        if of_a_component and name.partition(".")[0] != "allranks_steps":
             del sys.modules[name]
 
 

@@ -20,12 +20,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from allranks.errors import InputError, Problem
+
 SPLITS = ("train", "validation", "test")
 DESCRIPTION = "dataset.json"
 
 
-class BadData(Exception):
-    """The data cannot be used. The message says where, what was found and what to do; nothing was written."""
+class BadData(InputError):
+    """The data cannot be used. The message says what was found and what to do; nothing was written.
+
+    where: the input
+    """
+
+    def __init__(self, found: str, where: str = "input data") -> None:
+        super().__init__(Problem(where, found))
 
 
 @dataclass(frozen=True)
