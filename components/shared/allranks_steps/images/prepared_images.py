@@ -147,3 +147,16 @@ def check_labels(description: Description, splits: Mapping[str, Images]) -> None
                 f"the {split} split has the label {label}, but {DESCRIPTION} lists {len(description.classes)} "
                 f"classes, 0 to {len(description.classes) - 1}. Prepare all splits together with prepare_images."
             )
+
+
+def read_checked(folder: Path, *splits: str) -> tuple[Description, list[Images]]:
+    """Return the description and these splits.
+
+    Raise BadData if they cannot be read, a label is no class's index, or one of them has no image.
+    """
+    description, found = read_description(folder), {split: read(folder, split) for split in splits}
+    check_labels(description, found)
+    for split, images in found.items():
+        if not len(images):
+            raise BadData(f"no image in the {split} split. Give prepare_images a larger fraction for it.")
+    return description, list(found.values())
