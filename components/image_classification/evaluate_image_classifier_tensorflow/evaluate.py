@@ -46,7 +46,7 @@ def evaluate(ranks: sockets.Ranks) -> None:
 
 
 def own_gpu(ranks: sockets.Ranks) -> None:
-    """Let this rank use its own GPU alone, where the instance has one for each of its ranks."""
+    """Restrict this rank to its own GPU, if the instance has one for each of its ranks."""
     import tensorflow as tf
 
     gpus = tf.config.list_physical_devices("GPU")

@@ -39,7 +39,7 @@ def save(model: Any, description: Description, folder: Path, *, preset: str) -> 
 def check_room(args: Namespace, model: Any, optimizer: Any, replicas: Replicas | None = None) -> None:
     """Raise InputError if the disks of the outputs have no room for them.
 
-    replicas: all processes raise the same error, so that each must call it; None if one process writes and trains alone
+    replicas: all processes raise the same error, so that each must call it; None if only one process trains
     """
     weights = _size(model.variables)
     checkpoint = weights + _size(optimizer.variables)

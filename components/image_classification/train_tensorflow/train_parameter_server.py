@@ -64,7 +64,7 @@ def train(training: tensorflow.Training) -> None:
             args.data,
             images,
             plan.batch,
-            args.seed + step,  # a resumed training goes on in another order
+            args.seed + step,  # a resumed training has another order
             shares=training.world_size,
             share=share,
             horizontal_flip=args.horizontal_flip,

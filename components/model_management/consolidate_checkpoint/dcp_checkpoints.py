@@ -52,7 +52,7 @@ def weights_of(folder: Path, part: str | None) -> Weights:
     """Return the weights in a part of a checkpoint.
 
     part: the keys of the saved state dict that lead to the model's, joined by dots, such as app.model. None: those of
-          the only state dict called model, or the whole if it has tensors alone.
+          the only state dict called model, or the whole if it has only tensors.
 
     Raise InputError if the files are damaged, hold something else, or have no such part.
     """

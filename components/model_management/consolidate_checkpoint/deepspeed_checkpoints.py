@@ -67,6 +67,6 @@ def _state(folder: Path, tag: str) -> dict[str, Any]:
     except (pickle.UnpicklingError, RuntimeError, ValueError, KeyError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise bad_checkpoints(
-            f"{folder / tag}: {reason}", "undamaged files of ZeRO 1, 2 or 3, with tensors alone", "use another step"
+            f"{folder / tag}: {reason}", "undamaged files of ZeRO 1, 2 or 3, with only tensors", "use another step"
         ) from None
     return state

@@ -26,7 +26,7 @@ from allranks.errors import InputError, Problem
 def replace_weights(template: Path, output: Path, weights: Weights) -> list[Path]:
     """Copy an MLflow model and replace its weights. Return the files of weights, relative to the model.
 
-    Raise InputError, and write nothing, if the folder is no MLflow model, or it has no file of weights, or others.
+    Raise InputError, and write nothing, if the folder is not an MLflow model, or has no weights or other ones.
     """
     if not (template / "MLmodel").is_file():
         raise _bad_model(f"{template} has no file MLmodel", "an MLflow model")

@@ -81,7 +81,7 @@ def predict(model: Any, rows: pa.Table, description: Description) -> NDArray[np.
         expected = f"a probability for each of {classes} classes" if classes else "a number for each row"
         raise InputError(Problem("input model", found, expected, FIX))
     if classes and not (np.all(predictions >= 0) and np.all(predictions <= 1 + 1e-6)):
-        raise InputError(Problem("input model", "it gives numbers that are no probabilities", "from 0 to 1", FIX))
+        raise InputError(Problem("input model", "it gives numbers that are not probabilities", "from 0 to 1", FIX))
     return predictions
 
 

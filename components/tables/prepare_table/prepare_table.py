@@ -29,7 +29,7 @@ from allranks_steps.tables.prepared_table import (
 )
 
 MAX_CATEGORIES = 100_000
-"""Most distinct texts of a column. A column with more, such as a name of each row, is no category."""
+"""Most distinct texts of a column. A column with more, such as a name of each row, is not a category."""
 
 ROWS_PER_GROUP = 65_536
 """Rows of a row group, which is what a rank of a training reads at once."""

@@ -45,7 +45,7 @@ class Boosting:
         self._since = (progress.iteration, time.process_time())
 
     def evaluate(self, predictions: NDArray[Any], _rows: lightgbm.Dataset) -> list[tuple[str, float, bool]]:
-        """Evaluate, where it is due, and return nothing: LightGBM's own values would be of this rank's rows alone."""
+        """Evaluate, where it is due, and return nothing: LightGBM's own values would be only of this rank's rows."""
         if self._due(self.progress.iteration + 1, self._args.eval_steps):
             self._scores = self._validation.scores(predictions)
         return []

@@ -42,7 +42,7 @@ class Rows:
 def describe(folder: Path, args: argparse.Namespace) -> Description:
     """Return what the columns are: table.json, and what the arguments say otherwise.
 
-    Raise InputError if neither says it, or the columns are no numbers.
+    Raise InputError if neither says it, or the columns are not numbers.
     """
     description = read_description(folder)
     schema = open_files(folder / "train", "input data, train").schema
@@ -92,7 +92,7 @@ def with_classes(description: Description, rows: Rows, validation: Rows, ranks: 
     for number, split in enumerate(labels):
         most = max(splits[number][1] for splits in highest)
         if most >= expected or not all(splits[number][0] for splits in highest):
-            found = f"labels up to {most}" if most >= expected else "labels that are no whole numbers from 0"
+            found = f"labels up to {most}" if most >= expected else "labels that are not whole numbers from 0"
             fix = "prepare the table with prepare_table, or train a regression"
             raise InputError(
                 Problem("input label_column", f"{found} in {split}", f"the index of one of {expected} classes", fix)

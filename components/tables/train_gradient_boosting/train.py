@@ -49,7 +49,7 @@ NAMES = (
 
 def train(ranks: sockets.Ranks) -> None:
     args = runtime.arguments()
-    lightgbm.register_logger(logging.getLogger("lightgbm"))  # warnings and errors alone
+    lightgbm.register_logger(logging.getLogger("lightgbm"))  # only warnings and errors
     description = table.describe(args.data, args)
     rows = table.read(args.data, "train", description, ranks.rank, ranks.world_size)
     validation = table.read(args.data, "validation", description, ranks.rank, ranks.world_size)
@@ -192,7 +192,9 @@ def more_parameters(text: str) -> dict[str, str]:
         aliases = known._get_all_param_aliases() if known else {name: []}
         main = next((main for main, others in aliases.items() if name == main or name in others), None)
         if main is None:
-            raise InputError(Problem("input params", f"{name} is no parameter of LightGBM", "one of its documentation"))
+            raise InputError(
+                Problem("input params", f"{name} is not a parameter of LightGBM", "one of its documentation")
+            )
         if main in OURS or main in NAMES or main in ("num_iterations", "early_stopping_round"):
             inputs = (*NAMES, "num_iterations", "objective", "metric", "early_stopping_round")
             fix = f"set the input {main}" if main in inputs else "leave it out"
