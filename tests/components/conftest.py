@@ -18,8 +18,7 @@ Importer = Callable[[str, str], ModuleType]
 
 @pytest.fixture
 def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
-    """Imports a module of a component's folder: code("prepare_images", "splits"). Forgotten after the test,
-    unlike the modules of allranks_steps."""
+    """Imports a module of a component's folder: code("prepare_images", "splits"). Forgotten after the test."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     # The others include files of these.
     for included in ("get_champion", "prepare_images", "check_metric", "register_model", "train_image_classifier"):
@@ -31,8 +30,8 @@ def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
 
     yield import_module
     for name, module in list(sys.modules.items()):
-        of_a_component = str(getattr(module, "__file__", None) or "").startswith(f"{COMPONENTS}{os.sep}")
-        if of_a_component and name.partition(".")[0] != "allranks_steps":
+        file = str(getattr(module, "__file__", None) or "")
+        if file.startswith(f"{COMPONENTS}{os.sep}") and not name.startswith("allranks_steps"):
             del sys.modules[name]
 
 

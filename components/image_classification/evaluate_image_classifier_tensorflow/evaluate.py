@@ -12,8 +12,7 @@ from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
 from allranks_steps.images.prepared_images import Description, Images, read_checked
-from allranks_steps.images.scores import Counts, class_scores, confusion_matrix_document, scores
-from allranks_steps.json_files import write_json
+from allranks_steps.images.scores import Counts, report
 from allranks_steps.messages import first_line
 from allranks_steps.models.mlmodel import read_mlmodel
 
@@ -30,18 +29,15 @@ def evaluate(ranks: sockets.Ranks) -> None:
     matrices, totals = ranks.gather_arrays(confusion), ranks.gather_arrays(sums)
     if matrices is None or totals is None:
         return
-    confusion = np.sum(matrices, axis=0)
-    counts = Counts.of_matrix(confusion, *np.sum(totals, axis=0).tolist())
-    metrics = {"split": args.split, "source": description.source} | scores(counts)
-    matrix = confusion_matrix_document(confusion, description.classes)
-    write_json(args.metrics / "metrics.json", metrics)
-    write_json(args.metrics / "classes.json", class_scores(counts, description.classes))
-    # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
-    for folder in (args.metrics, Path("outputs")):
-        write_json(folder / "confusion_matrix.json", matrix)
-    ranks.metrics.log_dict(matrix, "confusion_matrix.json")
-    logged = ("accuracy", "top5_accuracy", "macro_f1", "loss")
-    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in logged}, step=0)
+    counts = Counts.of_matrix(np.sum(matrices, axis=0), *np.sum(totals, axis=0).tolist())
+    metrics = report(
+        args.metrics,
+        counts,
+        split=args.split,
+        source=description.source,
+        classes=description.classes,
+        metrics=ranks.metrics,
+    )
     print(f"{args.split} accuracy {metrics['accuracy']:.4f} on {metrics['count']} images", flush=True)
 
 

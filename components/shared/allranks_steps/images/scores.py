@@ -1,12 +1,17 @@
-"""Metrics of what a model scored."""
+"""Metrics of what a model scored, and the outputs of an evaluation."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from allranks.runtime import Metrics
+from allranks_steps.json_files import write_json
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,34 @@ def scores(counts: Counts) -> dict[str, Any]:
     }
 
 
+def report(
+    folder: Path,
+    counts: Counts,
+    *,
+    split: str,
+    source: str,
+    classes: tuple[str, ...],
+    metrics: Metrics,
+    further: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Write the outputs of an evaluation, log its metrics, and return the content of metrics.json.
+
+    further: metrics to add
+    """
+    content = {"split": split, "source": source} | scores(counts) | dict(further or {})
+    write_json(folder / "metrics.json", content)
+    write_json(folder / "classes.json", class_scores(counts, classes))
+    if counts.confusion is not None:
+        matrix = confusion_matrix_document(counts.confusion, classes)
+        # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
+        for place in (folder, Path("outputs")):
+            write_json(place / "confusion_matrix.json", matrix)
+        metrics.log_dict(matrix, "confusion_matrix.json")
+    logged = ("accuracy", "top5_accuracy", "macro_f1", "loss")
+    metrics.log({f"{split}_{name}": content[name] for name in logged}, step=0)
+    return content
+
+
 def class_scores(counts: Counts, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
     """Return each class's precision, recall (its accuracy), f1 and count. A ratio with denominator 0 is 0."""
     precision, recall = ratio(counts.correct, counts.predicted), ratio(counts.correct, counts.present)
@@ -60,7 +93,8 @@ def class_scores(counts: Counts, classes: tuple[str, ...]) -> dict[str, dict[str
 
 
 def ratio(part: Any, whole: Any) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+    result: NDArray[np.float64] = np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+    return result
 
 
 def confusion_matrix_document(confusion: NDArray[np.int64], classes: tuple[str, ...]) -> dict[str, Any]:
