@@ -14,7 +14,7 @@ from allranks.runtime import sockets
 from allranks_steps.images.prepared_images import Description, Images, read_checked
 from allranks_steps.images.scores import Counts, report
 from allranks_steps.messages import first_line
-from allranks_steps.models.mlmodel import read_mlmodel
+from allranks_steps.models.mlmodel import load_model, read_mlmodel
 
 FIX = "give the output `model` of train_tensorflow, or another model that does the same"
 
@@ -60,10 +60,7 @@ def load(folder: Path, description: Description) -> Any:
     if "tensorflow" not in flavors:
         kinds = ", ".join(kind for kind in flavors if kind != "python_function") or "another kind"
         raise _problem(f"a model of the flavor {kinds}", "a model of MLflow's TensorFlow flavor")
-    try:
-        model = mlflow.tensorflow.load_model(str(folder))
-    except Exception as error:  # loading runs code of the model
-        raise _problem(f"{folder} cannot be loaded: {first_line(error)}", "a whole model") from error
+    model = load_model(mlflow.tensorflow, folder, fix=FIX)
     try:
         found = np.asarray(model(np.zeros((2, *description.shape), np.uint8)))
     except Exception as error:  # whatever the model raises for pixels that are not its own

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
 from allranks_steps.json_files import write_json
 from allranks_steps.messages import first_line
-from allranks_steps.models.mlmodel import read_mlmodel
+from allranks_steps.models.mlmodel import load_model, read_mlmodel
 from allranks_steps.tables.prepared_table import REGRESSION, Description, read_description, read_rows
 from allranks_steps.tables.table_scores import as_probabilities, classification_scores, regression_scores
 
@@ -23,12 +22,15 @@ FIX = "give the output `model` of train_gradient_boosting, or another model that
 
 def evaluate(ranks: sockets.Ranks) -> None:
     args = runtime.arguments()
+    import mlflow.pyfunc  # takes seconds, so after the check of the arguments
+
     description = read_description(args.data)
     if description is None:
         fix = "give the output `table` of prepare_table"
         raise InputError(Problem("input data", f"{args.data} holds no table.json", fix=fix))
     rows = read_rows(args.data, args.split, description, ranks.rank, ranks.world_size)
-    model = load(args.model)
+    read_mlmodel(args.model, fix=FIX)
+    model = load_model(mlflow.pyfunc, args.model, fix=FIX)
     predictions = [
         predict(model, rows.slice(start, args.per_device_eval_batch_size), description)
         for start in range(0, max(len(rows), 1), args.per_device_eval_batch_size)
@@ -45,18 +47,6 @@ def evaluate(ranks: sockets.Ranks) -> None:
     ranks.metrics.log({f"{args.split}_{name}": value for name, value in scores.items()}, step=0)
     text = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
     print(f"{args.split}: {text} on {count} rows", flush=True)
-
-
-def load(folder: Path) -> Any:
-    """Return the model of an MLflow folder. Raise InputError if there is none, or it cannot be loaded."""
-    import mlflow.pyfunc
-
-    read_mlmodel(folder, fix=FIX)
-    try:
-        return mlflow.pyfunc.load_model(str(folder))
-    except Exception as error:  # loading runs code of the model
-        found = f"{folder} cannot be loaded: {first_line(error)}"
-        raise InputError(Problem("input model", found, "a whole model", FIX)) from error
 
 
 def predict(model: Any, rows: pa.Table, description: Description) -> NDArray[np.floating]:

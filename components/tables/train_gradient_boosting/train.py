@@ -21,6 +21,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
 from allranks_steps.json_files import write_json
 from allranks_steps.messages import first_line
+from allranks_steps.models.mlmodel import load_model
 from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, Description
 
 NETWORK = ("machines", "num_machines", "local_listen_port", "time_out", "pre_partition")
@@ -108,11 +109,8 @@ def start(
     import mlflow.lightgbm
 
     where = "input initial_model"
-    try:
-        model = mlflow.lightgbm.load_model(str(args.initial_model))
-    except Exception as error:  # of MLflow, of its YAML parser or of LightGBM
-        found = f"{args.initial_model} cannot be loaded: {first_line(error)}"
-        raise InputError(Problem(where, found, "the output `model` of train_gradient_boosting")) from error
+    fix = "give the output `model` of train_gradient_boosting"
+    model = load_model(mlflow.lightgbm, args.initial_model, where, fix)
     check_features(model, description, where)
     return model, Progress()
 

@@ -1,4 +1,4 @@
-"""The file MLmodel, which describes a model in MLflow's format."""
+"""A model in MLflow's format, as an input of a step."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks_steps.messages import first_line
 
 EXPECTED = "a model in MLflow's format"
 
@@ -27,3 +28,16 @@ def read_mlmodel(folder: Path, where: str = "input model", fix: str = "") -> dic
     if not isinstance(described, dict) or not isinstance(described.get("flavors"), dict) or not described["flavors"]:
         raise InputError(Problem(where, f"{file} names no flavors, so it describes no model", EXPECTED, fix))
     return described
+
+
+def load_model(flavor: Any, folder: Path, where: str = "input model", fix: str = "") -> Any:
+    """Return the model of a folder. Raise InputError if it cannot be loaded.
+
+    flavor:     MLflow's module that loads it, such as mlflow.pyfunc
+    where, fix: for the message
+    """
+    try:
+        return flavor.load_model(str(folder))
+    except Exception as error:  # loading runs code of the model
+        found = f"{folder} cannot be loaded: {first_line(error)}"
+        raise InputError(Problem(where, found, "a whole model", fix)) from error
